@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an algorithm is: a pure function that writes one rank's program, and what it claims of itself.
+#pragma once
+
+#include <span>
+
+#include "schedule/builder.h"
+#include "schedule/schedule.h"
+
+namespace coll {
+
+// Properties of the summation tree. The prover holds an algorithm to those it declares.
+struct TreeClass {
+  bool same_on_ranks = false;   // every rank's result has the same bits
+  bool same_in_vector = false;  // the tree is the same for all chunks: no dependence on the split
+  bool rank_order = false;      // operands in rank order: legal for non-commutative operators
+};
+
+struct Algorithm {
+  Kind kind;
+  const char* name;     // unique within its kind
+  const char* paper;    // author, title, venue, year
+  const char* summary;  // one sentence
+  // Claims, as formulas in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K (base/formula.h); the
+  // prover counts and compares. Bytes and reductions are those of the busiest rank, as shares of
+  // the vector. "" claims nothing.
+  const char* rounds;
+  const char* bytes;
+  const char* reductions;
+  const char* restriction;  // in words; "" any p
+  TreeClass tree;
+  bool (*fits)(int p);
+  int (*chunks)(int p);  // in how many parts the vector is cut
+  void (*generate)(Builder& b);
+};
+
+// Every algorithm is one such constant, defined in the file of its name.
+#define ALGORITHM(name) extern const Algorithm name;
+#include "algorithms/algorithms.inc"
+#undef ALGORITHM
+
+// All algorithms, in the order of algorithms.inc.
+std::span<const Algorithm* const> algorithms();
+
+// Index in algorithms(), or -1.
+int find_algorithm(Kind kind, const char* name);
+
+// The schedule of all ranks. Throws Error where p, root or the restriction do not allow it.
+Schedule make_schedule(const Algorithm& algorithm, int p, int root = 0);
+
+// Commonly wanted members of an Algorithm.
+inline bool any_p(int) { return true; }
+inline int one_chunk(int) { return 1; }
+inline int chunk_per_rank(int p) { return p; }
+
+}  // namespace coll

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reduce-scatter and allgather phases that larger algorithms are composed of. All have one
+// signature: they work among the members of a team, on one block of chunks per member, from a round
+// on, and return the next free round. reduce-scatter ends with blocks[me] complete on each member;
+// allgather begins there.
+#pragma once
+
+#include <bit>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "schedule/builder.h"
+
+namespace coll {
+
+// Some of the ranks, in an order, and my place among them.
+struct Team {
+  std::vector<int> ranks;
+  int me = 0;
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  // The rank of the member `distance` places on, cyclically.
+  int at(int member) const {
+    const int n = size();
+    return ranks[static_cast<std::size_t>(((member % n) + n) % n)];
+  }
+  int ahead(int distance) const { return at(me + distance); }
+};
+
+// Everybody, in rank order.
+inline Team world(const Builder& b) {
+  Team team{.ranks = std::vector<int>(static_cast<std::size_t>(b.p())), .me = b.rank()};
+  std::iota(team.ranks.begin(), team.ranks.end(), 0);
+  return team;
+}
+
+// blocks[j]: the chunks of member j.
+using Blocks = std::vector<Chunks>;
+
+// The chunks in `parts` equal blocks.
+inline Blocks split(const Chunks& chunks, int parts) {
+  Blocks blocks;
+  for (int j = 0; j < parts; ++j) blocks.push_back(chunks.part(j, parts));
+  return blocks;
+}
+
+// Blocks of `count` members from `first` on, cyclically.
+inline Chunks cyclic(const Blocks& blocks, int first, int count) {
+  const int n = static_cast<int>(blocks.size());
+  Chunks out;
+  for (int i = 0; i < count; ++i) {
+    out.add(blocks[static_cast<std::size_t>((((first + i) % n) + n) % n)]);
+  }
+  return out;
+}
+
+inline int floor_log2(int p) { return std::bit_width(static_cast<unsigned>(p)) - 1; }
+inline int ceil_log2(int p) { return p <= 1 ? 0 : floor_log2(p - 1) + 1; }
+inline int power_below(int p) { return 1 << floor_log2(p); }  // the largest power of two <= p
+
+int reduce_scatter_ring_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+int allgather_ring_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+int reduce_scatter_circulant_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+int allgather_circulant_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+int reduce_scatter_direct_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+int allgather_direct_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+
+// Ranks that are not a power of two: the first pairs of neighbours merge their vectors, one of each
+// pair takes part in `body` (for a team of 2^K), and hands the result back. Rank order is kept.
+int fold_to_power_of_two(Builder& b, int round,
+                         const std::function<int(Builder&, int round, const Team&)>& body);
+
+}  // namespace coll

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of algorithms. Explicit: linkers drop objects that register themselves.
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "algorithms/algorithm.h"
+#include "base/error.h"
+
+namespace coll {
+
+std::span<const Algorithm* const> algorithms() {
+  static const auto table = std::to_array<const Algorithm*>({
+#define ALGORITHM(name) &name,
+#include "algorithms/algorithms.inc"
+#undef ALGORITHM
+  });
+  return table;
+}
+
+int find_algorithm(Kind kind, const char* name) {
+  int index = 0;
+  for (const Algorithm* a : algorithms()) {
+    if (a->kind == kind && std::strcmp(a->name, name) == 0) return index;
+    ++index;
+  }
+  return -1;
+}
+
+Schedule make_schedule(const Algorithm& a, int p, int root) {
+  if (p < 1) throw Error(Status::invalid_argument, "a schedule needs at least one rank");
+  if (root < 0 || root >= p) {
+    throw Error(Status::invalid_argument, "root " + std::to_string(root) + " is not a rank of " +
+                                              std::to_string(p));
+  }
+  if (!a.fits(p)) {
+    throw Error(Status::unsupported, std::string(a.name) + " is not defined for " +
+                                         std::to_string(p) + " ranks: " + a.restriction);
+  }
+  Schedule s{.kind = a.kind, .p = p, .root = root, .chunks = a.chunks(p), .programs = {}};
+  s.programs.reserve(static_cast<std::size_t>(p));
+  for (int rank = 0; rank < p; ++rank) {
+    Builder builder(Layout(s), rank);
+    a.generate(builder);
+    s.programs.push_back(std::move(builder).finish());
+  }
+  return s;
+}
+
+}  // namespace coll

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The public C interface of pycollectives. Plain C11, nothing but the two standard headers below.
+ *
+ * Every function returns a coll_status; the sentence that explains the last failure of the calling
+ * thread is read with coll_last_error(). Enumerators are never renumbered. The cffi binding is
+ * generated from this file: keep it to enums, structs and prototypes.
+ */
+#ifndef COLLECTIVES_H
+#define COLLECTIVES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What became of a call. */
+typedef enum coll_status {
+  COLL_OK = 0,
+  COLL_INVALID_ARGUMENT = 1, /* the caller's own argument is wrong; nothing was sent */
+  COLL_UNSUPPORTED = 2,      /* a legal wish that this build or algorithm cannot serve */
+  COLL_MISMATCH = 3,         /* the ranks did not make the same call */
+  COLL_TIMEOUT = 4,          /* the time-out of the call ran out */
+  COLL_PEER_LOST = 5,        /* another rank died or left */
+  COLL_ABORTED = 6,          /* some rank aborted the communicator */
+  COLL_CLOSED = 7,           /* the communicator was closed by this rank */
+  COLL_OUT_OF_MEMORY = 8,
+  COLL_SYSTEM = 9,      /* a system call failed; the text names it */
+  COLL_BOOTSTRAP = 10,  /* the ranks could not find each other */
+  COLL_INTERNAL = 11,   /* a bug in this library */
+  COLL_IN_PROGRESS = 12 /* not an error: call coll_resume() again */
+} coll_status;
+
+typedef enum coll_kind {
+  COLL_ALLREDUCE = 0,
+  COLL_REDUCE_SCATTER = 1,
+  COLL_ALLGATHER = 2,
+  COLL_BROADCAST = 3,
+  COLL_REDUCE = 4,
+  COLL_BARRIER = 5
+} coll_kind;
+
+typedef enum coll_dtype {
+  COLL_FLOAT32 = 0,
+  COLL_FLOAT64 = 1,
+  COLL_INT32 = 2,
+  COLL_INT64 = 3,
+  COLL_UINT8 = 4,
+  COLL_BFLOAT16 = 5
+} coll_dtype;
+
+typedef enum coll_op {
+  COLL_SUM = 0,
+  COLL_PROD = 1,
+  COLL_MIN = 2,
+  COLL_MAX = 3,
+  COLL_AVG = 4 /* floating point only */
+} coll_op;
+
+/* Where the bytes of a message lie (docs: plan). COLL_MODE_AUTO lets the library choose. */
+typedef enum coll_mode {
+  COLL_MODE_AUTO = -1,
+  COLL_MODE_STAGED = 0, /* through slots of the shared segment */
+  COLL_MODE_INLINE = 1, /* staged, the flag behind the payload in its last cache line */
+  COLL_MODE_PULL = 2,   /* the receiver reads the peer's buffer: ranks in one address space */
+  COLL_MODE_PUSH = 3    /* the sender writes the peer's buffer: ranks in one address space */
+} coll_mode;
+
+typedef struct coll_comm coll_comm;
+
+/* How to make a communicator. Zero-initialise, set `size`, then what differs from the default. */
+typedef struct coll_options {
+  size_t size;         /* sizeof(coll_options): lets the struct grow */
+  int32_t rank;        /* 0 ... ranks-1 */
+  int32_t ranks;       /* how many ranks take part */
+  const char *job;     /* one name for all ranks of a job; NULL: "default" */
+  int32_t attempt;     /* restarts of a job count up, so that late-comers are refused */
+  double timeout;      /* seconds for a call, and for finding the others; 0: 300 */
+  size_t slot_bytes;   /* size of one staging slot per rank; 0: the default */
+  int32_t interruptible; /* 1: a blocked call returns COLL_IN_PROGRESS every 50 ms */
+} coll_options;
+
+/* One collective. `count` is elements of: the whole vector (allreduce, broadcast, reduce), the
+ * whole input (reduce_scatter; a multiple of ranks), this rank's input (allgather). */
+typedef struct coll_call {
+  size_t size; /* sizeof(coll_call) */
+  int32_t kind;
+  int32_t dtype;
+  int32_t op;
+  int32_t root;
+  const void *input; /* == output: in place. allgather and reduce_scatter in place: see docs */
+  void *output;
+  size_t count;
+  const size_t *counts; /* allgather with unequal parts: `ranks` counts; else NULL */
+  int32_t algorithm;    /* index in the table of algorithms; -1: choose */
+  int32_t mode;         /* a coll_mode */
+  double timeout;       /* seconds; 0: the communicator's */
+} coll_call;
+
+/* ---- life of a communicator ------------------------------------------------------------- */
+
+/* One rank of a job of processes on this machine. Blocks until all ranks have arrived. */
+coll_status coll_init(const coll_options *options, coll_comm **comm);
+/* Reads COLLECTIVES_RANK, _SIZE, _JOB, _ATTEMPT, _TIMEOUT; without them: a communicator of one. */
+coll_status coll_init_from_environment(int32_t interruptible, coll_comm **comm);
+/* `options->ranks` communicators for as many threads of this process, in `comms[0 ... ranks-1]`. */
+coll_status coll_local(const coll_options *options, coll_comm **comms);
+/* Local, never waits for peers. Reports a mismatch that a one-way call could not see.
+ * The handle is gone afterwards, whatever is returned. */
+coll_status coll_close(coll_comm *comm);
+/* Floods: every rank's present and later calls return COLL_ABORTED with `reason`. */
+coll_status coll_abort(coll_comm *comm, const char *reason);
+
+int32_t coll_rank(const coll_comm *comm);
+int32_t coll_ranks(const coll_comm *comm);
+/* How many collectives this communicator has begun. */
+uint64_t coll_sequence(const coll_comm *comm);
+
+/* ---- collectives ---------------------------------------------------------------------------- */
+
+coll_status coll_run(coll_comm *comm, const coll_call *call);
+/* Goes on with a call that returned COLL_IN_PROGRESS. */
+coll_status coll_resume(coll_comm *comm);
+
+/* The same without a struct, for bindings: one call, plain arguments. */
+coll_status coll_collective(coll_comm *comm, int32_t kind, const void *input, void *output,
+                            size_t count, int32_t dtype, int32_t op, int32_t root,
+                            int32_t algorithm, int32_t mode, double timeout);
+
+coll_status coll_allreduce(coll_comm *comm, const void *input, void *output, size_t count,
+                           int32_t dtype, int32_t op);
+coll_status coll_reduce_scatter(coll_comm *comm, const void *input, void *output, size_t count,
+                                int32_t dtype, int32_t op);
+coll_status coll_allgather(coll_comm *comm, const void *input, void *output, size_t count,
+                           int32_t dtype);
+coll_status coll_allgatherv(coll_comm *comm, const void *input, void *output,
+                            const size_t *counts, int32_t dtype);
+coll_status coll_broadcast(coll_comm *comm, const void *input, void *output, size_t count,
+                           int32_t dtype, int32_t root);
+coll_status coll_reduce(coll_comm *comm, const void *input, void *output, size_t count,
+                        int32_t dtype, int32_t op, int32_t root);
+coll_status coll_barrier(coll_comm *comm);
+
+/* ---- errors ----------------------------------------------------------------------------------- */
+
+/* The last failure of the calling thread, as a sentence. Never NULL. */
+const char *coll_last_error(void);
+/* The rank at fault in that failure, -1 where there is none. */
+int32_t coll_last_error_rank(void);
+const char *coll_status_name(int32_t status);
+const char *coll_version(void);
+
+/* ---- algorithms as data --------------------------------------------------------------------- */
+
+typedef struct coll_algorithm {
+  int32_t kind;
+  const char *name;        /* for instance "ring": unique within its kind */
+  const char *paper;       /* author, title, venue, year */
+  const char *summary;     /* one sentence */
+  const char *rounds;      /* formula in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K */
+  const char *bytes;       /* sent by the busiest rank, as a share of the vector; "" not claimed */
+  const char *reductions;  /* folded by the busiest rank, as a share of the vector */
+  const char *restriction; /* "" any p */
+} coll_algorithm;
+
+int32_t coll_algorithm_count(void);
+coll_status coll_algorithm_get(int32_t index, coll_algorithm *out);
+/* Index of `name` among the algorithms of `kind`; -1 where there is none. */
+int32_t coll_algorithm_find(int32_t kind, const char *name);
+/* 1 where the algorithm is defined for p ranks. */
+int32_t coll_algorithm_fits(int32_t index, int32_t p);
+/* Value of a claim formula for p ranks. */
+coll_status coll_formula(const char *formula, int32_t p, double *value);
+/* What the dispatcher takes for this call. */
+coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t *algorithm,
+                        int32_t *mode);
+
+/* A proof, or why there is none. */
+typedef struct coll_proof {
+  int32_t proved;
+  int32_t rounds;
+  double bytes;               /* sent by the busiest rank / vector */
+  double reductions;          /* operands folded by the busiest rank / vector */
+  int32_t same_tree_on_ranks; /* every rank's result has the same summation tree */
+  int32_t same_tree_in_vector;
+  int32_t rank_order; /* operands in rank order: legal for non-commutative operators */
+  int32_t ops, waits, posts; /* of rank 0's plan; zero for a schedule */
+  char message[512];         /* the first thing wrong: rank, step, chunk */
+} coll_proof;
+
+/* Which properties a proof looks at. Used alone they show what each check is worth. */
+typedef enum coll_check {
+  COLL_CHECK_STRUCTURE = 1,
+  COLL_CHECK_MATCHING = 2,
+  COLL_CHECK_DEFINED = 4, /* nothing undefined is read, no hazard inside a round */
+  COLL_CHECK_RESULT = 8,  /* each contribution exactly once, in the right cell */
+  COLL_CHECK_INPUT = 16,  /* input untouched out of place */
+  COLL_CHECK_COST = 32,   /* counted = claimed */
+  COLL_CHECK_TREE = 64,   /* the summation tree is the one declared */
+  COLL_CHECK_ALL = 127
+} coll_check;
+
+coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
+                       coll_proof *out);
+/* The plan of the segment engine for this algorithm: lowered in `mode` with `depth` slots and
+ * `lag` tiles between rounds, three calls back to back, proved independently of its derivation. */
+coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
+                            int32_t mode, int32_t depth, int32_t lag, coll_proof *out);
+
+/* Schedules and plans as flat arrays of int32 (docs/encoding.md). coll_free() them. */
+coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t **data,
+                          size_t *length);
+coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place, int32_t mode,
+                      int32_t depth, int32_t lag, int32_t **data, size_t *length);
+/* Proves an encoded schedule or plan; `algorithm` names the claims to hold it to, -1 none. */
+coll_status coll_prove_encoded(const int32_t *data, size_t length, int32_t in_place,
+                               int32_t algorithm, int32_t checks, coll_proof *out);
+void coll_free(void *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// From schedule to plan: decides where the bytes of each message lie. Every wait is derived from
+// the accesses that follow from it (waits.h), never written.
+#pragma once
+
+#include "plan/plan.h"
+#include "schedule/schedule.h"
+
+namespace coll {
+
+struct Lowering {
+  Mode mode = Mode::staged;
+  int depth = 4;  // slots per rank
+  int lag = 0;    // tiles between one phase of a round and the next: software pipelining
+};
+
+// The schedule must have been proved. A message that cannot be pulled or pushed (its cells are
+// overwritten or read in its own round) is staged.
+Plan lower(const Schedule& schedule, const Lowering& how);
+
+}  // namespace coll

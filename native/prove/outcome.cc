@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prove/outcome.h"
+
+namespace coll {
+namespace {
+
+int owner_of(const Layout& layout, int chunk) {
+  return layout.kind == Kind::allgather ? chunk / layout.own_chunks() : layout.root;
+}
+
+// Compares the trees of the results: between ranks, along the vector, with rank order.
+class TreeClassifier {
+ public:
+  TreeClassifier(const Layout& layout, Report& report)
+      : layout_(layout), report_(report), tree_(static_cast<std::size_t>(layout.chunks), 0) {}
+
+  void add(int chunk, const Value& value) {
+    if (layout_.contributors() == 1 || layout_.kind == Kind::barrier) return;
+    std::uint64_t& known = tree_[static_cast<std::size_t>(chunk)];
+    if (known == 0) known = value.tree;
+    if (first_ == 0) first_ = value.tree;
+    if (known != value.tree) report_.same_on_ranks = false;
+    if (first_ != value.tree) report_.same_in_vector = false;
+    if (value.low != 0 || value.high != layout_.p) report_.rank_order = false;
+  }
+
+ private:
+  const Layout& layout_;
+  Report& report_;
+  std::vector<std::uint64_t> tree_;
+  std::uint64_t first_ = 0;
+};
+
+}  // namespace
+
+void judge_outcome(const Outcome& o, Report& report) {
+  const Layout& layout = o.layout;
+  TreeClassifier classifier(layout, report);
+  const auto count = static_cast<std::uint32_t>(layout.contributors());
+  const std::uint64_t everybody = o.algebra.full_set(layout.p, 0);
+  for (int rank = 0; rank < layout.p; ++rank) {
+    for (int cell = 0; cell < layout.cells(rank, Buffer::output); ++cell) {
+      const int chunk = layout.chunk(rank, Buffer::output, cell), owner = owner_of(layout, chunk);
+      const Value& value = o.values[o.cells.id(rank, Buffer::output, cell)];
+      const std::uint64_t full = count == 1 ? o.algebra.full_set(1, owner) : everybody;
+      classifier.add(chunk, value);
+      if (value.chunk == chunk && value.count == count && value.set == full) continue;
+      if (report.first(kResult)) {
+        report.message = "rank " + std::to_string(rank) + ", at the end: chunk " +
+                         std::to_string(chunk) + " of the output " +
+                         (value.defined() && value.chunk != chunk
+                              ? "holds chunk " + std::to_string(value.chunk)
+                              : o.algebra.explain(value, layout.contributors(), owner));
+      }
+    }
+  }
+}
+
+}  // namespace coll

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prove/schedule_proof.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "schedule/cells.h"
+#include "prove/outcome.h"
+#include "schedule/check.h"
+#include "schedule/layout.h"
+
+namespace coll {
+namespace {
+
+struct Message {
+  int from;
+  std::uint32_t begin, count;  // in the pool of the round's values
+  std::uint32_t step;
+  bool taken = false;
+};
+
+class SymbolicRun {
+ public:
+  SymbolicRun(const Schedule& s, bool in_place, bool details, Report& report)
+      : s_(s), layout_(s), report_(report), algebra_(s.kind, s.p, details),
+        cells_(layout_, in_place), values_(cells_.total()), writer_(cells_.total(), kNobody),
+        cursor_(static_cast<std::size_t>(s.p)), inbox_(static_cast<std::size_t>(s.p)) {}
+
+  void run() {
+    fill_inputs();
+    for (int round = next_round(); round != kNoRound; round = next_round()) {
+      const bool messages = send(round);
+      receive(round);
+      expect_empty_channels(round);
+      copy(round);
+      if (messages) ++report_.rounds;
+    }
+    count_cost();
+    judge_outcome({layout_, cells_, values_, algebra_}, report_);
+  }
+
+ private:
+  static constexpr int kNoRound = std::numeric_limits<int>::max();
+  static constexpr std::int32_t kNobody = -1;
+
+  const Program& program(int rank) const { return s_.programs[static_cast<std::size_t>(rank)]; }
+  std::size_t& cursor(int rank) { return cursor_[static_cast<std::size_t>(rank)]; }
+
+  void fault(Check check, int rank, std::size_t step, const std::string& text) {
+    if (report_.first(check)) report_.message = describe(rank, program(rank), step) + ": " + text;
+  }
+
+  void fill_inputs() {
+    for (int rank = 0; rank < s_.p; ++rank) {
+      for (int c = 0; c < layout_.cells(rank, Buffer::input); ++c) {
+        values_[cells_.id(rank, Buffer::input, c)] =
+            algebra_.leaf(layout_.chunk(rank, Buffer::input, c), rank);
+      }
+    }
+  }
+
+  int next_round() {
+    int round = kNoRound;
+    for (int rank = 0; rank < s_.p; ++rank) {
+      const auto& steps = program(rank).steps;
+      if (cursor(rank) < steps.size()) round = std::min(round, steps[cursor(rank)].round);
+    }
+    return round;
+  }
+
+  // Calls f(rank, index, step) for the steps of the round whose operation is one of two.
+  template <class F>
+  void each(int round, Op one, Op other, F&& f) {
+    for (int rank = 0; rank < s_.p; ++rank) {
+      const auto& steps = program(rank).steps;
+      for (std::size_t i = cursor(rank); i < steps.size() && steps[i].round == round; ++i) {
+        if (steps[i].op == one || steps[i].op == other) f(rank, i, steps[i]);
+      }
+    }
+  }
+
+  template <class F>
+  void each_cell(int rank, std::span<const CellRange> ranges, F&& f) {
+    for (const CellRange& r : ranges) {
+      for (int c = r.first; c < r.first + r.cells; ++c) f(cells_.id(rank, r.buffer, c), r.buffer, c);
+    }
+  }
+
+  bool send(int round) {
+    round_values_.clear();
+    for (auto& box : inbox_) box.clear();
+    bool any = false;
+    each(round, Op::send, Op::send, [&](int rank, std::size_t i, const Step& step) {
+      const auto begin = static_cast<std::uint32_t>(round_values_.size());
+      each_cell(rank, program(rank).source(step), [&](std::size_t id, Buffer, int) {
+        if (!values_[id].defined()) fault(kDefined, rank, i, "sends a cell that holds nothing yet");
+        round_values_.push_back(values_[id]);
+      });
+      const auto count = static_cast<std::uint32_t>(round_values_.size()) - begin;
+      for (const int peer : program(rank).peers(step)) {
+        inbox_[static_cast<std::size_t>(peer)].push_back(
+            {rank, begin, count, static_cast<std::uint32_t>(i)});
+        any = true;
+      }
+    });
+    return any;
+  }
+
+  // The oldest message of this round from a peer that was not yet received.
+  Message* take(int rank, int from) {
+    auto& box = inbox_[static_cast<std::size_t>(rank)];
+    auto it = std::lower_bound(box.begin(), box.end(), from,
+                               [](const Message& m, int f) { return m.from < f; });
+    for (; it != box.end() && it->from == from; ++it) {
+      if (!it->taken) {
+        it->taken = true;
+        return &*it;
+      }
+    }
+    return nullptr;
+  }
+
+  void receive(int round) {
+    pending_.clear();
+    own_reads_.clear();
+    each(round, Op::recv, Op::recv_reduce,
+         [&](int rank, std::size_t i, const Step& step) { receive_step(rank, i, step); });
+    for (const OwnRead& read : own_reads_) {
+      const std::int32_t w = writer_[read.cell];
+      if (w != kNobody && static_cast<std::size_t>(w) != read.step) {
+        fault(kDefined, read.rank, read.step,
+              "its own operand is written by another receive of the same round");
+      }
+    }
+    for (const auto& [cell, value] : pending_) {
+      values_[cell] = value;
+      writer_[cell] = kNobody;
+    }
+  }
+
+  void receive_step(int rank, std::size_t i, const Step& step) {
+    const auto peers = program(rank).peers(step);
+    operands_.clear();
+    const auto wanted = static_cast<std::uint32_t>(cells_of(program(rank).target(step)));
+    for (const int peer : peers) {
+      if (peer == kSelf) {
+        operands_.push_back(nullptr);
+        continue;
+      }
+      const Message* m = take(rank, peer);
+      if (m == nullptr) {
+        fault(kMatching, rank, i,
+              "waits for a message that rank " + std::to_string(peer) + " never sends");
+      } else if (m->count != wanted) {
+        fault(kMatching, rank, i,
+              "expects " + std::to_string(wanted) + " cells, rank " + std::to_string(peer) +
+                  " sends " + std::to_string(m->count));
+      }
+      operands_.push_back(m);
+    }
+    own_.clear();
+    each_cell(rank, program(rank).source(step), [&](std::size_t id, Buffer, int) {
+      if (!values_[id].defined()) fault(kDefined, rank, i, "folds a cell that holds nothing yet");
+      own_reads_.push_back({id, rank, i});
+      own_.push_back(values_[id]);
+    });
+    std::uint32_t at = 0;
+    each_cell(rank, program(rank).target(step), [&](std::size_t id, Buffer buffer, int cell) {
+      write(rank, i, id, buffer, cell, received(step, at++), true);
+    });
+  }
+
+  // The value that a receive step gives to its at-th cell.
+  Value received(const Step& step, std::uint32_t at) {
+    const auto operand = [&](std::size_t k) -> Value {
+      const Message* m = operands_[k];
+      if (m != nullptr) return at < m->count ? round_values_[m->begin + at] : Value{};
+      return step.op == Op::recv_reduce && at < own_.size() ? own_[at] : Value{};
+    };
+    return algebra_.fold(operands_.size(), step.shape, operand);
+  }
+
+  void write(int rank, std::size_t i, std::size_t id, Buffer buffer, int cell, const Value& value,
+             bool receive) {
+    if (buffer == Buffer::input) fault(kInput, rank, i, "writes the caller's input");
+    const int chunk = layout_.chunk(rank, buffer, cell);
+    if (value.defined() && value.chunk != chunk) {
+      fault(kResult, rank, i, "puts chunk " + std::to_string(value.chunk) +
+                                  " into the cell of chunk " + std::to_string(chunk));
+    } else if (!value.defined()) {
+      fault(kDefined, rank, i,
+            "makes chunk " + std::to_string(chunk) + " of operands that do not belong together");
+    }
+    if (!receive) {
+      values_[id] = value;
+      return;
+    }
+    if (writer_[id] != kNobody) {
+      fault(kDefined, rank, i,
+            "chunk " + std::to_string(chunk) + " is written by two receives of the same round");
+    }
+    writer_[id] = static_cast<std::int32_t>(i);
+    pending_.emplace_back(id, value);
+  }
+
+  void expect_empty_channels(int round) {
+    for (int rank = 0; rank < s_.p; ++rank) {
+      for (const Message& m : inbox_[static_cast<std::size_t>(rank)]) {
+        if (m.taken) continue;
+        fault(kMatching, m.from, m.step,
+              "rank " + std::to_string(rank) + " does not receive it in round " +
+                  std::to_string(round));
+      }
+    }
+  }
+
+  void copy(int round) {
+    each(round, Op::copy, Op::copy, [&](int rank, std::size_t i, const Step& step) {
+      own_.clear();
+      each_cell(rank, program(rank).source(step), [&](std::size_t id, Buffer, int) {
+        if (!values_[id].defined()) fault(kDefined, rank, i, "copies a cell that holds nothing yet");
+        own_.push_back(values_[id]);
+      });
+      std::size_t at = 0;
+      each_cell(rank, program(rank).target(step), [&](std::size_t id, Buffer buffer, int cell) {
+        write(rank, i, id, buffer, cell, own_[at++], false);
+      });
+    });
+    for (int rank = 0; rank < s_.p; ++rank) {
+      const auto& steps = program(rank).steps;
+      while (cursor(rank) < steps.size() && steps[cursor(rank)].round == round) ++cursor(rank);
+    }
+  }
+
+  void count_cost() {
+    for (const Program& p : s_.programs) {
+      double sent = 0, folded = 0;
+      for (const Step& step : p.steps) {
+        if (step.op == Op::send) sent += double(cells_of(p.source(step))) * p.peers(step).size();
+        if (step.op == Op::recv_reduce) {
+          folded += double(cells_of(p.target(step))) * (p.peers(step).size() - 1);
+        }
+      }
+      report_.bytes = std::max(report_.bytes, sent / s_.chunks);
+      report_.reductions = std::max(report_.reductions, folded / s_.chunks);
+    }
+  }
+
+  struct OwnRead {
+    std::size_t cell;
+    int rank;
+    std::size_t step;
+  };
+
+  const Schedule& s_;
+  Layout layout_;
+  Report& report_;
+  Algebra algebra_;
+  Cells cells_;
+  std::vector<Value> values_;
+  std::vector<std::int32_t> writer_;  // step that writes the cell in this round
+  std::vector<std::size_t> cursor_;
+  std::vector<std::vector<Message>> inbox_;  // ascending by sender
+  std::vector<Value> round_values_, own_;
+  std::vector<const Message*> operands_;
+  std::vector<OwnRead> own_reads_;
+  std::vector<std::pair<std::size_t, Value>> pending_;
+};
+
+void hold_to_claims(const Schedule& s, const Claims& claims, Report& report) {
+  const auto differs = [](double counted, const std::optional<double>& claimed) {
+    return claimed && std::abs(counted - *claimed) > 1e-9;
+  };
+  const auto fault = [&](const char* what, double counted, double claimed) {
+    if (!report.first(kCost)) return;
+    report.message = "cost for p = " + std::to_string(s.p) + ": " + what + " counted " +
+                     std::to_string(counted) + ", claimed " + std::to_string(claimed);
+  };
+  if (differs(report.rounds, claims.rounds)) fault("rounds", report.rounds, *claims.rounds);
+  if (differs(report.bytes, claims.bytes)) fault("bytes", report.bytes, *claims.bytes);
+  if (differs(report.reductions, claims.reductions)) {
+    fault("reductions", report.reductions, *claims.reductions);
+  }
+  const auto broken = [&](bool claimed, bool holds, const char* what) {
+    if (claimed && !holds && report.first(kTree)) {
+      report.message = std::string("summation tree: ") + what;
+    }
+  };
+  broken(claims.same_on_ranks, report.same_on_ranks, "it differs between ranks");
+  broken(claims.same_in_vector, report.same_in_vector, "it differs between chunks");
+  broken(claims.rank_order, report.rank_order, "it does not keep rank order");
+}
+
+}  // namespace
+
+Report prove(const Schedule& schedule, bool in_place, const Claims& claims, unsigned checks) {
+  Report report(checks);
+  if (const auto broken = broken_structure(schedule)) {
+    // Nothing else can be looked at: a run would index outside its buffers.
+    if (report.first(kStructure)) report.message = *broken;
+    return report;
+  }
+  SymbolicRun(schedule, in_place, false, report).run();
+  if (!report.proved) {
+    // Again with the contributions of every value, to say what exactly is wrong.
+    Report explained(checks);
+    if (schedule.p <= 128) SymbolicRun(schedule, in_place, true, explained).run();
+    if (!explained.proved) report.message = explained.message;
+    return report;
+  }
+  hold_to_claims(schedule, claims, report);
+  return report;
+}
+
+}  // namespace coll

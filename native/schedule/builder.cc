@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/builder.h"
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace coll {
+
+Builder::Builder(Layout layout, int rank)
+    : layout_(layout), rank_(rank), place_(static_cast<std::size_t>(layout.chunks)) {
+  for (int c = 0; c < layout_.chunks; ++c) {
+    place_[static_cast<std::size_t>(c)] =
+        layout_.contributes(rank_, c) ? Place::input : Place::nowhere;
+  }
+}
+
+// An algorithm that breaks the order of rounds is a bug that no proof should have to explain.
+void Builder::open(int round, bool receive) {
+  if (round < round_ || (round == round_ && received_ && !receive)) {
+    throw Error(Status::internal, "schedule builder: rank " + std::to_string(rank_) +
+                                      " wrote a step of round " + std::to_string(round) +
+                                      " after one that must follow it");
+  }
+  received_ = receive;
+  round_ = round;
+}
+
+Slice Builder::peers(std::span<const int> list) {
+  const auto begin = static_cast<std::uint32_t>(program_.peer_pool.size());
+  program_.peer_pool.insert(program_.peer_pool.end(), list.begin(), list.end());
+  return {begin, static_cast<std::uint32_t>(list.size())};
+}
+
+// Extends the list of ranges that starts at `begin` by the cell of one chunk.
+void Builder::append(std::uint32_t begin, Buffer buffer, int chunk) {
+  auto& pool = program_.range_pool;
+  const int cell = chunk - layout_.first_chunk(rank_, buffer);
+  if (pool.size() > begin && pool.back().buffer == buffer &&
+      pool.back().first + pool.back().cells == cell) {
+    ++pool.back().cells;
+  } else {
+    pool.push_back({buffer, cell, 1});
+  }
+}
+
+Slice Builder::where(const Chunks& chunks) {
+  const auto begin = static_cast<std::uint32_t>(program_.range_pool.size());
+  for (const ChunkRange& r : chunks.ranges()) {
+    for (int c = r.first; c < r.first + r.count; ++c) {
+      const Place place = place_.at(static_cast<std::size_t>(c));
+      // A value that is nowhere is written as scratch: the prover then says that it is undefined.
+      append(begin,
+             place == Place::input    ? Buffer::input
+             : place == Place::output ? Buffer::output
+                                      : Buffer::scratch,
+             c);
+    }
+  }
+  return {begin, static_cast<std::uint32_t>(program_.range_pool.size()) - begin};
+}
+
+Slice Builder::move(const Chunks& chunks) {
+  const auto begin = static_cast<std::uint32_t>(program_.range_pool.size());
+  for (const ChunkRange& r : chunks.ranges()) {
+    for (int c = r.first; c < r.first + r.count; ++c) {
+      const bool deliver = layout_.delivers(rank_, c);
+      place_.at(static_cast<std::size_t>(c)) = deliver ? Place::output : Place::scratch;
+      append(begin, deliver ? Buffer::output : Buffer::scratch, c);
+    }
+  }
+  return {begin, static_cast<std::uint32_t>(program_.range_pool.size()) - begin};
+}
+
+void Builder::send(int round, std::span<const int> to, const Chunks& chunks) {
+  if (to.empty()) return;
+  open(round, false);
+  Step step{.op = Op::send, .round = round};
+  step.peers = peers(to);
+  step.source = where(chunks);
+  program_.steps.push_back(step);
+}
+
+void Builder::send(int round, int to, const Chunks& chunks) {
+  send(round, std::span<const int>(&to, 1), chunks);
+}
+
+void Builder::recv(int round, int from, const Chunks& chunks) {
+  open(round, true);
+  Step step{.op = Op::recv, .round = round};
+  step.peers = peers(std::span<const int>(&from, 1));
+  step.target = move(chunks);
+  program_.steps.push_back(step);
+}
+
+void Builder::recv_reduce(int round, std::span<const int> order, const Chunks& chunks,
+                          Shape shape) {
+  if (order.size() < 2) return;  // nothing but the own value: it stays where it is
+  open(round, true);
+  Step step{.op = Op::recv_reduce, .round = round, .shape = shape};
+  step.peers = peers(order);
+  step.source = where(chunks);
+  step.target = move(chunks);
+  program_.steps.push_back(step);
+}
+
+void Builder::recv_reduce(int round, int from, const Chunks& chunks) {
+  const std::array<int, 2> order =
+      from < rank_ ? std::array<int, 2>{from, kSelf} : std::array<int, 2>{kSelf, from};
+  recv_reduce(round, std::span<const int>(order), chunks);
+}
+
+Program Builder::finish() && {
+  Chunks left;
+  for (int c = 0; c < layout_.chunks; ++c) {
+    if (layout_.delivers(rank_, c) && place_[static_cast<std::size_t>(c)] == Place::input) {
+      left.add(c, 1);
+    }
+  }
+  if (!left.ranges().empty()) {
+    Step step{.op = Op::copy, .round = round_ + 1};
+    step.source = where(left);
+    step.target = move(left);
+    program_.steps.push_back(step);
+  }
+  return std::move(program_);
+}
+
+}  // namespace coll

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout of the memory that the ranks of one host share. It is the same whether the memory is a
+// plain allocation (ranks are threads) or a memfd (ranks are processes): see memory.h.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace coll {
+
+inline constexpr std::size_t kLine = 64;
+inline constexpr int kFingerprints = 7;  // more than the calls a rank can run ahead of a reader
+inline constexpr int kRecords = 16;      // calls remembered per rank, for the text of a mismatch
+
+// The one line that peers poll: how far this rank has come, on the group's common clock, and which
+// calls it was making. Only its owner writes it.
+struct alignas(kLine) ProgressLine {
+  std::atomic<std::uint64_t> tick;
+  std::atomic<std::uint64_t> fingerprint[kFingerprints];  // of call number i, at i mod 7
+};
+
+// The tick of the last finished call. A line of its own: on the polled line it would cost the
+// peers one more transfer per call.
+struct alignas(kLine) DoneLine {
+  std::atomic<std::uint64_t> tick;
+};
+
+// How many ranks sleep on something that this rank will write.
+struct alignas(kLine) WatchLine {
+  std::atomic<std::uint32_t> watchers;
+};
+
+// What one call was, for the text of an error and for mismatches found late. word[0] is the call's
+// sequence number + 1, or 0 while the record is being written.
+struct alignas(kLine) CallRecord {
+  std::atomic<std::uint64_t> word[8];
+};
+
+enum class Presence : std::uint32_t { absent = 0, here = 1, closed = 2 };
+
+// Life and death of a rank. The kernel marks the robust mutex when its owner dies.
+struct alignas(kLine) LifeLine {
+  std::atomic<std::uint32_t> presence;
+  std::atomic<std::int32_t> pid;
+  pthread_mutex_t alive;
+  std::atomic<std::uint64_t> born;  // start time of the process, tells a reused pid; 0 unknown
+};
+static_assert(sizeof(LifeLine) == kLine);
+
+struct alignas(kLine) RankControl {
+  ProgressLine progress;
+  DoneLine done;
+  WatchLine watch;
+  LifeLine life;
+  CallRecord records[kRecords];
+};
+
+inline constexpr std::size_t kCauseText = 416;
+
+// The first cause of the end of this communicator. state: 0 none, 1 being written, 2 there.
+struct alignas(kLine) FailureBlock {
+  std::atomic<std::uint32_t> state;
+  std::int32_t status;    // a coll_status
+  std::int32_t culprit;   // rank at fault, -1 none
+  std::int32_t reporter;  // rank that noticed
+  char text[kCauseText];
+};
+
+struct SegmentShape {
+  std::uint32_t ranks = 1;
+  std::uint32_t depth = 4;                // slots per rank in each ring
+  std::uint64_t inline_bytes = 16 << 10;  // one slot of the ring for small messages
+  std::uint64_t slot_bytes = 512 << 10;   // one slot of the ring for large ones
+  bool operator==(const SegmentShape&) const = default;
+};
+
+struct alignas(kLine) SegmentHeader {
+  std::atomic<std::uint64_t> magic;  // written last by the creator
+  std::uint64_t version;
+  std::uint64_t group;  // identity of this group, part of every fingerprint
+  SegmentShape shape;
+  std::atomic<std::uint32_t> attached;  // ranks that have mapped it
+};
+
+inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
+inline constexpr std::uint64_t kSegmentVersion = 1;
+
+// A view of the shared memory. A value: it owns nothing (Memory does).
+class Segment {
+ public:
+  Segment() = default;
+
+  // 0 for a shape that cannot be: no ranks or slots, slots not of whole lines, sizes that overflow.
+  static std::size_t bytes(const SegmentShape& shape) noexcept;
+  // What lies before the rings: all that create() and attach() touch.
+  static std::size_t control_bytes(const SegmentShape& shape) noexcept;
+  // Lays out fresh zeroed memory; the creator calls it once.
+  static Segment create(void* base, const SegmentShape& shape, std::uint64_t group);
+  // Checks magic, version and size of memory that another rank laid out. Throws Error.
+  static Segment attach(void* base, std::size_t bytes);
+
+  const SegmentShape& shape() const noexcept { return header().shape; }
+  std::uint64_t group() const noexcept { return header().group; }
+  SegmentHeader& header() const noexcept { return *reinterpret_cast<SegmentHeader*>(base_); }
+  FailureBlock& failure() const noexcept {
+    return *reinterpret_cast<FailureBlock*>(base_ + failure_);
+  }
+  RankControl& rank(int r) const noexcept {
+    return *reinterpret_cast<RankControl*>(base_ + control_ +
+                                           static_cast<std::size_t>(r) * sizeof(RankControl));
+  }
+  // First byte of rank r's ring of small (inline) or large slots.
+  std::byte* inline_ring(int r) const noexcept {
+    return base_ + inline_ + static_cast<std::size_t>(r) * inline_stride_;
+  }
+  std::byte* slot_ring(int r) const noexcept {
+    return base_ + slots_ + static_cast<std::size_t>(r) * slot_stride_;
+  }
+
+ private:
+  Segment(void* base, const SegmentShape& shape) noexcept;
+
+  std::byte* base_ = nullptr;
+  std::size_t failure_ = 0, control_ = 0, inline_ = 0, slots_ = 0;
+  std::size_t inline_stride_ = 0, slot_stride_ = 0;
+};
+
+}  // namespace coll
