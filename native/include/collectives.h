@@ -152,6 +152,17 @@ int32_t coll_last_error_rank(void);
 const char *coll_status_name(int32_t status);
 const char *coll_version(void);
 
+/* An environment variable that the library reads. */
+typedef struct coll_variable {
+  const char *name;
+  const char *type;
+  const char *fallback; /* its value where it is not set */
+  const char *sentence;
+} coll_variable;
+
+int32_t coll_variable_count(void);
+coll_status coll_variable_get(int32_t index, coll_variable *out);
+
 /* ---- algorithms as data --------------------------------------------------------------------- */
 
 typedef struct coll_algorithm {
@@ -212,8 +223,8 @@ coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t 
 /* Schedules and plans as flat arrays of int32 (docs/encoding.md). coll_free() them. */
 coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t **data,
                           size_t *length);
-coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place, int32_t mode,
-                      int32_t depth, int32_t lag, int32_t **data, size_t *length);
+coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
+                      int32_t lag, int32_t **data, size_t *length);
 /* Proves an encoded schedule or plan; `algorithm` names the claims to hold it to, -1 none. */
 coll_status coll_prove_encoded(const int32_t *data, size_t length, int32_t in_place,
                                int32_t algorithm, int32_t checks, coll_proof *out);

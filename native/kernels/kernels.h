@@ -32,7 +32,10 @@ constexpr std::size_t size_of(Dtype dtype) noexcept {
 }
 
 // destinations[0 ... m) := epilogue(fold(sources[0 ... k))), element by element, n elements.
-// A destination may equal a source (same address), never overlap one otherwise.
+// A destination may equal a source (same address), never overlap one otherwise. No alignment is
+// asked for. 1 <= k <= kMaxSources, 1 <= m; n may be 0.
+inline constexpr std::uint32_t kMaxSources = 1024;
+
 struct Fold {
   const void* const* sources;
   void* const* destinations;
@@ -44,15 +47,17 @@ struct Fold {
   bool balanced;
   // Bit i: destination i is not read soon on this core; write it around the cache where it pays.
   std::uint32_t streaming;
-  // The epilogue: results are multiplied by this once, before they are rounded. 1: none.
+  // The epilogue: results are multiplied by this once, before they are rounded. 1: none, and always
+  // 1 for integers.
   double scale;
 };
 
 using FoldKernel = void (*)(const Fold&) noexcept;
 
 // nullptr where the operation is not defined on the dtype (avg of integers).
-// bfloat16 accumulates in float32 and rounds once, to nearest even. min and max propagate NaN.
-// Integers wrap around.
+// bfloat16 accumulates in float32 and rounds once, to nearest even; its NaNs come out quiet. min
+// and max propagate NaN. Integers wrap around. One source with scale 1 is copied bit by bit.
+// The bits are the same on every CPU, except which NaN a sum or product of NaNs is.
 FoldKernel fold_kernel(Dtype dtype, Reduction op) noexcept;
 
 // One source to one destination; streaming: non-temporal stores where the CPU has them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/encode.h"
 
-#include "base/error.h"
+#include "base/words.h"
 
 namespace coll {
 namespace {
@@ -13,52 +13,23 @@ void put_ranges(std::vector<std::int32_t>& out, std::span<const CellRange> range
   }
 }
 
-class Reader {
- public:
-  explicit Reader(std::span<const std::int32_t> data) : data_(data) {}
+Slice read_ranges(WordReader& reader, Program& program) {
+  const Slice slice{static_cast<std::uint32_t>(program.range_pool.size()), reader.size()};
+  for (std::uint32_t i = 0; i < slice.count; ++i) {
+    const auto buffer = static_cast<Buffer>(reader.below(kBuffers, "buffer"));
+    const int first = reader.next();
+    program.range_pool.push_back({buffer, first, reader.next()});
+  }
+  return slice;
+}
 
-  std::int32_t next() {
-    if (at_ >= data_.size()) throw Error(Status::invalid_argument, "encoded schedule: too short");
-    return data_[at_++];
-  }
-  // A number of things that each take at least one word: bounds what a bad array can allocate.
-  std::uint32_t size() {
-    const std::int32_t n = next();
-    if (n < 0 || static_cast<std::size_t>(n) > data_.size() - at_) {
-      throw Error(Status::invalid_argument, "encoded schedule: impossible length");
-    }
-    return static_cast<std::uint32_t>(n);
-  }
-  std::int32_t within(std::int32_t limit, const char* what) {
-    const std::int32_t v = next();
-    if (v < 0 || v >= limit) {
-      throw Error(Status::invalid_argument, std::string("encoded schedule: impossible ") + what);
-    }
-    return v;
-  }
-  Slice ranges(Program& program) {
-    Slice slice{static_cast<std::uint32_t>(program.range_pool.size()), size()};
-    for (std::uint32_t i = 0; i < slice.count; ++i) {
-      const auto buffer = static_cast<Buffer>(within(kBuffers, "buffer"));
-      const int first = next();
-      program.range_pool.push_back({buffer, first, next()});
-    }
-    return slice;
-  }
-  bool done() const { return at_ == data_.size(); }
-
- private:
-  std::span<const std::int32_t> data_;
-  std::size_t at_ = 0;
-};
-
-Step read_step(Reader& reader, Program& program) {
-  Step step{.op = static_cast<Op>(reader.within(4, "operation")), .round = reader.next()};
-  step.shape = static_cast<Shape>(reader.within(2, "shape"));
+Step read_step(WordReader& reader, Program& program) {
+  Step step{.op = static_cast<Op>(reader.below(4, "operation")), .round = reader.next()};
+  step.shape = static_cast<Shape>(reader.below(2, "shape"));
   step.peers = {static_cast<std::uint32_t>(program.peer_pool.size()), reader.size()};
   for (std::uint32_t i = 0; i < step.peers.count; ++i) program.peer_pool.push_back(reader.next());
-  step.source = reader.ranges(program);
-  step.target = reader.ranges(program);
+  step.source = read_ranges(reader, program);
+  step.target = read_ranges(reader, program);
   return step;
 }
 
@@ -83,12 +54,11 @@ std::vector<std::int32_t> encode(const Schedule& s) {
 }
 
 Schedule decode(std::span<const std::int32_t> data) {
-  Reader reader(data);
-  if (reader.next() != kScheduleMagic || reader.next() != kEncodingVersion) {
-    throw Error(Status::invalid_argument, "encoded schedule: wrong magic number or version");
-  }
+  WordReader reader(data, "encoded schedule");
+  reader.expect(kScheduleMagic, "magic number");
+  reader.expect(kEncodingVersion, "version");
   Schedule s;
-  s.kind = static_cast<Kind>(reader.within(kKinds, "kind"));
+  s.kind = static_cast<Kind>(reader.below(kKinds, "kind"));
   s.p = static_cast<int>(reader.size());
   s.root = reader.next();
   s.chunks = reader.next();
@@ -97,7 +67,7 @@ Schedule decode(std::span<const std::int32_t> data) {
     const std::uint32_t steps = reader.size();
     for (std::uint32_t i = 0; i < steps; ++i) program.steps.push_back(read_step(reader, program));
   }
-  if (!reader.done()) throw Error(Status::invalid_argument, "encoded schedule: words left over");
+  reader.expect_end();
   return s;
 }
 

@@ -28,9 +28,11 @@ struct alignas(kLine) DoneLine {
   std::atomic<std::uint64_t> tick;
 };
 
-// How many ranks sleep on something that this rank will write.
+// How many ranks sleep on something that this rank will write, and the cores that it may use (the
+// first 64, as bits): whether ranks must share cores decides how they wait.
 struct alignas(kLine) WatchLine {
   std::atomic<std::uint32_t> watchers;
+  std::atomic<std::uint64_t> cores;
 };
 
 // What one call was, for the text of an error and for mismatches found late. word[0] is the call's
@@ -46,7 +48,7 @@ struct alignas(kLine) LifeLine {
   std::atomic<std::uint32_t> presence;
   std::atomic<std::int32_t> pid;
   pthread_mutex_t alive;
-  std::atomic<std::uint64_t> born;  // start time of the process, tells a reused pid; 0 unknown
+  std::atomic<std::uint64_t> born;  // start time of the process, and a mark: liveness.cc
 };
 static_assert(sizeof(LifeLine) == kLine);
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Algorithms, schedules, plans and proofs as data, behind the C interface.
+#include "algorithms/algorithm.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "abi/guarded.h"
+#include "base/formula.h"
+#include "bootstrap/environment.h"
+#include "plan/encode.h"
+#include "plan/lower.h"
+#include "prove/plan_proof.h"
+#include "prove/schedule_proof.h"
+#include "schedule/encode.h"
+#include "select/choose.h"
+
+namespace coll {
+namespace {
+
+const Algorithm& algorithm_at(int32_t index) {
+  const auto table = algorithms();
+  if (index < 0 || static_cast<std::size_t>(index) >= table.size()) {
+    throw Error(Status::invalid_argument, "there is no algorithm number " + std::to_string(index));
+  }
+  return *table[static_cast<std::size_t>(index)];
+}
+
+Claims claims_of(const Algorithm& a, int p) {
+  const auto value = [&](const char* formula) -> std::optional<double> {
+    if (*formula == '\0') return std::nullopt;
+    return evaluate(formula, p);
+  };
+  return {.rounds = value(a.rounds),
+          .bytes = value(a.bytes),
+          .reductions = value(a.reductions),
+          .same_on_ranks = a.tree.same_on_ranks,
+          .same_in_vector = a.tree.same_in_vector,
+          .rank_order = a.tree.rank_order};
+}
+
+void fill(const Report& report, coll_proof& out) {
+  out = {};
+  out.proved = report.proved ? 1 : 0;
+  out.rounds = report.rounds;
+  out.bytes = report.bytes;
+  out.reductions = report.reductions;
+  out.same_tree_on_ranks = report.same_on_ranks ? 1 : 0;
+  out.same_tree_in_vector = report.same_in_vector ? 1 : 0;
+  out.rank_order = report.rank_order ? 1 : 0;
+  std::snprintf(out.message, sizeof(out.message), "%s", report.message.c_str());
+}
+
+void fill_sizes(const Plan& plan, coll_proof& out) {
+  const RankPlan& first = plan.ranks.front();
+  out.ops = first.exit() - 1;
+  out.waits = static_cast<int32_t>(first.wait_pool.size());
+  out.posts = static_cast<int32_t>(
+      std::count_if(first.ops.begin(), first.ops.end(), [](const PlanOp& o) { return o.post; }));
+}
+
+Plan make_plan(int32_t algorithm, int p, int root, int mode, int depth, int lag) {
+  if (mode < 0 || mode >= kModes) {
+    throw Error(Status::invalid_argument, "there is no mode number " + std::to_string(mode));
+  }
+  const Schedule schedule = make_schedule(algorithm_at(algorithm), p, root);
+  return lower(schedule, {.mode = static_cast<Mode>(mode), .depth = depth, .lag = lag});
+}
+
+void hand_out(const std::vector<std::int32_t>& words, int32_t** data, std::size_t* length) {
+  const std::size_t bytes = words.size() * sizeof(std::int32_t);
+  auto* copy = static_cast<int32_t*>(std::malloc(bytes));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, words.data(), bytes);
+  *data = copy;
+  *length = words.size();
+}
+
+}  // namespace
+}  // namespace coll
+
+using coll::guarded;
+using coll::Status;
+
+extern "C" {
+
+int32_t coll_algorithm_count(void) { return static_cast<int32_t>(coll::algorithms().size()); }
+
+coll_status coll_algorithm_get(int32_t index, coll_algorithm* out) {
+  return guarded([&] {
+    const coll::Algorithm& a = coll::algorithm_at(index);
+    *out = {.kind = static_cast<int32_t>(a.kind), .name = a.name, .paper = a.paper,
+            .summary = a.summary, .rounds = a.rounds, .bytes = a.bytes,
+            .reductions = a.reductions, .restriction = a.restriction};
+    return Status::ok;
+  });
+}
+
+int32_t coll_algorithm_find(int32_t kind, const char* name) {
+  return name == nullptr ? -1 : coll::find_algorithm(static_cast<coll::Kind>(kind), name);
+}
+
+int32_t coll_algorithm_fits(int32_t index, int32_t p) {
+  const auto table = coll::algorithms();
+  if (p < 1 || index < 0 || static_cast<std::size_t>(index) >= table.size()) return 0;
+  return table[static_cast<std::size_t>(index)]->fits(p) ? 1 : 0;
+}
+
+coll_status coll_formula(const char* formula, int32_t p, double* value) {
+  return guarded([&] {
+    *value = coll::evaluate(formula, p);
+    return Status::ok;
+  });
+}
+
+coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t* algorithm,
+                        int32_t* mode) {
+  return guarded([&] {
+    const coll::Choice choice = coll::choose(static_cast<coll::Kind>(kind), ranks, bytes);
+    *algorithm = choice.algorithm;
+    *mode = static_cast<int32_t>(choice.mode);
+    return Status::ok;
+  });
+}
+
+coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
+                       coll_proof* out) {
+  return guarded([&] {
+    const coll::Algorithm& a = coll::algorithm_at(algorithm);
+    const coll::Schedule schedule = coll::make_schedule(a, p, root);
+    coll::fill(coll::prove(schedule, in_place != 0, coll::claims_of(a, p)), *out);
+    return Status::ok;
+  });
+}
+
+coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
+                            int32_t mode, int32_t depth, int32_t lag, coll_proof* out) {
+  return guarded([&] {
+    const coll::Plan plan = coll::make_plan(algorithm, p, root, mode, depth, lag);
+    coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan)), *out);
+    coll::fill_sizes(plan, *out);
+    return Status::ok;
+  });
+}
+
+coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t** data,
+                          size_t* length) {
+  return guarded([&] {
+    coll::hand_out(coll::encode(coll::make_schedule(coll::algorithm_at(algorithm), p, root)), data,
+                   length);
+    return Status::ok;
+  });
+}
+
+coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
+                      int32_t lag, int32_t** data, size_t* length) {
+  return guarded([&] {
+    coll::hand_out(coll::encode(coll::make_plan(algorithm, p, root, mode, depth, lag)), data,
+                   length);
+    return Status::ok;
+  });
+}
+
+coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_place,
+                               int32_t algorithm, int32_t checks, coll_proof* out) {
+  return guarded([&] {
+    const std::span<const std::int32_t> words(data, length);
+    const auto wanted = static_cast<unsigned>(checks);
+    if (!words.empty() && words.front() == coll::kPlanMagic) {
+      const coll::Plan plan = coll::decode_plan(words);
+      const auto tiles = coll::usual_tiles(plan);
+      coll::fill(coll::prove(plan, in_place != 0, tiles, wanted), *out);
+      return Status::ok;
+    }
+    const coll::Schedule schedule = coll::decode(words);
+    const coll::Claims claims =
+        algorithm < 0 ? coll::Claims{} : coll::claims_of(coll::algorithm_at(algorithm), schedule.p);
+    coll::fill(coll::prove(schedule, in_place != 0, claims, wanted), *out);
+    return Status::ok;
+  });
+}
+
+void coll_free(void* data) { std::free(data); }
+
+int32_t coll_variable_count(void) {
+  return static_cast<int32_t>(coll::environment_variables().size());
+}
+
+coll_status coll_variable_get(int32_t index, coll_variable* out) {
+  return guarded([&] {
+    const auto table = coll::environment_variables();
+    if (index < 0 || static_cast<std::size_t>(index) >= table.size()) {
+      throw coll::Error(Status::invalid_argument, "there is no such variable");
+    }
+    const coll::Variable& v = table[static_cast<std::size_t>(index)];
+    *out = {.name = v.name, .type = v.type, .fallback = v.fallback, .sentence = v.sentence};
+    return Status::ok;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life of a communicator, and collectives, behind the C interface.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "abi/guarded.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/rendezvous.h"
+#include "communicator/communicator.h"
+
+struct coll_comm {
+  coll::Communicator communicator;
+};
+
+namespace coll {
+namespace {
+
+constexpr double kDefaultTimeout = 300;
+
+[[noreturn]] void refuse(const char* why) { throw Error(Status::invalid_argument, why); }
+
+// Fields that the caller's older struct does not have stay zero.
+coll_options known_options(const coll_options* given) {
+  coll_options options{};
+  if (given == nullptr) refuse("options are missing");
+  const auto* bytes = reinterpret_cast<const char*>(given);
+  if (given->size < sizeof(std::size_t)) refuse("set options.size to sizeof(coll_options)");
+  std::copy_n(bytes, std::min(given->size, sizeof(options)), reinterpret_cast<char*>(&options));
+  if (!(options.timeout >= 0)) refuse("the time-out must not be negative");
+  if (options.timeout == 0) options.timeout = kDefaultTimeout;
+  return options;
+}
+
+SegmentShape shape_of(const coll_options& options) {
+  constexpr std::uint64_t least = 4096, most = 1ULL << 32;
+  if (options.ranks < 1 || options.ranks > 1024) refuse("ranks must be 1 ... 1024 on one machine");
+  SegmentShape shape{.ranks = static_cast<std::uint32_t>(options.ranks)};
+  if (options.slot_bytes != 0) {
+    if (options.slot_bytes < least || options.slot_bytes > most) {
+      refuse("slot_bytes must lie between 4 KiB and 4 GiB");
+    }
+    shape.slot_bytes = options.slot_bytes / kLine * kLine;
+  }
+  return shape;
+}
+
+coll_comm* make(Membership&& membership, int rank, const coll_options& options, bool threads) {
+  return new coll_comm{Communicator(std::move(membership), rank, options.timeout,
+                                    options.interruptible != 0, threads)};
+}
+
+coll_comm* join(const Identity& identity, const coll_options& options) {
+  arm_faults_from_environment();
+  return make(rendezvous(identity, shape_of(options), options.timeout), identity.rank, options,
+              false);
+}
+
+Communicator& communicator(coll_comm* comm) {
+  if (comm == nullptr) throw Error(Status::closed, "the communicator is closed");
+  return comm->communicator;
+}
+
+Call to_call(const coll_call& c) {
+  return {.kind = static_cast<Kind>(c.kind),
+          .dtype = static_cast<Dtype>(c.dtype),
+          .op = static_cast<Reduction>(c.op),
+          .root = c.root,
+          .input = c.input,
+          .output = c.output,
+          .count = c.count,
+          .counts = c.counts,
+          .algorithm = c.algorithm,
+          .mode = c.mode,
+          .timeout = c.timeout};
+}
+
+}  // namespace
+}  // namespace coll
+
+using coll::guarded;
+using coll::Status;
+
+extern "C" {
+
+coll_status coll_init(const coll_options* given, coll_comm** comm) {
+  return guarded([&] {
+    if (comm == nullptr) coll::refuse("no place for the communicator");
+    const coll_options options = coll::known_options(given);
+    const coll::Identity identity{.rank = options.rank,
+                                  .ranks = options.ranks,
+                                  .job = options.job != nullptr ? options.job : "default",
+                                  .attempt = options.attempt};
+    *comm = coll::join(identity, options);
+    return Status::ok;
+  });
+}
+
+coll_status coll_init_from_environment(int32_t interruptible, coll_comm** comm) {
+  return guarded([&] {
+    if (comm == nullptr) coll::refuse("no place for the communicator");
+    const coll::Environment environment = coll::read_environment();
+    coll_options options{};
+    options.ranks = environment.identity.ranks;
+    options.timeout =
+        environment.timeout_s > 0 ? environment.timeout_s : coll::kDefaultTimeout;
+    options.interruptible = interruptible;
+    *comm = coll::join(environment.identity, options);
+    return Status::ok;
+  });
+}
+
+coll_status coll_local(const coll_options* given, coll_comm** comms) {
+  return guarded([&] {
+    if (comms == nullptr) coll::refuse("no place for the communicators");
+    const coll_options options = coll::known_options(given);
+    std::vector<coll::Membership> members = coll::local_group(coll::shape_of(options));
+    std::vector<std::unique_ptr<coll_comm>> made;
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      made.emplace_back(
+          coll::make(std::move(members[static_cast<std::size_t>(rank)]), rank, options, true));
+    }
+    for (std::size_t rank = 0; rank < made.size(); ++rank) comms[rank] = made[rank].release();
+    return Status::ok;
+  });
+}
+
+coll_status coll_close(coll_comm* comm) {
+  const std::unique_ptr<coll_comm> owned(comm);
+  return guarded([&] {
+    coll::communicator(comm).close();
+    return Status::ok;
+  });
+}
+
+coll_status coll_abort(coll_comm* comm, const char* reason) {
+  return guarded([&] {
+    coll::communicator(comm).abort(reason != nullptr ? reason : "no reason given");
+    return Status::ok;
+  });
+}
+
+int32_t coll_rank(const coll_comm* comm) { return comm == nullptr ? -1 : comm->communicator.rank(); }
+
+int32_t coll_ranks(const coll_comm* comm) {
+  return comm == nullptr ? 0 : comm->communicator.ranks();
+}
+
+uint64_t coll_sequence(const coll_comm* comm) {
+  return comm == nullptr ? 0 : comm->communicator.calls();
+}
+
+coll_status coll_run(coll_comm* comm, const coll_call* given) {
+  return guarded([&] {
+    if (given == nullptr || given->size < sizeof(coll_call)) {
+      coll::refuse("set call.size to sizeof(coll_call)");
+    }
+    return coll::communicator(comm).run(coll::to_call(*given));
+  });
+}
+
+coll_status coll_resume(coll_comm* comm) {
+  return guarded([&] { return coll::communicator(comm).resume(); });
+}
+
+coll_status coll_collective(coll_comm* comm, int32_t kind, const void* input, void* output,
+                            size_t count, int32_t dtype, int32_t op, int32_t root,
+                            int32_t algorithm, int32_t mode, double timeout) {
+  return guarded([&] {
+    return coll::communicator(comm).run({.kind = static_cast<coll::Kind>(kind),
+                                         .dtype = static_cast<coll::Dtype>(dtype),
+                                         .op = static_cast<coll::Reduction>(op),
+                                         .root = root,
+                                         .input = input,
+                                         .output = output,
+                                         .count = count,
+                                         .counts = nullptr,
+                                         .algorithm = algorithm,
+                                         .mode = mode,
+                                         .timeout = timeout});
+  });
+}
+
+coll_status coll_allreduce(coll_comm* comm, const void* input, void* output, size_t count,
+                           int32_t dtype, int32_t op) {
+  return coll_collective(comm, COLL_ALLREDUCE, input, output, count, dtype, op, 0, -1, -1, 0);
+}
+
+coll_status coll_reduce_scatter(coll_comm* comm, const void* input, void* output, size_t count,
+                                int32_t dtype, int32_t op) {
+  return coll_collective(comm, COLL_REDUCE_SCATTER, input, output, count, dtype, op, 0, -1, -1, 0);
+}
+
+coll_status coll_allgather(coll_comm* comm, const void* input, void* output, size_t count,
+                           int32_t dtype) {
+  return coll_collective(comm, COLL_ALLGATHER, input, output, count, dtype, COLL_SUM, 0, -1, -1, 0);
+}
+
+coll_status coll_allgatherv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                            int32_t dtype) {
+  coll_call call{};
+  call.size = sizeof(call);
+  call.kind = COLL_ALLGATHER;
+  call.dtype = dtype;
+  call.input = input;
+  call.output = output;
+  call.counts = counts;
+  call.algorithm = -1;
+  call.mode = COLL_MODE_AUTO;
+  if (counts == nullptr) {
+    return guarded([]() -> Status { coll::refuse("allgatherv: the counts are a null pointer"); });
+  }
+  return coll_run(comm, &call);
+}
+
+coll_status coll_broadcast(coll_comm* comm, const void* input, void* output, size_t count,
+                           int32_t dtype, int32_t root) {
+  return coll_collective(comm, COLL_BROADCAST, input, output, count, dtype, COLL_SUM, root, -1, -1, 0);
+}
+
+coll_status coll_reduce(coll_comm* comm, const void* input, void* output, size_t count,
+                        int32_t dtype, int32_t op, int32_t root) {
+  return coll_collective(comm, COLL_REDUCE, input, output, count, dtype, op, root, -1, -1, 0);
+}
+
+coll_status coll_barrier(coll_comm* comm) {
+  return coll_collective(comm, COLL_BARRIER, nullptr, nullptr, 0, COLL_UINT8, COLL_SUM, 0, -1, -1, 0);
+}
+
+}  // extern "C"

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only place where exceptions become a status: the text stays with the calling thread.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "base/error.h"
+#include "collectives.h"
+
+namespace coll {
+
+void remember_error(const char* text, int rank) noexcept;
+
+template <class F>
+coll_status guarded(F&& f) noexcept {
+  try {
+    return static_cast<coll_status>(f());
+  } catch (const Error& e) {
+    remember_error(e.what(), e.rank);
+    return static_cast<coll_status>(e.status);
+  } catch (const std::bad_alloc&) {
+    remember_error("out of memory", -1);
+    return COLL_OUT_OF_MEMORY;
+  } catch (const std::exception& e) {
+    remember_error(e.what(), -1);
+    return COLL_INTERNAL;
+  }
+}
+
+}  // namespace coll

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the public C header into the C source of ``collectives._native``.
+
+CMake calls ``python ffi_build.py <collectives.h> <output.c>`` with the build-time Python. The
+header is the only description of the interface: what it declares is what Python sees, checked by
+the C compiler.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from cffi import FFI
+
+MODULE = "collectives._native"
+
+
+def cdef_of(header: str) -> str:
+    """Return the declarations of ``header`` as cffi reads them.
+
+    cffi refuses preprocessor lines and ``extern "C"``. Both go; the header keeps its constants in
+    enums, so nothing is lost.
+    """
+    plain = re.sub(r"^#ifdef __cplusplus\n.*?^#endif\n", "", header, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^\s*#.*\n", "", plain, flags=re.MULTILINE)
+
+
+def write_binding(header: Path, output: Path) -> None:
+    """Write the C source of the extension module for ``header`` to ``output``."""
+    ffi = FFI()
+    ffi.cdef(cdef_of(header.read_text(encoding="utf-8")))
+    ffi.set_source(MODULE, f'#include "{header.name}"')
+    ffi.emit_c_code(str(output))
+    output.touch()  # cffi leaves an unchanged file alone; the build must see that it is current
+
+
+if __name__ == "__main__":
+    write_binding(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/environment.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "transport/faults.h"
+
+namespace coll {
+namespace {
+
+constexpr Variable kVariables[] = {
+    {"COLLECTIVES_RANK", "integer", "0", "This process's rank, 0 to COLLECTIVES_SIZE - 1."},
+    {"COLLECTIVES_SIZE", "integer", "1", "How many ranks the job has."},
+    {"COLLECTIVES_JOB", "text", "default",
+     "Name of the job, equal on all ranks; two jobs of one user at one time need two names."},
+    {"COLLECTIVES_ATTEMPT", "integer", "0",
+     "Counts the restarts of a job, so that ranks left over from an earlier one are refused."},
+    {"COLLECTIVES_TIMEOUT", "seconds", "300",
+     "How long to wait for the other ranks, at the start and in each call."},
+    {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
+     "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
+};
+enum Index { kRank, kSize, kJob, kAttempt, kTimeout, kFault };
+
+// The value, or none where it is not set.
+std::optional<std::string> value_of(Index index) {
+  const char* value = std::getenv(kVariables[index].name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+Error malformed(Index index, const std::string& value, const std::string& expected) {
+  return Error(Status::invalid_argument,
+               std::string(kVariables[index].name) + " is '" + value + "'; it must be " + expected);
+}
+
+template <class Number>
+std::optional<Number> parse(const std::string& text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
+}
+
+// The whole number of a variable, at least `least`.
+int number_of(Index index, const std::string& value, int least) {
+  const std::optional<int> number = parse<int>(value);
+  if (!number || *number < least) {
+    throw malformed(index, value,
+                    "a whole number from " + std::to_string(least) + " to " +
+                        std::to_string(std::numeric_limits<int>::max()));
+  }
+  return *number;
+}
+
+void read_place(Identity& identity) {
+  const std::optional<std::string> rank = value_of(kRank), size = value_of(kSize);
+  if (!rank && !size) return;
+  if (!rank || !size) {
+    const Index missing = rank ? kSize : kRank, present = rank ? kRank : kSize;
+    throw Error(Status::invalid_argument,
+                std::string(kVariables[present].name) + " is '" + *(rank ? rank : size) +
+                    "', but " + kVariables[missing].name + " is not set: set both or neither");
+  }
+  identity.ranks = number_of(kSize, *size, 1);
+  identity.rank = number_of(kRank, *rank, 0);
+  if (identity.rank >= identity.ranks) {
+    throw malformed(kRank, *rank, "less than COLLECTIVES_SIZE, which is '" + *size + "'");
+  }
+}
+
+}  // namespace
+
+std::span<const Variable> environment_variables() noexcept { return kVariables; }
+
+Environment read_environment() {
+  arm_faults_from_environment();
+  Environment environment;
+  read_place(environment.identity);
+  if (const auto job = value_of(kJob)) {
+    if (job->empty()) throw malformed(kJob, *job, "a name, or not set");
+    environment.identity.job = *job;
+  }
+  if (const auto attempt = value_of(kAttempt)) {
+    environment.identity.attempt = number_of(kAttempt, *attempt, 0);
+  }
+  const std::string timeout = value_of(kTimeout).value_or(kVariables[kTimeout].fallback);
+  const std::optional<double> seconds = parse<double>(timeout);
+  if (!seconds || !(*seconds > 0) || *seconds > 1e9) {
+    throw malformed(kTimeout, timeout, "seconds, more than 0 and at most 1e9");
+  }
+  environment.timeout_s = *seconds;
+  return environment;
+}
+
+void arm_faults_from_environment() {
+  // Not std::call_once: a malformed value is to throw, and to throw again at the next caller.
+  static std::mutex mutex;
+  static bool done = false;
+  const std::lock_guard lock(mutex);
+  if (done) return;
+  if (const auto fault = value_of(kFault)) faults::arm_from(*fault);
+  done = true;
+}
+
+}  // namespace coll

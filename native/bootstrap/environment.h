@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every environment variable that the native layer reads.
+#pragma once
+
+#include <span>
+
+#include "bootstrap/handshake.h"
+
+namespace coll {
+
+struct Variable {
+  const char* name;
+  const char* type;
+  const char* fallback;  // its value where it is not set, as text
+  const char* sentence;
+};
+
+std::span<const Variable> environment_variables() noexcept;
+
+struct Environment {
+  Identity identity;
+  double timeout_s = 0;
+};
+
+// Who this process is, as its launcher says. Without COLLECTIVES_RANK and COLLECTIVES_SIZE: rank 0
+// of 1. Throws Error(invalid_argument) that names the variable and its value where one is
+// malformed.
+Environment read_environment();
+
+// Arms what COLLECTIVES_FAULT says, once in the life of the process.
+void arm_faults_from_environment();
+
+}  // namespace coll

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's place in a group on one machine: the shared segment, and the sign that it is alive.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/liveness.h"
+#include "transport/memory.h"
+#include "transport/segment.h"
+
+namespace coll {
+
+struct Membership {
+  std::shared_ptr<Memory> memory;
+  Segment segment;
+  Liveness life;  // last: it leaves before the memory goes
+};
+
+// 64 random bits from the kernel.
+std::uint64_t random_group();
+
+// Lays out a group of processes in a new memfd and enters it as rank 0.
+Membership found_group(const SegmentShape& shape);
+
+// Maps and enters what found_group() made in another process. Throws Error where the shapes differ.
+Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank);
+
+// All ranks of a group of threads of this process, entered by the calling thread.
+std::vector<Membership> local_group(const SegmentShape& shape);
+
+}  // namespace coll

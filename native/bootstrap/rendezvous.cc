@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/rendezvous.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/guest.h"
+#include "bootstrap/host.h"
+
+namespace coll {
+namespace {
+
+void check(const Identity& identity, const SegmentShape& shape, double timeout_s) {
+  const auto refuse = [](const std::string& text) { throw Error(Status::invalid_argument, text); };
+  const std::string rank = std::to_string(identity.rank), ranks = std::to_string(identity.ranks);
+  if (identity.ranks < 1) refuse("a group needs at least one rank, not " + ranks);
+  if (identity.rank < 0 || identity.rank >= identity.ranks) {
+    refuse("rank " + rank + " is not among the " + ranks + " ranks 0 to " +
+           std::to_string(identity.ranks - 1));
+  }
+  if (identity.attempt < 0)
+    refuse("an attempt is 0 or more, not " + std::to_string(identity.attempt));
+  if (identity.job.empty()) refuse("a job needs a name");
+  if (shape.ranks != static_cast<std::uint32_t>(identity.ranks)) {
+    refuse("the segment is shaped for " + std::to_string(shape.ranks) + " ranks, the group has " +
+           ranks);
+  }
+  if (!(timeout_s > 0)) refuse("the time-out must be more than 0 s");
+}
+
+}  // namespace
+
+Membership rendezvous(const Identity& identity, const SegmentShape& shape, double timeout_s,
+                      const Stop& stop) {
+  arm_faults_from_environment();
+  check(identity, shape, timeout_s);
+  if (identity.ranks == 1) return std::move(local_group(shape).front());
+  if (identity.rank == 0) return Host(identity, timeout_s, stop).run(shape);
+  return Guest(identity, timeout_s, stop).run(shape);
+}
+
+}  // namespace coll

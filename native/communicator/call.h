@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective as its caller wants it, checked before anything reaches the other ranks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/kernels.h"
+#include "schedule/schedule.h"
+
+namespace coll {
+
+struct Call {
+  Kind kind = Kind::barrier;
+  Dtype dtype = Dtype::uint8;
+  Reduction op = Reduction::sum;
+  int root = 0;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t count = 0;                // as in coll_call
+  const std::size_t* counts = nullptr;  // allgather with unequal parts
+  int algorithm = -1;
+  int mode = -1;
+  double timeout = 0;  // seconds; 0: the communicator's
+};
+
+// Throws Error(invalid_argument) with a sentence that says what to do; `rank` of `ranks` calls.
+void validate(const Call& call, int rank, int ranks);
+
+// Elements of the whole vector: of all ranks' parts together.
+std::size_t vector_elements(const Call& call, int ranks) noexcept;
+// A hash of the unequal parts; 0 where there are none.
+std::uint64_t hash_counts(const Call& call, int ranks) noexcept;
+
+const char* name_of(Kind kind) noexcept;
+const char* name_of(Dtype dtype) noexcept;
+const char* name_of(Reduction op) noexcept;
+bool reduces(Kind kind) noexcept;
+
+}  // namespace coll

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/communicator.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <string>
+
+#include "communicator/fingerprint.h"
+#include "communicator/process_forks.h"
+#include "transport/system_calls.h"
+
+namespace coll {
+namespace {
+
+constexpr int kLongestSleep = 50000;  // microseconds
+constexpr double kLookEvery = 0.02;   // seconds between looks at the other ranks
+
+double now() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+}  // namespace
+
+class Communicator::Guard {
+ public:
+  explicit Guard(Communicator& c) : c_(c) {
+    c.check_fork();
+    if (c.busy_.exchange(true, std::memory_order_acquire)) {
+      throw Error(Status::invalid_argument,
+                  "two threads use one communicator at once: give each thread its own, or take "
+                  "turns");
+    }
+  }
+  ~Guard() { c_.busy_.store(false, std::memory_order_release); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Communicator& c_;
+};
+
+Communicator::Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
+                           bool shares_memory)
+    : membership_(std::move(membership)), segment_(membership_.segment), rank_(rank),
+      ranks_(static_cast<int>(segment_.shape().ranks)), timeout_(timeout),
+      interruptible_(interruptible), shares_memory_(shares_memory), forks_(process_forks()),
+      plans_(segment_, rank), executor_(segment_, rank) {
+  clock_.fingerprint = mix(segment_.group());
+  segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::check_fork() const {
+  if (process_forks() == forks_) return;
+  throw Error(Status::unsupported,
+              "this communicator belongs to the parent process: a forked child must make its own");
+}
+
+// Every rank reports the same first cause, whoever saw it.
+void Communicator::report_failure() {
+  const Failure failure = read_failure(segment_);
+  knows_failure_ = true;
+  active_ = waiting_ = false;
+  throw Error(failure.status, std::string(failure.sentence()), failure.culprit);
+}
+
+void Communicator::fail(const Cause& cause) {
+  raise_failure(segment_, cause.status, cause.culprit, rank_, cause.text);
+  report_failure();
+}
+
+void Communicator::check_failed() {
+  if (failed(segment_)) report_failure();
+}
+
+bool Communicator::resolved_for(const Call& c) const noexcept {
+  const Call& l = last_.call;
+  return last_.plan != nullptr && c.kind == l.kind && c.dtype == l.dtype && c.op == l.op &&
+         c.root == l.root && c.count == l.count && c.algorithm == l.algorithm &&
+         c.mode == l.mode && c.counts == nullptr && l.counts == nullptr;
+}
+
+// Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
+void Communicator::resolve(const Call& call) {
+  last_.plan = nullptr;
+  const std::size_t elements = vector_elements(call, ranks_);
+  Choice choice = choose(call.kind, ranks_, elements * size_of(call.dtype), call.algorithm, call.mode);
+  const bool direct = choice.mode == Mode::pull || choice.mode == Mode::push;
+  if (direct && !shares_memory_) {
+    throw Error(Status::unsupported,
+                "pull and push read the peers' buffers: they need ranks that are threads of one "
+                "process (collectives.local)");
+  }
+  const bool rooted = call.kind == Kind::broadcast || call.kind == Kind::reduce;
+  PreparedPlan& plan = plans_.get(choice, rooted ? call.root : 0);
+  last_.call = call;
+  last_.choice = choice;
+  last_.plan = &plan;
+  note_.kind = static_cast<int>(call.kind);
+  note_.dtype = static_cast<int>(call.dtype);
+  note_.op = reduces(call.kind) ? static_cast<int>(call.op) : 0;
+  note_.mode = static_cast<int>(choice.mode);
+  note_.algorithm = choice.algorithm;
+  note_.root = rooted ? call.root : 0;
+  note_.count = elements;
+  note_.parts = call.counts != nullptr;
+  last_.packed = pack(note_);
+  last_.hash = mix(last_.packed ^ mix(note_.count ^ mix(static_cast<std::uint64_t>(note_.root) ^
+                                                        hash_counts(call, ranks_))));
+}
+
+void Communicator::bind(const Call& call) {
+  Binding& binding = last_.plan->binding;
+  const std::size_t bytes = note_.count * size_of(call.dtype);
+  if (binding.uses_scratch() && scratch_.size() < bytes) scratch_.resize(bytes);
+  const CallData data{.input = call.input,
+                      .output = call.output,
+                      .scratch = scratch_.data(),
+                      .count = static_cast<std::size_t>(note_.count),
+                      .counts = call.counts,
+                      .counts_hash = hash_counts(call, ranks_),
+                      .dtype = call.dtype,
+                      .op = call.op,
+                      .tile_bytes = last_.choice.tile_bytes};
+  if (!binding.is_bound_to(data)) binding.bind(data);
+}
+
+// Threads are pinned after they got their communicator as often as before: so look again.
+void Communicator::look_at_cores() {
+  segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
+  policy_ = choose_policy(segment_);
+}
+
+void Communicator::begin(const Call& call) {
+  ++clock_.calls;
+  clock_.fingerprint = chain(clock_.fingerprint, last_.hash);
+  note_.number = clock_.calls;
+  note_.fingerprint = clock_.fingerprint;
+  write_record(segment_.rank(rank_).records[clock_.calls % kRecords], note_, last_.packed,
+               call.input, call.output, scratch_.data());
+  if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
+  last_.call.timeout = call.timeout;
+  active_ = true;
+  waiting_ = false;
+  executor_.begin(last_.plan->binding, clock_);
+}
+
+Status Communicator::run(const Call& call) {
+  const Guard guard(*this);
+  check_failed();
+  if (active_) {
+    throw Error(Status::invalid_argument,
+                "the call before is still in progress: resume it first, or abort");
+  }
+  validate(call, rank_, ranks_);
+  if (!resolved_for(call)) resolve(call);
+  bind(call);
+  begin(call);
+  return drive();
+}
+
+Status Communicator::resume() {
+  const Guard guard(*this);
+  if (!active_) {
+    check_failed();
+    throw Error(Status::invalid_argument, "there is no call in progress to resume");
+  }
+  return drive();
+}
+
+Status Communicator::drive() {
+  int spins = policy_.spins;
+  for (int turn = 0;; ++turn) {
+    const Progress progress = executor_.advance(spins);
+    if (progress == Progress::done) {
+      active_ = false;
+      return Status::ok;
+    }
+    if (progress == Progress::mismatch) {
+      const auto cause = find_mismatch(segment_, own_call());
+      fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer,
+                                "the ranks made different calls, longer ago than is remembered"}));
+    }
+    if (turn < policy_.yields) {
+      sys::yield();
+      spins = std::min(spins, 20);
+      continue;
+    }
+    const Status status = wait_slowly();
+    if (status != Status::ok) return status;
+  }
+}
+
+OwnCall Communicator::own_call() const {
+  return {rank_, note_, active_ ? clock_.base + last_.plan->binding.ticks() : clock_.base};
+}
+
+// The slow rung: the only place that looks at clocks, at signals and at the other ranks.
+Status Communicator::wait_slowly() {
+  const double time = now();
+  if (!waiting_) {
+    waiting_ = true;
+    deadline_ = time + (last_.call.timeout > 0 ? last_.call.timeout : timeout_);
+    next_look_ = time;
+  }
+  if (failed(segment_)) report_failure();
+  if (time >= next_look_) {
+    next_look_ = time + kLookEvery;
+    if (const auto cause = find_mismatch(segment_, own_call())) fail(*cause);
+    if (const auto cause = find_lost(segment_, own_call())) fail(*cause);
+  }
+  const Blocked& blocked = executor_.blocked();
+  if (time >= deadline_) {
+    const double limit = last_.call.timeout > 0 ? last_.call.timeout : timeout_;
+    std::string seconds = std::to_string(limit);
+    seconds.erase(seconds.find_last_not_of('0') + 1);
+    if (seconds.back() == '.') seconds.pop_back();
+    fail({Status::timeout, blocked.peer,
+          std::string(name_of(static_cast<Kind>(note_.kind))) + " #" +
+              std::to_string(note_.number) + ": rank " + std::to_string(rank_) +
+              " gave up after " + seconds + " s: " +
+              whereabouts(segment_, own_call(), blocked.peer)});
+  }
+  const double left = std::min(deadline_ - time, next_look_ - time) * 1e6;
+  const int sleep = std::clamp(static_cast<int>(left), 100, kLongestSleep);
+  const bool interrupted = sleep_on(segment_, blocked, sleep);
+  const bool late = now() - time > 0.01;
+  return interruptible_ && (interrupted || late) ? Status::in_progress : Status::ok;
+}
+
+void Communicator::abort(std::string_view reason) {
+  check_fork();
+  raise_failure(segment_, Status::aborted, rank_, rank_,
+                "rank " + std::to_string(rank_) + " aborted: " + std::string(reason));
+}
+
+void Communicator::close() {
+  check_fork();
+  if (!failed(segment_) && clock_.calls > 0) {
+    if (const auto cause = find_mismatch(segment_, own_call())) {
+      raise_failure(segment_, cause->status, cause->culprit, rank_, cause->text);
+    }
+  }
+  membership_.life.leave();
+  if (!knows_failure_ && failed(segment_)) {
+    const Failure failure = read_failure(segment_);
+    if (failure.status == Status::mismatch) report_failure();
+  }
+}
+
+}  // namespace coll

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of a group: takes calls, chooses and binds their plans, drives the executor, and turns
+// whatever goes wrong into one cause that all ranks report.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "bootstrap/membership.h"
+#include "communicator/call.h"
+#include "communicator/diagnosis.h"
+#include "communicator/plans.h"
+#include "engine/executor.h"
+#include "engine/ladder.h"
+
+namespace coll {
+
+class Communicator {
+ public:
+  // `shares_memory`: the ranks are threads of one process, so may read each other's buffers.
+  Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
+               bool shares_memory);
+  ~Communicator();
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return ranks_; }
+  std::uint64_t calls() const noexcept { return clock_.calls; }
+
+  // ok, or in_progress where the communicator is interruptible: then resume(). Throws Error.
+  Status run(const Call& call);
+  Status resume();
+  // First cause wins; wakes nobody, since no sleep is longer than 50 ms.
+  void abort(std::string_view reason);
+  // What is found now may have been invisible to one-way calls.
+  void close();
+
+ private:
+  // Throws where this is a forked child, another thread is inside, or the group has failed.
+  class Guard;
+  struct Resolved {
+    Call call;
+    Choice choice;
+    PreparedPlan* plan = nullptr;
+    std::uint64_t packed = 0, hash = 0;
+  };
+
+  void resolve(const Call& call);
+  bool resolved_for(const Call& call) const noexcept;
+  void bind(const Call& call);
+  void begin(const Call& call);
+  void look_at_cores();
+  Status drive();
+  Status wait_slowly();
+  OwnCall own_call() const;
+  [[noreturn]] void fail(const Cause& cause);
+  [[noreturn]] void report_failure();
+  void check_fork() const;
+  void check_failed();
+
+  Membership membership_;
+  Segment segment_;
+  int rank_, ranks_;
+  double timeout_;
+  bool interruptible_, shares_memory_;
+  unsigned forks_;
+  std::atomic<bool> busy_{false};
+  bool active_ = false;  // a call was begun and is not finished
+  bool waiting_ = false;
+  bool knows_failure_ = false;
+  double deadline_ = 0, next_look_ = 0;
+  Plans plans_;
+  Executor executor_;
+  GroupClock clock_;
+  WaitPolicy policy_;
+  Resolved last_;
+  CallNote note_;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace coll

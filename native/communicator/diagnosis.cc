@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/diagnosis.h"
+
+#include <algorithm>
+
+#include "communicator/call.h"
+#include "transport/liveness.h"
+
+namespace coll {
+namespace {
+
+std::string label(const CallNote& note) {
+  return std::string(name_of(static_cast<Kind>(note.kind))) + " #" + std::to_string(note.number);
+}
+
+// The oldest remembered call in which the two ranks differ.
+std::optional<Cause> compare(const Segment& segment, const OwnCall& own, int peer) {
+  const std::uint64_t last = std::min(own.note.number, calls_begun(segment, peer));
+  for (std::uint64_t back = kRecords; back-- > 0;) {
+    if (back >= last) continue;
+    const std::uint64_t number = last - back;
+    const auto mine = read_record(segment, own.rank, number);
+    const auto theirs = read_record(segment, peer, number);
+    if (!mine || !theirs || mine->fingerprint == theirs->fingerprint) continue;
+    const int low = std::min(own.rank, peer), high = std::max(own.rank, peer);
+    const CallNote& first = low == own.rank ? *mine : *theirs;
+    const CallNote& second = low == own.rank ? *theirs : *mine;
+    return Cause{Status::mismatch, peer,
+                 label(*mine) + ": the ranks do not make the same call: rank " +
+                     std::to_string(low) + " calls " + describe(first) + ", rank " +
+                     std::to_string(high) + " calls " + describe(second)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own) {
+  for (int peer = 0; peer < static_cast<int>(segment.shape().ranks); ++peer) {
+    if (peer == own.rank) continue;
+    if (auto cause = compare(segment, own, peer)) return cause;
+  }
+  return std::nullopt;
+}
+
+std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own) {
+  for (int peer = 0; peer < static_cast<int>(segment.shape().ranks); ++peer) {
+    if (peer == own.rank) continue;
+    const Life life = life_of(segment, peer);
+    if (life == Life::here || life == Life::absent) continue;
+    // Whoever has finished this call may go.
+    if (segment.rank(peer).done.tick.load(std::memory_order_acquire) >= own.end) continue;
+    const std::uint64_t begun = calls_begun(segment, peer);
+    const std::string who =
+        "rank " + std::to_string(peer) + " (pid " +
+        std::to_string(segment.rank(peer).life.pid.load(std::memory_order_relaxed)) + ")";
+    const std::string how = life == Life::dead ? " died" : " closed its communicator";
+    const std::string when = begun >= own.note.number ? " during this call"
+                             : begun == 0             ? " before its first call"
+                                          : " after its call #" + std::to_string(begun);
+    return Cause{Status::peer_lost, peer, label(own.note) + ": " + who + how + when};
+  }
+  return std::nullopt;
+}
+
+std::string whereabouts(const Segment& segment, const OwnCall& own, int peer) {
+  const std::uint64_t begun = calls_begun(segment, peer);
+  const std::string who = "rank " + std::to_string(peer);
+  if (begun >= own.note.number) return who + " is in the call but silent";
+  if (begun == 0) return who + " is alive but has made no call yet";
+  return who + " is alive but silent since its call #" + std::to_string(begun);
+}
+
+}  // namespace coll

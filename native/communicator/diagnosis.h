@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out why a call does not end, for the slow rung of waiting and for close().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "communicator/record.h"
+#include "transport/failure.h"
+#include "transport/segment.h"
+
+namespace coll {
+
+// What one rank knows of its own present call.
+struct OwnCall {
+  int rank;
+  CallNote note;
+  std::uint64_t end;  // tick at which every rank has finished it
+};
+
+struct Cause {
+  Status status;
+  int culprit;
+  std::string text;
+};
+
+// A peer that makes another call than we do, or did so before; nothing where all known calls agree.
+std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own);
+
+// A peer that died or left before it had finished our call.
+std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own);
+
+// What the peer that we wait for is doing, for the text of a time-out.
+std::string whereabouts(const Segment& segment, const OwnCall& own, int peer);
+
+}  // namespace coll

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/plans.h"
+
+#include <string>
+
+#include "algorithms/algorithm.h"
+#include "base/error.h"
+#include "plan/lower.h"
+#include "prove/plan_proof.h"
+
+namespace coll {
+
+PreparedPlan& Plans::get(const Choice& choice, int root) {
+  const std::uint64_t key = static_cast<std::uint64_t>(choice.algorithm) |
+                            static_cast<std::uint64_t>(choice.mode) << 16 |
+                            static_cast<std::uint64_t>(choice.lag) << 24 |
+                            static_cast<std::uint64_t>(root) << 32;
+  auto& prepared = plans_[key];
+  if (!prepared) prepared = std::make_unique<PreparedPlan>(make(choice, root), rank_, segment_);
+  return *prepared;
+}
+
+Plan Plans::make(const Choice& choice, int root) const {
+  const Algorithm& a = *algorithms()[static_cast<std::size_t>(choice.algorithm)];
+  const Schedule schedule = make_schedule(a, static_cast<int>(segment_.shape().ranks), root);
+  const int depth = static_cast<int>(segment_.shape().depth);
+  std::string why;
+  for (const Mode mode : {choice.mode, Mode::staged}) {
+    Plan plan = lower(schedule, {.mode = mode, .depth = depth, .lag = choice.lag});
+    Report report = prove(plan, true, usual_tiles(plan));
+    if (report.proved) report = prove(plan, false, usual_tiles(plan));
+    if (report.proved) return plan;
+    why = report.message;
+  }
+  throw Error(Status::internal, std::string("the plan of ") + a.name + " does not prove: " + why);
+}
+
+}  // namespace coll

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ring of the last calls that every rank keeps in the segment. Written at every call, read only
+// to explain an error, and by peers that read this rank's buffers directly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "transport/segment.h"
+
+namespace coll {
+
+// What a record says, unpacked.
+struct CallNote {
+  std::uint64_t number = 0;  // 1: the first call of the communicator
+  std::uint64_t fingerprint = 0;
+  int kind = 0, dtype = 0, op = 0, mode = 0, algorithm = 0, root = 0;
+  std::uint64_t count = 0;
+  bool parts = false;  // counts per rank
+};
+
+// The first word of a record that all ranks must agree on.
+std::uint64_t pack(const CallNote& note) noexcept;
+
+// Readers may be looking: the number is written last.
+void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed,
+                  const void* input, const void* output, const void* scratch) noexcept;
+
+// The record of call `number` of a rank, where it is still (or already) there.
+std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint64_t number);
+// How many calls the rank has begun, as far as its records tell.
+std::uint64_t calls_begun(const Segment& segment, int rank);
+
+// "allreduce of 4096 float32 (sum, ring)"
+std::string describe(const CallNote& note);
+
+}  // namespace coll

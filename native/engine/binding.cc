@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/binding.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+
+namespace coll {
+namespace {
+
+constexpr std::size_t kFlagBytes = sizeof(std::uint64_t);
+
+std::size_t whole_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+bool is_stage(const Operand& o) { return o.area >= 0; }
+
+}  // namespace
+
+Binding::Binding(const Plan& plan, int rank, Segment segment)
+    : plan_(plan), rank_(rank), segment_(segment), partition_(plan.layout) {
+  bind_structure();
+}
+
+// When an op of a rank ends its tile 0, in ticks after the base of the call.
+std::uint64_t Binding::when(int rank, int op) const {
+  if (op == 0) return 1;
+  const PlanOp& o = plan_.ranks[static_cast<std::size_t>(rank)].ops[static_cast<std::size_t>(op)];
+  return 2 + static_cast<std::uint64_t>(o.lag) * static_cast<std::uint64_t>(plan_.stride) +
+         static_cast<std::uint64_t>(op - 1);
+}
+
+// What does not depend on count, dtype or pointers.
+void Binding::bind_structure() {
+  std::size_t most_pieces = 0, most_operands = 0;
+  for (std::size_t i = 0; i < mine().ops.size(); ++i) {
+    const PlanOp& op = mine().ops[i];
+    const auto sources = mine().sources(op), destinations = mine().destinations(op);
+    BoundOp bound{};
+    bound.lag = op.lag;
+    bound.k = static_cast<std::uint16_t>(sources.size());
+    bound.m = static_cast<std::uint16_t>(destinations.size());
+    bound.balanced = op.shape == Shape::balanced;
+    bound.complete = op.complete;
+    bound.post = op.post;
+    bound.stages = std::any_of(destinations.begin(), destinations.end(), is_stage);
+    bound.when = when(rank_, static_cast<int>(i));
+    bind_waits(op, bound);
+    bind_runs(op);
+    std::size_t cells = 0;
+    for (std::size_t r = op_runs_.back(); r < runs_.size(); ++r) {
+      cells += static_cast<std::size_t>(runs_[r].chunks);
+    }
+    most_pieces += cells;
+    most_operands += cells * (sources.size() + destinations.size());
+    ops_.push_back(bound);
+  }
+  op_runs_.push_back(static_cast<std::uint32_t>(runs_.size()));
+  mark_first_waits();
+  pieces_.reserve(most_pieces);
+  operands_.reserve(most_operands);
+  flags_.reserve(mine().operand_pool.size());
+  for (const RankPlan& other : plan_.ranks) area_offset_.emplace_back(other.areas.size());
+}
+
+void Binding::bind_waits(const PlanOp& op, BoundOp& bound) {
+  bound.waits = static_cast<std::uint32_t>(waits_.size());
+  for (const Wait& w : mine().waits(op)) {
+    waits_.push_back({.tick = &segment_.rank(w.peer).progress.tick,
+                      .when = when(w.peer, w.op),
+                      .peer = static_cast<std::uint16_t>(w.peer),
+                      .op = static_cast<std::uint16_t>(w.op),
+                      .back = w.back,
+                      .entry = w.op == 0,
+                      .first = false});
+  }
+  bound.waits_end = static_cast<std::uint32_t>(waits_.size());
+}
+
+// Only the first wait for a peer in a call compares the fingerprints of its call and ours.
+void Binding::mark_first_waits() {
+  struct Seen {
+    std::tuple<int, std::size_t> at{1 << 30, 0};
+    BoundWait* wait = nullptr;
+  };
+  std::vector<Seen> seen(plan_.ranks.size());
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    const int lag = i + 1 == ops_.size() ? 1 << 29 : ops_[i].lag;  // EXIT comes after all tiles
+    for (std::uint32_t w = ops_[i].waits; w < ops_[i].waits_end; ++w) {
+      Seen& s = seen[waits_[w].peer];
+      if (waits_[w].back == 0 && std::tuple(lag, i) < s.at) s = {{lag, i}, &waits_[w]};
+    }
+  }
+  for (const Seen& s : seen) {
+    if (s.wait != nullptr) s.wait->first = true;
+  }
+}
+
+// Walks the cells of all operands in step and cuts where one of them jumps.
+void Binding::bind_runs(const PlanOp& op) {
+  op_runs_.push_back(static_cast<std::uint32_t>(runs_.size()));
+  std::vector<Operand> all(mine().sources(op).begin(), mine().sources(op).end());
+  all.insert(all.end(), mine().destinations(op).begin(), mine().destinations(op).end());
+  if (all.empty()) return;
+  std::vector<std::vector<std::pair<Place, int>>> cells(all.size());  // place and chunk
+  for (std::size_t o = 0; o < all.size(); ++o) {
+    for (const PlaceRange& r : mine().ranges(all[o])) {
+      for (int c = r.first; c < r.first + r.cells; ++c) {
+        const bool user = r.place != Place::stage;
+        const int chunk =
+            user ? plan_.layout.chunk(all[o].rank, static_cast<Buffer>(r.place), c) : -1;
+        cells[o].emplace_back(r.place, chunk);
+        if (r.place == Place::scratch) uses_scratch_ = true;
+        if (user && all[o].rank != rank_) reads_peers_ = true;
+      }
+    }
+  }
+  // Some operand lies in a user buffer, which names the chunk: a move from stage to stage is none.
+  const auto chunk_at = [&](std::size_t i) {
+    int chunk = -1;
+    for (const auto& list : cells) chunk = std::max(chunk, list[i].second);
+    return chunk;
+  };
+  for (std::size_t i = 0; i < cells.front().size(); ++i) {
+    bool joins = i > 0 && chunk_at(i) == chunk_at(i - 1) + 1;
+    for (const auto& list : cells) joins = joins && list[i].first == list[i - 1].first;
+    if (joins) {
+      ++runs_.back().chunks;
+      continue;
+    }
+    runs_.push_back({chunk_at(i), 1, static_cast<std::uint32_t>(places_.size())});
+    for (const auto& list : cells) places_.push_back(list[i].first);
+  }
+}
+
+bool Binding::is_bound_to(const CallData& call) const noexcept {
+  return bound_ && call.input == call_.input && call.output == call_.output &&
+         call.count == call_.count && call.dtype == call_.dtype && call.op == call_.op &&
+         call.scratch == call_.scratch && call.counts_hash == call_.counts_hash &&
+         call.tile_bytes == call_.tile_bytes && call.streaming_stage == call_.streaming_stage &&
+         call.streaming_output == call_.streaming_output;
+}
+
+void Binding::bind(const CallData& call) {
+  bound_ = false;
+  call_ = call;
+  element_bytes_ = size_of(call.dtype);
+  const bool reduces = plan_.layout.contributors() > 1 && plan_.layout.kind != Kind::barrier;
+  kernel_ = fold_kernel(call.dtype, reduces ? call.op : Reduction::sum);
+  scale_ = call.op == Reduction::avg && reduces ? 1.0 / plan_.layout.p : 1.0;
+  partition_.cut(call.count, call.counts);
+  choose_tile();
+  place_areas();
+  bind_pieces();
+  bind_flags();
+  bound_ = true;
+}
+
+// The largest tile whose messages fit the wish and a slot. Equal on all ranks: it depends on the
+// busiest rank's stage, not on this one's.
+void Binding::choose_tile() {
+  const std::size_t capacity =
+      plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
+  std::size_t most_cells = 0, most_areas = 0;
+  for (const RankPlan& other : plan_.ranks) {
+    most_cells = std::max(most_cells, static_cast<std::size_t>(other.stage_cells));
+    most_areas = std::max(most_areas, other.areas.size());
+  }
+  if (most_cells == 0) return;
+  const std::size_t slack = most_areas * (kLine + kFlagBytes);
+  const std::size_t wish = call_.tile_bytes == 0 ? capacity : std::max(call_.tile_bytes, 2 * slack);
+  const std::size_t room = std::min(wish, capacity);
+  std::size_t elements = room <= slack ? 0 : (room - slack) / (most_cells * element_bytes_);
+  if (elements >= partition_.longest()) return;
+  const std::size_t line = kLine / element_bytes_;
+  if (elements > line) elements -= elements % line;
+  if (elements == 0) {
+    throw Error(Status::unsupported,
+                "a slot of " + std::to_string(capacity) + " bytes is too small for the " +
+                    std::to_string(most_areas) + " messages of a rank: use larger slots or staged mode");
+  }
+  partition_.tile(elements);
+}
+
+// Areas follow one another in a slot, each as long as its cells can be in a tile.
+void Binding::place_areas() {
+  const std::size_t flag = plan_.inlined() ? kFlagBytes : 0;
+  for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
+    std::size_t offset = 0;
+    for (std::size_t a = 0; a < plan_.ranks[r].areas.size(); ++a) {
+      area_offset_[r][a] = offset;
+      const auto cells = static_cast<std::size_t>(plan_.ranks[r].areas[a].cells);
+      const std::size_t payload = cells * partition_.tile_elements() * element_bytes_;
+      offset += whole_lines((payload + kFlagBytes - 1) / kFlagBytes * kFlagBytes + flag);
+    }
+  }
+}
+
+void Binding::bind_pieces() {
+  pieces_.clear();
+  operands_.clear();
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    const PlanOp& op = mine().ops[i];
+    ops_[i].pieces = static_cast<std::uint32_t>(pieces_.size());
+    for (std::uint32_t r = op_runs_[i]; r < op_runs_[i + 1]; ++r) {
+      const Run& run = runs_[r];
+      if (partition_.tiles() == 1) {
+        add_piece(op, run, run.chunk, run.chunks);
+      } else {
+        for (int c = 0; c < run.chunks; ++c) add_piece(op, run, run.chunk + c, 1);
+      }
+    }
+    ops_[i].pieces_end = static_cast<std::uint32_t>(pieces_.size());
+    ops_[i].streaming = 0;
+    std::uint32_t bit = 1;
+    for (const Operand& d : mine().destinations(op)) {
+      if (is_stage(d) ? call_.streaming_stage : call_.streaming_output) ops_[i].streaming |= bit;
+      bit <<= 1;
+    }
+  }
+}
+
+void Binding::add_piece(const PlanOp& op, const Run& run, int chunk, int chunks) {
+  const std::size_t elements = partition_.begin(chunk + chunks) - partition_.begin(chunk);
+  pieces_.push_back({elements, static_cast<std::uint32_t>(operands_.size())});
+  const Place* place = &places_[run.places];
+  for (const Operand& o : mine().sources(op)) operands_.push_back(address(o, *place++, chunk));
+  for (const Operand& o : mine().destinations(op)) operands_.push_back(address(o, *place++, chunk));
+}
+
+BoundOperand Binding::address(const Operand& o, Place place, int chunk) const {
+  const auto rank = static_cast<std::uint16_t>(o.rank);
+  if (place == Place::stage) {
+    std::byte* ring = plan_.inlined() ? segment_.inline_ring(o.rank) : segment_.slot_ring(o.rank);
+    const std::size_t offset = area_offset_[rank][static_cast<std::size_t>(o.area)];
+    return {ring + offset, Home::stage, 0, rank};
+  }
+  const int first = plan_.layout.first_chunk(o.rank, static_cast<Buffer>(place));
+  const std::size_t offset =
+      (partition_.begin(chunk) - partition_.begin(first)) * element_bytes_;
+  if (o.rank != rank_) {
+    return {reinterpret_cast<std::byte*>(offset), Home::remote, static_cast<std::uint8_t>(place),
+            rank};
+  }
+  void* buffer = place == Place::input    ? const_cast<void*>(call_.input)
+                 : place == Place::output ? call_.output
+                                          : call_.scratch;
+  // Of an empty vector the buffer may be null: nothing is ever added to it.
+  std::byte* base = static_cast<std::byte*>(buffer);
+  return {offset == 0 ? base : base + offset, Home::local, 0, rank};
+}
+
+void Binding::bind_flags() {
+  flags_.clear();
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    const PlanOp& op = mine().ops[i];
+    const auto add = [&](const Operand& o) {
+      if (!plan_.inlined() || !is_stage(o)) return;
+      const auto rank = static_cast<std::size_t>(o.rank);
+      const Area& area = plan_.ranks[rank].areas[static_cast<std::size_t>(o.area)];
+      const std::size_t payload =
+          static_cast<std::size_t>(area.cells) * partition_.tile_elements() * element_bytes_;
+      // Behind the payload, in its last line: it arrives with it.
+      const std::size_t end = area_offset_[rank][static_cast<std::size_t>(o.area)] +
+                              (payload + kFlagBytes - 1) / kFlagBytes * kFlagBytes;
+      flags_.push_back({end, when(o.rank, area.writer), static_cast<std::uint16_t>(o.rank)});
+    };
+    ops_[i].reads = static_cast<std::uint32_t>(flags_.size());
+    for (const Operand& o : mine().sources(op)) add(o);
+    ops_[i].reads_end = ops_[i].writes = static_cast<std::uint32_t>(flags_.size());
+    for (const Operand& o : mine().destinations(op)) add(o);
+    ops_[i].writes_end = static_cast<std::uint32_t>(flags_.size());
+  }
+}
+
+}  // namespace coll

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan bound to one rank, its segment, and the buffers and count of a call. Everything that can be
+// computed before the first byte moves is computed here; binding again to other buffers allocates
+// nothing, and binding again to the same ones does nothing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/partition.h"
+#include "kernels/kernels.h"
+#include "plan/plan.h"
+#include "transport/segment.h"
+
+namespace coll {
+
+// What differs between calls that run the same plan.
+struct CallData {
+  const void* input = nullptr;
+  void* output = nullptr;
+  void* scratch = nullptr;  // as many elements as the vector, where the plan uses it
+  std::size_t count = 0;    // of the whole vector: for allgather, of all parts together
+  const std::size_t* counts = nullptr;
+  std::uint64_t counts_hash = 0;
+  Dtype dtype = Dtype::float32;
+  Reduction op = Reduction::sum;
+  std::size_t tile_bytes = 0;       // wished stage bytes per tile; equal on all ranks
+  bool streaming_stage = false;     // how this rank stores: its own affair
+  bool streaming_output = false;
+};
+
+enum class Home : std::uint8_t {
+  local,  // this rank's own buffer
+  stage,  // a slot of some rank's ring
+  remote  // another rank's buffer: its address is in the record of its call
+};
+
+struct BoundOperand {
+  std::byte* base;  // remote: offset from the start of the buffer
+  Home home;
+  std::uint8_t place;  // remote: which buffer
+  std::uint16_t rank;
+};
+
+// A run of elements in which all operands of an op are contiguous.
+struct Piece {
+  std::size_t elements;
+  std::uint32_t operands;  // index of the first: sources, then destinations
+};
+
+struct BoundWait {
+  const std::atomic<std::uint64_t>* tick;
+  std::uint64_t when;  // ticks after the base of the call, for tile 0
+  std::uint16_t peer;
+  std::uint16_t op;
+  std::int32_t back;     // tiles
+  bool entry;            // the same for all tiles
+  bool first;            // the first time in a call that this peer is waited for
+};
+
+// The flag of an area of an inline slot.
+struct Flag {
+  std::size_t offset;  // from the start of the slot
+  std::uint64_t when;
+  std::uint16_t rank;
+};
+
+struct BoundOp {
+  std::uint32_t waits, waits_end;
+  std::uint32_t pieces, pieces_end;
+  std::uint32_t reads, reads_end;    // flags of inline areas that it reads
+  std::uint32_t writes, writes_end;  // flags of inline areas that it writes
+  std::uint64_t when;
+  std::int32_t lag;
+  std::uint16_t k, m;
+  std::uint32_t streaming;
+  bool balanced, complete, post, stages;
+};
+
+class Binding {
+ public:
+  // The plan must outlive the binding.
+  Binding(const Plan& plan, int rank, Segment segment);
+
+  // Whether the call is the one bound already.
+  bool is_bound_to(const CallData& call) const noexcept;
+  // Throws Error (unsupported) where a slot is too small for one element of every message.
+  void bind(const CallData& call);
+
+  const Plan& plan() const noexcept { return plan_; }
+  int rank() const noexcept { return rank_; }
+  bool uses_scratch() const noexcept { return uses_scratch_; }
+  bool reads_peers() const noexcept { return reads_peers_; }  // memory of other ranks' callers
+
+  // For the executor.
+  const std::vector<BoundOp>& ops() const noexcept { return ops_; }
+  const BoundWait* waits() const noexcept { return waits_.data(); }
+  const Piece* pieces() const noexcept { return pieces_.data(); }
+  const BoundOperand* operands() const noexcept { return operands_.data(); }
+  const Flag* flags() const noexcept { return flags_.data(); }
+  FoldKernel kernel() const noexcept { return kernel_; }
+  double scale() const noexcept { return scale_; }
+  std::size_t element_bytes() const noexcept { return element_bytes_; }
+  std::size_t tile_elements() const noexcept { return partition_.tile_elements(); }
+  int tiles() const noexcept { return partition_.tiles(); }
+  std::uint64_t ticks() const noexcept {
+    return 2 + static_cast<std::uint64_t>(tiles() + plan_.max_lag) * static_cast<std::uint64_t>(plan_.stride);
+  }
+
+ private:
+  // A run of consecutive chunks in which no operand of the op changes its buffer.
+  struct Run {
+    int chunk, chunks;
+    std::uint32_t places;  // index of the first operand's place
+  };
+
+  void bind_structure();
+  void bind_waits(const PlanOp& op, BoundOp& bound);
+  void bind_runs(const PlanOp& op);
+  void mark_first_waits();
+  void choose_tile();
+  void place_areas();
+  void bind_pieces();
+  void add_piece(const PlanOp& op, const Run& run, int chunk, int chunks);
+  BoundOperand address(const Operand& o, Place place, int chunk) const;
+  void bind_flags();
+  std::uint64_t when(int rank, int op) const;
+  const RankPlan& mine() const { return plan_.ranks[static_cast<std::size_t>(rank_)]; }
+
+  const Plan& plan_;
+  int rank_;
+  Segment segment_;
+  Partition partition_;
+  bool bound_ = false, uses_scratch_ = false, reads_peers_ = false;
+  CallData call_;
+  FoldKernel kernel_ = nullptr;
+  double scale_ = 1;
+  std::size_t element_bytes_ = 1;
+  std::vector<BoundOp> ops_;
+  std::vector<BoundWait> waits_;
+  std::vector<Run> runs_;
+  std::vector<std::uint32_t> op_runs_;  // first run of each op, and one past the last
+  std::vector<Place> places_;
+  std::vector<Piece> pieces_;
+  std::vector<BoundOperand> operands_;
+  std::vector<Flag> flags_;
+  std::vector<std::vector<std::size_t>> area_offset_;  // [rank][area], in a slot
+};
+
+}  // namespace coll

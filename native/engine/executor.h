@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs bound plans. One resumable function: every wait is a possible return, so the same code serves
+// blocking calls, calls that look up for signals, and calls in flight. It never sees an algorithm.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "engine/binding.h"
+#include "transport/segment.h"
+
+namespace coll {
+
+inline constexpr std::uint32_t kMaxDepth = 8;
+
+// What an executor waits for.
+struct Blocked {
+  const std::atomic<std::uint64_t>* word = nullptr;
+  std::uint64_t target = 0;
+  bool exact = false;  // the word must equal the target; else reach it
+  int peer = -1;
+
+  bool met() const noexcept {
+    const std::uint64_t now = word->load(std::memory_order_acquire);
+    return exact ? now == target : now >= target;
+  }
+};
+
+enum class Progress : std::uint8_t { done, blocked, mismatch };
+
+// The place of one rank on its group's clock: what outlives a call.
+struct GroupClock {
+  std::uint64_t base = 0;   // tick at which the next call begins, on all ranks
+  std::uint64_t calls = 0;  // begun so far
+  std::uint64_t fingerprint = 0;  // of all calls so far, this one included
+  std::uint64_t known = 0;  // a tick that all peers have passed
+  // Per ring (large, inline): tiles ever used, and the tick at which each slot's last user ended.
+  std::array<std::uint64_t, 2> tiles_used{};
+  std::array<std::array<std::uint64_t, kMaxDepth>, 2> slot_free{};
+};
+
+class Executor {
+ public:
+  Executor(Segment segment, int rank);
+
+  // Starts the bound call; `clock` has counted it and holds its fingerprint.
+  void begin(const Binding& binding, GroupClock& clock) noexcept;
+  // Goes on until done or blocked, spinning `spins` times at each wait before it gives up.
+  Progress advance(int spins) noexcept;
+  // What advance() returned for: the wait, or the peer whose call differs.
+  const Blocked& blocked() const noexcept { return blocked_; }
+  // For messages: the op and tile that wait.
+  int op() const noexcept { return static_cast<int>(op_); }
+  int tile() const noexcept { return iteration_; }
+
+ private:
+  bool ready(const BoundOp& op, int tile, int spins) noexcept;
+  bool credit(const BoundOp& op, int tile, int spins) noexcept;
+  bool reached(const Blocked& wait, int spins) noexcept;
+  void move(const BoundOp& op, int tile) noexcept;
+  std::byte* address(const BoundOperand& o, std::size_t tile_offset, std::size_t stage_offset) noexcept;
+  void raise_flags(const BoundOp& op, int tile) noexcept;
+  void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
+  void end() noexcept;
+
+  std::size_t ring() const noexcept { return binding_->plan().inlined() ? 1 : 0; }
+  std::size_t slot(int tile) const noexcept {
+    return (clock_->tiles_used[ring()] + static_cast<std::size_t>(tile)) % depth_;
+  }
+  std::uint64_t tile_ticks(int tile) const noexcept {
+    return static_cast<std::uint64_t>(tile) * stride_;
+  }
+
+  Segment segment_;
+  int rank_;
+  const Binding* binding_ = nullptr;
+  GroupClock* clock_ = nullptr;
+  Blocked blocked_;
+  int iteration_ = 0, iterations_ = 0, tiles_ = 1;
+  std::size_t op_ = 0;
+  std::uint32_t wait_ = 0;  // how many of the op's waits are met
+  std::uint32_t credit_ = 0;
+  std::uint64_t stride_ = 1;
+  std::size_t depth_ = 1, slot_bytes_ = 0;
+  bool mismatch_ = false;
+  std::vector<const void*> sources_;
+  std::vector<void*> destinations_;
+};
+
+}  // namespace coll

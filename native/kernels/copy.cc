@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/copy.h"
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace coll {
+namespace kernels {
+namespace {
+
+// The thread sanitizer does not see non-temporal stores: races would go unnoticed.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kVisible = true;
+#elif defined(__has_feature)
+constexpr bool kVisible = __has_feature(thread_sanitizer);
+#else
+constexpr bool kVisible = false;
+#endif
+
+}  // namespace
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+// Whole lines, stored in one piece or two: a line written in pieces may leave its buffer half full.
+[[gnu::target("avx512f")]] void stream_lines_avx512(std::byte* to, const std::byte* from,
+                                                    std::size_t lines) noexcept {
+  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+  }
+}
+
+[[gnu::target("avx2")]] void stream_lines_avx2(std::byte* to, const std::byte* from,
+                                               std::size_t lines) noexcept {
+  for (std::size_t i = 0; i < 2 * lines; ++i, to += kLine / 2, from += kLine / 2) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+}
+
+void stream_lines_baseline(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
+  for (std::size_t i = 0; i < 4 * lines; ++i, to += kLine / 4, from += kLine / 4) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+}
+
+void stream_lines(std::byte* to, const std::byte* from, std::size_t lines,
+                  InstructionSet set) noexcept {
+  switch (set) {
+    case InstructionSet::avx512:
+      return stream_lines_avx512(to, from, lines);
+    case InstructionSet::avx2:
+      return stream_lines_avx2(to, from, lines);
+    case InstructionSet::baseline:
+      return stream_lines_baseline(to, from, lines);
+  }
+}
+
+}  // namespace
+
+void stream_bytes(void* destination, const void* source, std::size_t bytes,
+                  InstructionSet set) noexcept {
+  auto* to = static_cast<std::byte*>(destination);
+  const auto* from = static_cast<const std::byte*>(source);
+  const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
+  if (kVisible || bytes < head + kLine) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const std::size_t lines = (bytes - head) / kLine, body = lines * kLine;
+  std::memcpy(to, from, head);
+  stream_lines(to + head, from + head, lines, set);
+  std::memcpy(to + head + body, from + head + body, bytes - head - body);
+}
+
+void end_streaming() noexcept { _mm_sfence(); }
+
+#else
+
+void stream_bytes(void* destination, const void* source, std::size_t bytes,
+                  InstructionSet /*set*/) noexcept {
+  std::memcpy(destination, source, bytes);
+}
+
+void end_streaming() noexcept {}
+
+#endif
+
+}  // namespace kernels
+
+void copy_bytes(void* destination, const void* source, std::size_t bytes, bool streaming) noexcept {
+  if (bytes == 0 || destination == source) return;
+  if (!streaming || bytes < kernels::kStreamingPays) {
+    std::memcpy(destination, source, bytes);
+    return;
+  }
+  kernels::stream_bytes(destination, source, bytes);
+  kernels::end_streaming();
+}
+
+}  // namespace coll

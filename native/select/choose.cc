@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "select/choose.h"
+
+#include <array>
+#include <limits>
+#include <string>
+
+#include "algorithms/algorithm.h"
+#include "base/error.h"
+
+namespace coll {
+namespace {
+
+constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+constexpr int kManyRanks = std::numeric_limits<int>::max();
+
+// First line that fits wins. Measured on one machine with two cores (bench/results): one-shot has
+// the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
+// p-fold reading costs more than rounds do.
+struct Rule {
+  Kind kind;
+  int most_ranks;
+  std::size_t most_bytes;
+  const char* algorithm;
+};
+
+constexpr std::array kRules = {
+    Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
+    Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
+    Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
+    Rule{Kind::allreduce, kManyRanks, kAny, "circulant"},
+    Rule{Kind::reduce_scatter, 16, kAny, "direct"},
+    Rule{Kind::reduce_scatter, kManyRanks, kAny, "circulant"},
+    Rule{Kind::allgather, 16, kAny, "direct"},
+    Rule{Kind::allgather, kManyRanks, kAny, "circulant"},
+    Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
+    Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
+    Rule{Kind::barrier, kManyRanks, kAny, "dissemination"},
+};
+
+// Messages of up to so many bytes travel with their flag.
+constexpr std::size_t kInlineBytes = 4096;
+constexpr std::size_t kTileBytes = 256 << 10;
+
+int by_rule(Kind kind, int ranks, std::size_t bytes) {
+  for (const Rule& rule : kRules) {
+    if (rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
+      return find_algorithm(kind, rule.algorithm);
+    }
+  }
+  throw Error(Status::internal, "no rule chooses an algorithm for this kind");
+}
+
+}  // namespace
+
+Choice choose(Kind kind, int ranks, std::size_t bytes, int algorithm, int mode) {
+  Choice choice;
+  choice.algorithm = algorithm == kUnchosen ? by_rule(kind, ranks, bytes) : algorithm;
+  const auto table = algorithms();
+  if (choice.algorithm < 0 || choice.algorithm >= static_cast<int>(table.size()) ||
+      table[static_cast<std::size_t>(choice.algorithm)]->kind != kind) {
+    throw Error(Status::invalid_argument, "algorithm number " + std::to_string(algorithm) +
+                                              " is not one for this collective");
+  }
+  const Algorithm& a = *table[static_cast<std::size_t>(choice.algorithm)];
+  if (!a.fits(ranks)) {
+    throw Error(Status::unsupported, std::string(a.name) + " is not defined for " +
+                                         std::to_string(ranks) + " ranks: " + a.restriction);
+  }
+  if (mode < kUnchosen || mode >= kModes) {
+    throw Error(Status::invalid_argument, "mode number " + std::to_string(mode) + " does not exist");
+  }
+  const bool small = bytes <= kInlineBytes;
+  choice.mode = mode != kUnchosen ? static_cast<Mode>(mode)
+                : small           ? Mode::inlined
+                                  : Mode::staged;
+  choice.lag = choice.mode == Mode::inlined ? 0 : 1;
+  choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
+  return choice;
+}
+
+}  // namespace coll

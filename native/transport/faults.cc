@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/faults.h"
+
+#include <cerrno>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/system_error.h"
+
+namespace coll {
+namespace {
+
+// In the order of Call. poll and futex_wait hand EINTR on, because their callers must look at the
+// signal; close() must not be called twice: Linux has closed the descriptor when it says EINTR.
+constexpr CallTraits kTraits[] = {
+    {"memfd_create", false, false}, {"ftruncate", true, true},    {"fallocate", true, true},
+    {"fcntl", false, false},        {"fstat", false, false},      {"mmap", false, false},
+    {"munmap", false, false},       {"madvise", false, false},    {"socket", false, false},
+    {"bind", false, false},         {"listen", false, false},     {"accept4", true, true},
+    {"connect", true, true},        {"sendmsg", true, true},      {"recvmsg", true, true},
+    {"poll", true, false},          {"getsockopt", false, false}, {"getrandom", true, true},
+    {"open", true, true},           {"read", true, true},         {"close", true, false},
+    {"opendir", false, false},      {"kill", false, false},       {"futex_wait", true, false},
+    {"futex_wake", false, false},   {"any", false, false},
+};
+static_assert(std::size(kTraits) == static_cast<std::size_t>(Call::any) + 1);
+
+struct Plan {
+  faults::Fault fault;
+  bool random = false;
+  std::uint64_t seed = 0;
+  std::atomic<std::uint64_t> seen{0};
+  std::atomic<std::uint64_t> fired{0};
+};
+Plan plan;
+
+void start(const faults::Fault& fault, bool random, std::uint64_t seed) {
+  faults::clear();
+  plan.fault = fault;
+  plan.random = random;
+  plan.seed = seed;
+  plan.seen.store(0, std::memory_order_relaxed);
+  plan.fired.store(0, std::memory_order_relaxed);
+  faults::armed.store(true, std::memory_order_release);
+}
+
+// splitmix64: a good hash of a counter.
+std::uint64_t mix(std::uint64_t x) noexcept {
+  x += 0x9E3779B97F4A7C15ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+bool hits(const faults::Fault& fault, std::uint64_t count) noexcept {
+  return fault.always ? count >= fault.nth : count == fault.nth;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Error malformed(std::string_view text, const std::string& why) {
+  return Error(Status::invalid_argument,
+               "COLLECTIVES_FAULT is '" + std::string(text) + "': " + why +
+                   "; expected <call>:<n>:<errno name>[:always], for instance mmap:2:ENOMEM");
+}
+
+// Call::any + 1 entries; the index is the call, -1 an unknown name.
+int find_call(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < std::size(kTraits); ++i) {
+    if (kTraits[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+const CallTraits& traits_of(Call call) noexcept { return kTraits[static_cast<std::size_t>(call)]; }
+
+namespace faults {
+
+std::atomic<bool> armed{false};
+
+void arm(const Fault& fault) {
+  if (fault.always && fault.error == EINTR) {
+    throw Error(
+        Status::invalid_argument,
+        "a call that is interrupted for ever would be retried for ever; leave out 'always'");
+  }
+  start(fault, false, 0);
+}
+
+void interrupt_at_random(std::uint64_t seed) { start({}, true, seed); }
+
+void clear() noexcept { armed.store(false, std::memory_order_release); }
+
+std::uint64_t fired() noexcept { return plan.fired.load(std::memory_order_relaxed); }
+
+int planned(Call call) noexcept {
+  const bool counts = plan.random ? traits_of(call).interruptible
+                                  : plan.fault.call == Call::any || plan.fault.call == call;
+  if (!counts) return 0;
+  const std::uint64_t count = plan.seen.fetch_add(1, std::memory_order_relaxed) + 1;
+  const bool fails = plan.random ? mix(plan.seed + count) % 4 == 0 : hits(plan.fault, count);
+  if (!fails) return 0;
+  plan.fired.fetch_add(1, std::memory_order_relaxed);
+  return plan.random ? EINTR : plan.fault.error;
+}
+
+void arm_from(std::string_view text) {
+  const std::vector<std::string_view> parts = split(text, ':');
+  if (parts.size() < 3 || parts.size() > 4) throw malformed(text, "it has not three or four parts");
+  const int call = find_call(parts[0]);
+  if (call < 0) throw malformed(text, "there is no call '" + std::string(parts[0]) + "'");
+  Fault fault;
+  fault.call = static_cast<Call>(call);
+  const char* end = parts[1].data() + parts[1].size();
+  const auto [stop, error] = std::from_chars(parts[1].data(), end, fault.nth);
+  if (error != std::errc{} || stop != end || fault.nth == 0) {
+    throw malformed(text, "'" + std::string(parts[1]) + "' is not a positive number");
+  }
+  fault.error = errno_from_name(parts[2]);
+  if (fault.error == 0) throw malformed(text, "no errno '" + std::string(parts[2]) + "'");
+  fault.always = parts.size() == 4;
+  if (fault.always && parts[3] != "always") {
+    throw malformed(text, "the last part can only be 'always'");
+  }
+  if (fault.always && fault.error == EINTR) {
+    throw malformed(text, "a call interrupted for ever would be retried for ever");
+  }
+  arm(fault);
+}
+
+}  // namespace faults
+}  // namespace coll
