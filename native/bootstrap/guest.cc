@@ -143,8 +143,9 @@ std::optional<Notice> Guest::next_notice(const Descriptor& rank0, Descriptor* pa
 }
 
 void Guest::tell_rank0(const Descriptor& rank0, const Error& error) noexcept {
-  const Notice notice = make_notice(NoticeKind::failed, identity_.attempt, error.status,
-                                    identity_.rank, error.what());
+  const int culprit = error.rank >= 0 ? error.rank : identity_.rank;
+  const Notice notice =
+      make_notice(NoticeKind::failed, identity_.attempt, error.status, culprit, error.what());
   send_packet(rank0, &notice, sizeof notice);
 }
 

@@ -14,7 +14,6 @@
 namespace coll {
 namespace {
 
-constexpr double kGreetingPatience = 5.0;  // seconds
 constexpr int kStrangers = 64;             // connections without a greeting, above one per rank
 constexpr int kAcceptsPerStep = 64;
 constexpr std::size_t kRefusalsKept = 4;
@@ -25,9 +24,10 @@ using Packet = char[sizeof(Notice) + 64];
 
 }  // namespace
 
-Host::Host(const Identity& identity, double timeout_s, const Stop& stop)
+Host::Host(const Identity& identity, double timeout_s, const Stop& stop, double patience_s)
     : identity_(identity),
       timeout_s_(timeout_s),
+      patience_s_(patience_s),
       deadline_(timeout_s),
       stop_(stop),
       uid_(::geteuid()),
@@ -110,7 +110,7 @@ void Host::step() {
   if (fds[known + 1].revents != 0) admit(any_attempt_door_);
   for (Visitor& visitor : visitors_) {
     if (visitor.rank < 0 && !visitor.gone && visitor.patience.passed()) {
-      refuse(visitor, -1, "it said nothing for " + seconds_in_words(kGreetingPatience));
+      refuse(visitor, -1, "it said nothing for " + seconds_in_words(patience_s_));
     }
   }
   std::erase_if(visitors_, [](const Visitor& visitor) { return visitor.gone; });
@@ -123,7 +123,7 @@ void Host::admit(const Descriptor& door) {
     if (opened.error == ECONNABORTED) continue;
     if (opened.error == EAGAIN) return;
     if (opened.error != 0) throw system_error("accepting a rank", opened.error);
-    Visitor visitor{std::move(opened.fd), {}, Deadline(kGreetingPatience)};
+    Visitor visitor{std::move(opened.fd), {}, Deadline(patience_s_)};
     visitor.peer = peer_of(visitor.socket);
     if (visitor.peer.uid != uid_) {
       refuse(visitor, -1,

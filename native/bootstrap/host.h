@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bootstrap/channel.h"
@@ -15,7 +14,8 @@ namespace coll {
 
 class Host {
  public:
-  Host(const Identity& identity, double timeout_s, const Stop& stop);
+  // A connection that does not say who it is for `patience_s` is closed.
+  Host(const Identity& identity, double timeout_s, const Stop& stop, double patience_s = 5.0);
 
   // Lays out the segment and returns when every rank has entered it. Throws Error, and tells the
   // ranks that have come why, where that fails.
@@ -46,7 +46,7 @@ class Host {
   Error lost(const Visitor& member) const;
 
   const Identity& identity_;
-  const double timeout_s_;
+  const double timeout_s_, patience_s_;
   const Deadline deadline_;
   const Stop& stop_;
   const unsigned uid_;

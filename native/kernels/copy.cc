@@ -10,24 +10,21 @@
 
 namespace coll {
 namespace kernels {
-namespace {
-
-// The thread sanitizer does not see non-temporal stores: races would go unnoticed.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kVisible = true;
-#elif defined(__has_feature)
-constexpr bool kVisible = __has_feature(thread_sanitizer);
-#else
-constexpr bool kVisible = false;
-#endif
-
-}  // namespace
 
 #if defined(__x86_64__)
 
 namespace {
 
 constexpr std::size_t kLine = 64;
+
+// The thread sanitizer does not see non-temporal stores: races would go unnoticed.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kThreadSanitizer = true;
+#elif defined(__has_feature)
+constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
 
 // Whole lines, stored in one piece or two: a line written in pieces may leave its buffer half full.
 [[gnu::target("avx512f")]] void stream_lines_avx512(std::byte* to, const std::byte* from,
@@ -71,7 +68,7 @@ void stream_bytes(void* destination, const void* source, std::size_t bytes,
   auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
   const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
-  if (kVisible || bytes < head + kLine) {
+  if (kThreadSanitizer || bytes < head + kLine) {
     std::memcpy(to, from, bytes);
     return;
   }

@@ -57,7 +57,7 @@ using FoldKernel = void (*)(const Fold&) noexcept;
 // nullptr where the operation is not defined on the dtype (avg of integers).
 // bfloat16 accumulates in float32 and rounds once, to nearest even; its NaNs come out quiet. min
 // and max propagate NaN. Integers wrap around. One source with scale 1 is copied bit by bit.
-// The bits are the same on every CPU, except which NaN a sum or product of NaNs is.
+// The bits are the same on every CPU, except which NaN a float NaN is.
 FoldKernel fold_kernel(Dtype dtype, Reduction op) noexcept;
 
 // One source to one destination; streaming: non-temporal stores where the CPU has them.

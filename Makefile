@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
+.PHONY: help setup bench test test-extras check format wheel clean distclean
+MAKEFLAGS += --no-print-directory
+in_venv = source scripts/environment.sh &&
+SHELL := /bin/bash
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1 \t\2/p' Makefile | expand -t 22
+
+setup: ## .venv with the tools and the package
+	@scripts/setup.sh
+
+bench: setup ## the main job: digits trained by 4 ranks, then the table and plot of its gradients
+	@$(in_venv) python -m bench.main_job
+
+test: setup ## native tests (plain, address and thread sanitizer), then pytest
+	@scripts/native_tests.sh dev asan tsan
+	@$(in_venv) python -m pytest
+
+test-extras: ## the tests that need torch
+	@scripts/setup.sh extras
+	@$(in_venv) python -m pytest -m extras
+
+check: setup ## format, lint, types; clang-tidy on changed files
+	@scripts/check.sh
+
+format: setup ## rewrite the files as `make check` wants them
+	@scripts/check.sh format
+
+wheel: setup ## one abi3 wheel in dist/
+	@$(in_venv) pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist . && ls dist/*.whl
+
+clean: ## what was built
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+
+distclean: clean ## that, and .venv
+	rm -rf .venv

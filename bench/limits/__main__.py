@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m bench.limits``: measures, prints the table, writes bench/results/limits.json."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+
+from rich.table import Table
+
+from bench.limits.judge import Block, Judged, judge, where
+from bench.limits.program import ProgramError, blocks, program
+from bench.record import RESULTS, save
+from collectives.cli.screen import console
+
+
+def main() -> int:
+    """Run; with --strict a missed goal is exit code 1."""
+    parser = argparse.ArgumentParser(prog="python -m bench.limits", description=__doc__)
+    parser.add_argument("--blocks", type=int, default=60, help="measurements per row (60)")
+    parser.add_argument("--output", type=Path, default=RESULTS / "limits.json")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
+    chosen = parser.parse_args()
+    if chosen.blocks < 1:
+        parser.error("--blocks must be 1 or more")
+    try:
+        measured = blocks(program(), chosen.blocks)
+    except ProgramError as error:
+        sys.stderr.write(f"bench.limits: {error}\n")
+        return 2
+    judged = judge(measured)
+    show(judged, measured)
+    rows = [asdict(row) | {"met": row.met} for row in judged]
+    save(chosen.output, {"rows": rows, "blocks": measured})
+    missed = [row for row in judged if not row.met]
+    print(f"\n{len(judged) - len(missed)} of {len(judged)} goals met; {chosen.output}")
+    return 1 if chosen.strict and missed else 0
+
+
+def show(judged: list[Judged], measured: list[Block]) -> None:
+    """Print the limits, and one line per row and placement."""
+    line = median(b["line_before_ns"] for b in measured)
+    yielding = median(b["yield_ns"] for b in measured if b["yield_ns"])
+    copy = median(b["copy_gbs"] for b in measured if b["copy_gbs"])
+    print(f"line one way {line:.0f} ns, sched_yield {yielding:.0f} ns, copy {copy:.1f} GB/s\n")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("row")
+    table.add_column("placement")
+    for head in ("blocks", "measured", "allowed", "share", "spread"):
+        table.add_column(head, justify="right")
+    table.add_column("goal: time allowed")
+    table.add_column("")
+    for row in judged:
+        table.add_row(
+            row.row,
+            row.placement,
+            str(row.blocks),
+            duration(row.measured_ns),
+            duration(row.allowed_ns),
+            f"{row.share:.2f}",
+            f"{row.best:.2f}-{row.worst:.2f}",
+            row.goal,
+            "[green]met" if row.met else "[red]missed",
+        )
+    console().print(table, highlight=False)
+    both = sum(where(block) == "mixed" for block in measured)
+    if both:
+        print(f"\n{both} blocks saw both placements and are left out")
+
+
+def duration(nanoseconds: float) -> str:
+    """Write a time with a fitting unit."""
+    if nanoseconds < 1e4:
+        return f"{nanoseconds:.0f} ns"
+    return f"{nanoseconds / 1e3:.1f} us"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# collectives._native: cffi in API mode over the static library, for the stable ABI of CPython.
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter ${SKBUILD_SABI_COMPONENT})
+
+set(header "${PROJECT_SOURCE_DIR}/native/include/collectives.h")
+set(generator "${PROJECT_SOURCE_DIR}/native/bindings/ffi_build.py")
+set(generated "${CMAKE_CURRENT_BINARY_DIR}/_native.c")
+add_custom_command(
+  OUTPUT "${generated}"
+  COMMAND "${Python_EXECUTABLE}" "${generator}" "${header}" "${generated}"
+  DEPENDS "${header}" "${generator}"
+  COMMENT "Generating the binding from collectives.h"
+  VERBATIM
+)
+
+python_add_library(_native MODULE WITH_SOABI USE_SABI 3.11 "${generated}")
+target_link_libraries(_native PRIVATE collectives_core)
+# What the static library exports is of no use to others in a Python process, and could clash
+# with a libcollectives.so loaded beside it.
+target_link_options(_native PRIVATE "LINKER:--exclude-libs,ALL")
+set_target_properties(_native PROPERTIES LINKER_LANGUAGE CXX)
+if(COLL_SANITIZE)
+  list(JOIN COLL_SANITIZE "," sanitizers)
+  target_link_options(_native PRIVATE "-fsanitize=${sanitizers}")
+endif()
+install(TARGETS _native DESTINATION collectives)

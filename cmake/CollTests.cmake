@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests/native/<x>_test.cc: one program each, over the static library (they see the inside).
+# tests/native/<x>.c: one program each, over the shared library (they see what a C user sees).
+# Other .cc files there are shared by all programs. <x>_speed_test.cc runs alone, and not under a
+# sanitizer, where its numbers would mean nothing.
+set(folder "${PROJECT_SOURCE_DIR}/tests/native")
+file(GLOB cc_files CONFIGURE_DEPENDS "${folder}/*.cc")
+file(GLOB c_files CONFIGURE_DEPENDS "${folder}/*.c")
+
+# A kernel with wide address randomisation (vm.mmap_rnd_bits = 32) is too much for the thread
+# sanitizer of g++ 12; switched off for the test where the system lets us.
+set(launcher "")
+if("thread" IN_LIST COLL_SANITIZE)
+  find_program(COLL_SETARCH setarch)
+  if(COLL_SETARCH)
+    execute_process(
+      COMMAND "${COLL_SETARCH}" -R true RESULT_VARIABLE refused OUTPUT_QUIET ERROR_QUIET
+    )
+    if(refused EQUAL 0)
+      set(launcher "${COLL_SETARCH}" -R)
+    endif()
+  endif()
+endif()
+
+function(coll_add_test source library)
+  cmake_path(GET source STEM name)
+  add_executable(${name} "${source}")
+  target_link_libraries(${name} PRIVATE ${library} collectives_options Threads::Threads)
+  target_include_directories(${name} PRIVATE "${folder}")
+  set_target_properties(${name} PROPERTIES TEST_LAUNCHER "${launcher}")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+  if(name MATCHES "_speed_test$")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON LABELS speed)
+  endif()
+endfunction()
+
+set(shared_sources ${cc_files})
+list(FILTER shared_sources EXCLUDE REGEX "_test\\.cc$")
+set(inside collectives_core)
+if(shared_sources)
+  add_library(test_support STATIC ${shared_sources})
+  target_link_libraries(test_support PUBLIC collectives_core PRIVATE collectives_options)
+  target_include_directories(test_support PUBLIC "${folder}")
+  set(inside test_support)
+endif()
+
+list(FILTER cc_files INCLUDE REGEX "_test\\.cc$")
+if(COLL_SANITIZE)
+  list(FILTER cc_files EXCLUDE REGEX "_speed_test\\.cc$")
+endif()
+foreach(source IN LISTS cc_files)
+  coll_add_test("${source}" ${inside})
+endforeach()
+foreach(source IN LISTS c_files)
+  coll_add_test("${source}" collectives)
+endforeach()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of the compiled module, in the order of native/include/collectives.h."""
+
+from typing import Any
+
+CData = Any  # a cffi pointer, array or struct
+
+class _FFI:
+    NULL: CData
+    def new(self, cdecl: object, init: object = ..., /) -> CData: ...
+    def cast(self, cdecl: object, value: object, /) -> CData: ...
+    def typeof(self, cdecl: object, /) -> object: ...
+    def sizeof(self, cdecl: object, /) -> int: ...
+    def from_buffer(
+        self, cdecl: object, buffer: object, require_writable: bool = ..., /
+    ) -> CData: ...
+    def buffer(self, cdata: CData, size: int = ..., /) -> memoryview: ...
+    def string(self, cdata: object, maxlen: int = ..., /) -> bytes: ...
+    def unpack(self, cdata: CData, length: int, /) -> list[int]: ...
+
+class _Lib:
+    COLL_OK: int
+    COLL_INVALID_ARGUMENT: int
+    COLL_UNSUPPORTED: int
+    COLL_MISMATCH: int
+    COLL_TIMEOUT: int
+    COLL_PEER_LOST: int
+    COLL_ABORTED: int
+    COLL_CLOSED: int
+    COLL_OUT_OF_MEMORY: int
+    COLL_SYSTEM: int
+    COLL_BOOTSTRAP: int
+    COLL_INTERNAL: int
+    COLL_IN_PROGRESS: int
+    COLL_ALLREDUCE: int
+    COLL_REDUCE_SCATTER: int
+    COLL_ALLGATHER: int
+    COLL_BROADCAST: int
+    COLL_REDUCE: int
+    COLL_BARRIER: int
+    COLL_FLOAT32: int
+    COLL_FLOAT64: int
+    COLL_INT32: int
+    COLL_INT64: int
+    COLL_UINT8: int
+    COLL_BFLOAT16: int
+    COLL_SUM: int
+    COLL_PROD: int
+    COLL_MIN: int
+    COLL_MAX: int
+    COLL_AVG: int
+    COLL_MODE_AUTO: int
+    COLL_MODE_STAGED: int
+    COLL_MODE_INLINE: int
+    COLL_MODE_PULL: int
+    COLL_MODE_PUSH: int
+    COLL_CHECK_STRUCTURE: int
+    COLL_CHECK_MATCHING: int
+    COLL_CHECK_DEFINED: int
+    COLL_CHECK_RESULT: int
+    COLL_CHECK_INPUT: int
+    COLL_CHECK_COST: int
+    COLL_CHECK_TREE: int
+    COLL_CHECK_ALL: int
+
+    def coll_init(self, options: CData, comm: CData, /) -> int: ...
+    def coll_init_from_environment(self, interruptible: int, comm: CData, /) -> int: ...
+    def coll_local(self, options: CData, comms: CData, /) -> int: ...
+    def coll_close(self, comm: CData, /) -> int: ...
+    def coll_abort(self, comm: CData, reason: bytes, /) -> int: ...
+    def coll_rank(self, comm: CData, /) -> int: ...
+    def coll_ranks(self, comm: CData, /) -> int: ...
+    def coll_sequence(self, comm: CData, /) -> int: ...
+    def coll_run(self, comm: CData, call: CData, /) -> int: ...
+    def coll_resume(self, comm: CData, /) -> int: ...
+    def coll_collective(
+        self,
+        comm: CData,
+        kind: int,
+        input: CData,
+        output: CData,
+        count: int,
+        dtype: int,
+        op: int,
+        root: int,
+        algorithm: int,
+        mode: int,
+        timeout: float,
+        /,
+    ) -> int: ...
+    def coll_allreduce(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, op: int, /
+    ) -> int: ...
+    def coll_reduce_scatter(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, op: int, /
+    ) -> int: ...
+    def coll_allgather(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, /
+    ) -> int: ...
+    def coll_allgatherv(
+        self, comm: CData, input: CData, output: CData, counts: CData, dtype: int, /
+    ) -> int: ...
+    def coll_broadcast(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, root: int, /
+    ) -> int: ...
+    def coll_reduce(
+        self,
+        comm: CData,
+        input: CData,
+        output: CData,
+        count: int,
+        dtype: int,
+        op: int,
+        root: int,
+        /,
+    ) -> int: ...
+    def coll_barrier(self, comm: CData, /) -> int: ...
+    def coll_last_error(self) -> CData: ...
+    def coll_last_error_rank(self) -> int: ...
+    def coll_status_name(self, status: int, /) -> CData: ...
+    def coll_version(self) -> CData: ...
+    def coll_algorithm_count(self) -> int: ...
+    def coll_algorithm_get(self, index: int, out: CData, /) -> int: ...
+    def coll_algorithm_find(self, kind: int, name: bytes, /) -> int: ...
+    def coll_algorithm_fits(self, index: int, p: int, /) -> int: ...
+    def coll_formula(self, formula: bytes, p: int, value: CData, /) -> int: ...
+    def coll_choose(
+        self, kind: int, ranks: int, bytes: int, algorithm: CData, mode: CData, /
+    ) -> int: ...
+    def coll_prove(
+        self, algorithm: int, p: int, root: int, in_place: int, out: CData, /
+    ) -> int: ...
+    def coll_prove_plan(
+        self,
+        algorithm: int,
+        p: int,
+        root: int,
+        in_place: int,
+        mode: int,
+        depth: int,
+        lag: int,
+        out: CData,
+        /,
+    ) -> int: ...
+    def coll_schedule(
+        self, algorithm: int, p: int, root: int, data: CData, length: CData, /
+    ) -> int: ...
+    def coll_plan(
+        self,
+        algorithm: int,
+        p: int,
+        root: int,
+        in_place: int,
+        mode: int,
+        depth: int,
+        lag: int,
+        data: CData,
+        length: CData,
+        /,
+    ) -> int: ...
+    def coll_prove_encoded(
+        self, data: CData, length: int, in_place: int, algorithm: int, checks: int, out: CData, /
+    ) -> int: ...
+    def coll_free(self, data: CData, /) -> None: ...
+
+ffi: _FFI
+lib: _Lib

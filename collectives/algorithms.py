@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algorithms, their proofs and their schedules, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from collectives._ffi import check, ffi, lib, text
+from collectives.errors import InternalError, UnsupportedError
+from collectives.names import KIND_NAMES, KINDS, MODES, algorithm_index, kind_code
+
+ROOTED = ("broadcast", "reduce")
+
+# The plans of a proof: where messages lie, slots per rank, tiles between two rounds. The deeper
+# pipelines are those that the engine runs; see docs for why depth must exceed the largest lag.
+PLANS = (("staged", 4, 0), ("staged", 4, 1), ("inline", 4, 0))
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One line of the table. Formulas are in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K.
+
+    ``bytes`` are sent and ``reductions`` folded by the busiest rank, as shares of the vector;
+    "" claims nothing. ``restriction`` is "" for an algorithm of any p.
+    """
+
+    kind: str
+    name: str
+    paper: str
+    summary: str
+    rounds: str
+    bytes: str
+    reductions: str
+    restriction: str
+
+    def fits(self, p: int) -> bool:
+        """Whether the algorithm is defined for ``p`` ranks."""
+        return bool(lib.coll_algorithm_fits(algorithm_index(self.kind, self.name), p))
+
+    def formula(self, claim: str, p: int) -> float:
+        """Return the value for ``p`` ranks of a claim: "rounds", "bytes" or "reductions"."""
+        value = ffi.new("double *")
+        check(lib.coll_formula(getattr(self, claim).encode(), p, value))
+        return float(value[0])
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the prover found out about one schedule or plan.
+
+    ``bytes`` and ``reductions`` are counted, as shares of the vector. ``same_tree_on_ranks``:
+    every rank gets the same bits; ``same_tree_in_vector``: the bits do not depend on how the
+    vector is cut; ``rank_order``: fit for non-commutative operators. ``mode`` is None for a
+    schedule; a plan also has ``depth`` slots, ``lag`` tiles, and rank 0's ``ops``, ``waits`` and
+    ``posts``. ``message`` names the first thing wrong; "" when ``proved``.
+    """
+
+    kind: str
+    name: str
+    p: int
+    root: int
+    in_place: bool
+    mode: str | None
+    depth: int
+    lag: int
+    proved: bool
+    rounds: int
+    bytes: float
+    reductions: float
+    same_tree_on_ranks: bool
+    same_tree_in_vector: bool
+    rank_order: bool
+    ops: int
+    waits: int
+    posts: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """``cells`` consecutive cells of a buffer ("input", "output" or "scratch")."""
+
+    buffer: str
+    first: int
+    cells: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of one rank: "send", "recv", "recv_reduce" or "copy".
+
+    ``peers`` of a recv_reduce is the order of the fold, with -1 for the rank's own operand;
+    ``shape`` of the fold is "left" or "balanced".
+    """
+
+    op: str
+    round: int
+    shape: str
+    peers: tuple[int, ...]
+    source: tuple[Segment, ...]
+    target: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What every rank does: ``ranks[r]`` are rank r's steps, by ascending round."""
+
+    kind: str
+    name: str
+    p: int
+    root: int
+    chunks: int
+    ranks: tuple[tuple[Step, ...], ...]
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds in which messages travel, counted to the last one."""
+        sends = (step.round for steps in self.ranks for step in steps if step.op == "send")
+        return 1 + max(sends, default=-1)
+
+
+def algorithms(kind: str | None = None) -> list[Algorithm]:
+    """Return all algorithms, or those of one kind of collective, in the order of the table."""
+    wanted = None if kind is None else kind_code(kind)
+    record = ffi.new("coll_algorithm *")
+    found = []
+    for index in range(lib.coll_algorithm_count()):
+        check(lib.coll_algorithm_get(index, record))
+        if wanted is None or record.kind == wanted:
+            found.append(_algorithm(record))
+    return found
+
+
+def _algorithm(record: Any) -> Algorithm:
+    return Algorithm(
+        kind=KIND_NAMES[record.kind],
+        name=text(record.name),
+        paper=text(record.paper),
+        summary=text(record.summary),
+        rounds=text(record.rounds),
+        bytes=text(record.bytes),
+        reductions=text(record.reductions),
+        restriction=text(record.restriction),
+    )
+
+
+def verify(
+    name: str,
+    p: int | Iterable[int] = range(1, 17),
+    kind: str = "allreduce",
+    plans: bool = False,
+) -> list[Proof]:
+    """Prove an algorithm for each number of ranks in ``p``, each root, in place and not.
+
+    Of several ``p``, those for which the algorithm is not defined are left out; a single one that
+    is not raises UnsupportedError. With ``plans``, the plans of the shared-memory engine are
+    proved too. A failed proof is a value, not an exception: look at ``proved``.
+    """
+    index = algorithm_index(kind, name)
+    if isinstance(p, int):
+        _check_fits(index, kind, name, p)
+        p = (p,)
+    return [
+        _prove(index, kind, name, ranks, root, in_place, plan)
+        for ranks in p
+        if lib.coll_algorithm_fits(index, ranks)
+        for root in range(ranks if kind in ROOTED else 1)
+        for in_place in (False, True)
+        for plan in (None, *(PLANS if plans else ()))
+    ]
+
+
+def _prove(
+    index: int,
+    kind: str,
+    name: str,
+    p: int,
+    root: int,
+    in_place: bool,
+    plan: tuple[str, int, int] | None,
+) -> Proof:
+    found = ffi.new("coll_proof *")
+    mode, depth, lag = plan or (None, 0, 0)
+    if mode is None:
+        check(lib.coll_prove(index, p, root, in_place, found))
+    else:
+        check(lib.coll_prove_plan(index, p, root, in_place, MODES[mode], depth, lag, found))
+    return Proof(
+        kind=kind,
+        name=name,
+        p=p,
+        root=root,
+        in_place=in_place,
+        mode=mode,
+        depth=depth,
+        lag=lag,
+        proved=bool(found.proved),
+        rounds=found.rounds,
+        bytes=found.bytes,
+        reductions=found.reductions,
+        same_tree_on_ranks=bool(found.same_tree_on_ranks),
+        same_tree_in_vector=bool(found.same_tree_in_vector),
+        rank_order=bool(found.rank_order),
+        ops=found.ops,
+        waits=found.waits,
+        posts=found.posts,
+        message=text(found.message),
+    )
+
+
+def schedule(name: str, p: int, kind: str = "allreduce", root: int = 0) -> Schedule:
+    """Return the schedule of an algorithm for ``p`` ranks."""
+    index = algorithm_index(kind, name)
+    _check_fits(index, kind, name, p)
+    data, length = ffi.new("int32_t **"), ffi.new("size_t *")
+    check(lib.coll_schedule(index, p, root, data, length))
+    try:
+        encoded = ffi.unpack(data[0], length[0])
+    finally:
+        lib.coll_free(data[0])
+    return decode(encoded, name)
+
+
+def _check_fits(index: int, kind: str, name: str, p: int) -> None:
+    if not lib.coll_algorithm_fits(index, p):
+        record = ffi.new("coll_algorithm *")
+        check(lib.coll_algorithm_get(index, record))
+        why = text(record.restriction) or "p is at least 1"
+        raise UnsupportedError(f"{kind} {name} is not defined for {p} ranks: {why}")
+
+
+_OPS = ("send", "recv", "recv_reduce", "copy")
+_SHAPES = ("left", "balanced")
+_BUFFERS = ("input", "output", "scratch")
+
+
+def decode(encoded: Sequence[int], name: str) -> Schedule:
+    """Turn an encoded schedule (docs: encoding) to plain values."""
+    numbers = iter(encoded)
+    magic, version, kind, p, root, chunks = (next(numbers) for _ in range(6))
+    if (magic, version) != (0x5343, 1):
+        raise InternalError(f"not an encoded schedule: it begins with {magic}, {version}")
+    ranks = tuple(tuple(_step(numbers) for _ in range(next(numbers))) for _ in range(p))
+    return Schedule(KIND_NAMES[kind], name, p, root, chunks, ranks)
+
+
+def _step(numbers: Iterator[int]) -> Step:
+    op, label, shape = next(numbers), next(numbers), next(numbers)
+    peers = tuple(next(numbers) for _ in range(next(numbers)))
+    source, target = _segments(numbers), _segments(numbers)
+    return Step(_OPS[op], label, _SHAPES[shape], peers, source, target)
+
+
+def _segments(numbers: Iterator[int]) -> tuple[Segment, ...]:
+    count = next(numbers)
+    return tuple(
+        Segment(_BUFFERS[next(numbers)], next(numbers), next(numbers)) for _ in range(count)
+    )
+
+
+__all__ = [
+    "KINDS",
+    "Algorithm",
+    "Proof",
+    "Schedule",
+    "Segment",
+    "Step",
+    "algorithms",
+    "decode",
+    "schedule",
+    "verify",
+]

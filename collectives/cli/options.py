@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of command-line values: a wrong one is refused with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import click
+
+from collectives.cli.sizes import parse_ranks, parse_sizes
+from collectives.exact import KINDS
+
+T = TypeVar("T")
+
+
+def parsed(name: str, parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Return a click type from a function whose ``ValueError`` is the message to the user."""
+
+    def read(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    read.__name__ = name  # what the help text shows
+    return read
+
+
+def parse_kind(text: str) -> str:
+    """Return the collective's name; reduce-scatter is reduce_scatter."""
+    name = text.replace("-", "_")
+    if name not in KINDS:
+        raise ValueError(f"collective {text!r} is unknown; there are {', '.join(KINDS)}")
+    return name
+
+
+def check_sizes(text: str) -> str:
+    """Check that sizes can be read; what a range holds depends on --factor."""
+    parse_sizes(text)
+    return text
+
+
+KIND = parsed("kind", parse_kind)
+RANK_RANGE = parsed("ranks", parse_ranks)
+SIZES = parsed("sizes", check_sizes)

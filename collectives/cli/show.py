@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The subcommands that read algorithms as data: list, verify, draw; and env."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+import collectives as cl
+from collectives import environment
+from collectives.cli.options import KIND, RANK_RANGE
+from collectives.cli.screen import Screen, console
+from collectives.cli.sizes import format_ranks
+
+VARIABLES = {
+    environment.RANK: "place of this process in the job, 0 to p-1; collrun sets it",
+    environment.SIZE: "number of processes of the job, p; collrun sets it",
+    environment.JOB: "name of the job, the same for all its processes; default: default",
+    environment.ATTEMPT: "restarts of the job, so that late-comers are refused; default: 0",
+    environment.TIMEOUT: "seconds that a call and the search for the others may take; default: 300",
+}
+
+
+@click.command("list")
+@click.argument("kind", type=KIND, required=False)
+def list_algorithms(kind: str | None) -> None:
+    """List the algorithms: their claims, which are proved, and their papers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("collective", "algorithm", "rounds", "bytes sent", "reductions", "ranks", "paper"):
+        table.add_column(head, overflow="fold")
+    before = None
+    for a in cl.algorithms(kind):
+        shown = "" if a.kind == before else a.kind
+        claims = (a.rounds, a.bytes or "-", a.reductions or "-", a.restriction or "any")
+        table.add_row(shown, a.name, *claims, a.paper)
+        before = a.kind
+    console().print(table, markup=False, highlight=False)
+    click.echo(
+        "\np ranks, L = ceil(log2 p), K = floor(log2 p), P = 2^K; bytes and reductions of the "
+        "busiest rank, as a share of the vector."
+    )
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--ranks", type=RANK_RANGE, default="1:64", show_default=True, metavar="RANKS")
+@click.option("-k", "--kind", type=KIND, help="Only this collective.  [default: all]")
+@click.option("--plans", is_flag=True, help="Prove the lowered plans of all modes as well.")
+def verify(name: str | None, ranks: list[int], kind: str | None, plans: bool) -> None:
+    """Prove algorithm NAME, or all, for every number of ranks in RANKS (as 1:64)."""
+    chosen = [a for a in cl.algorithms(kind) if name is None or a.name == name]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(a.name for a in cl.algorithms(kind)))
+        of_kind = f" of {kind}" if kind else ""
+        raise click.UsageError(f"there is no algorithm {name!r}{of_kind}; there are {known}")
+    begin = time.perf_counter()
+    total, failed = 0, []
+    with Screen("proving", len(chosen) * len(ranks)) as screen:
+        for a in chosen:
+            fitting = [p for p in ranks if a.fits(p)]
+            proofs, wrong = 0, []
+            for p in ranks:
+                if p in fitting:
+                    found = cl.verify(a.name, [p], kind=a.kind, plans=plans)
+                    proofs += len(found)
+                    wrong += [f"p = {p}: {proof.message}" for proof in found if not proof.proved]
+                screen.step()
+            verdict = "WRONG" if wrong else "proved" if fitting else "not defined"
+            screen.line(
+                f"{a.kind:<15} {a.name:<20} {verdict} for p = {format_ranks(fitting or ranks)}"
+                f"  ({proofs} proofs)"
+            )
+            total += proofs
+            failed += [f"{a.kind} {a.name}, {sentence}" for sentence in wrong]
+    for sentence in failed:
+        click.echo(f"collbench: {sentence}", err=True)
+    if failed:
+        click.get_current_context().exit(1)
+    click.echo(f"{total} proofs in {time.perf_counter() - begin:.1f} s")
+
+
+@click.command()
+@click.argument("name")
+@click.option("-p", "--ranks", type=click.IntRange(1, 256), default=4, show_default=True)
+@click.option("-k", "--kind", type=KIND, help="The collective, where NAME belongs to several.")
+@click.option("--root", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="An .svg or .txt file.  [default: text on standard output]",
+)
+def draw(name: str, ranks: int, kind: str | None, root: int, output: Path | None) -> None:
+    """Draw the schedule of algorithm NAME for a number of ranks."""
+    kinds = [a.kind for a in cl.algorithms(kind) if a.name == name]
+    if not kinds:
+        known = ", ".join(dict.fromkeys(a.name for a in cl.algorithms(kind)))
+        raise click.UsageError(f"there is no algorithm {name!r}; there are {known}")
+    if root >= ranks:
+        raise click.UsageError(f"--root {root} is not one of {ranks} ranks")
+    suffix = output.suffix.lower() if output else ".txt"
+    if suffix not in (".svg", ".txt"):
+        raise click.UsageError(f"cannot draw to {output}; its name must end in .svg or .txt")
+    drawing = cl.draw(
+        name, ranks, kind=kinds[0], root=root, format="svg" if suffix == ".svg" else "text"
+    )
+    if output is None:
+        click.echo(drawing.rstrip("\n"))
+        return
+    try:
+        output.write_text(drawing, encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"cannot write {output}: {error.strerror}") from None
+    click.echo(f"{output}: {kinds[0]} {name}, {ranks} ranks")
+
+
+@click.command()
+def env() -> None:
+    """Show the environment variables and their present values."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("variable", "now", "meaning"):
+        table.add_column(head)
+    for variable, meaning in VARIABLES.items():
+        table.add_row(variable, os.environ.get(variable, "-"), meaning)
+    console().print(table, markup=False, highlight=False)

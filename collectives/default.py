@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default communicator, and the drop-in functions that use it."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+from collections.abc import Sequence
+
+from collectives.arrays import Array
+from collectives.communicator import Communicator
+from collectives.environment import place
+from collectives.errors import InvalidArgumentError
+from collectives.start import join
+
+_default: Communicator | None = None
+_making = threading.RLock()
+
+
+def init(timeout: float | None = None) -> Communicator:
+    """Meet the other ranks of this job and return the communicator, from now on the default one.
+
+    The place of this process in its job comes from the environment (see
+    :mod:`collectives.environment`), which ``collrun`` sets; without it the process is alone,
+    rank 0 of 1. ``timeout`` bounds the meeting and each call, in seconds; None:
+    COLLECTIVES_TIMEOUT, else 300.
+
+    All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
+    an environment that makes no sense or while the default communicator is open, BootstrapError
+    or CollectiveTimeoutError when the ranks do not find each other.
+    """
+    global _default
+    with _making:
+        if _default is not None and not _default.closed:
+            raise InvalidArgumentError(
+                "init() was called before in this process, by the program or by the first use of "
+                "a function such as collectives.allreduce(): a second call would wait for the "
+                "other ranks. Use what the first call returned, or close() it first"
+            )
+        _default = join(place(), timeout)
+        return _default
+
+
+def default() -> Communicator:
+    """Return the default communicator; the first use makes it."""
+    if _default is not None:
+        return _default
+    with _making:
+        return _default if _default is not None else init()
+
+
+def _at_exit() -> None:
+    """Leave without waiting; when the program ends by an exception, tell the others which."""
+    comm = _default
+    if comm is None or comm.closed:
+        return
+    error = getattr(sys, "last_value", None)
+    if error is not None and not hasattr(sys, "ps1"):  # at a prompt, errors are not the end
+        comm.abort(f"its program ended by {type(error).__name__}: {error}")
+    comm.close()
+
+
+atexit.register(_at_exit)
+
+
+def allreduce(
+    x: Array,
+    out: Array | None = None,
+    *,
+    op: str = "sum",
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> Array:
+    """:meth:`Communicator.allreduce` of the default communicator."""
+    comm = _default or default()
+    return comm.allreduce(x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout)
+
+
+def reduce_scatter(
+    x: Array,
+    out: Array | None = None,
+    *,
+    op: str = "sum",
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> Array:
+    """:meth:`Communicator.reduce_scatter` of the default communicator."""
+    comm = _default or default()
+    return comm.reduce_scatter(x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout)
+
+
+def allgather(
+    x: Array,
+    out: Array | None = None,
+    *,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> Array:
+    """:meth:`Communicator.allgather` of the default communicator."""
+    comm = _default or default()
+    return comm.allgather(x, out, algorithm=algorithm, mode=mode, timeout=timeout)
+
+
+def allgatherv(
+    x: Array,
+    counts: Sequence[int],
+    out: Array | None = None,
+    *,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> Array:
+    """:meth:`Communicator.allgatherv` of the default communicator."""
+    comm = _default or default()
+    return comm.allgatherv(x, counts, out, algorithm=algorithm, mode=mode, timeout=timeout)
+
+
+def broadcast(
+    x: Array,
+    root: int = 0,
+    *,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> Array:
+    """:meth:`Communicator.broadcast` of the default communicator."""
+    comm = _default or default()
+    return comm.broadcast(x, root, algorithm=algorithm, mode=mode, timeout=timeout)
+
+
+def reduce(
+    x: Array,
+    out: Array | None = None,
+    *,
+    op: str = "sum",
+    root: int = 0,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> Array | None:
+    """:meth:`Communicator.reduce` of the default communicator."""
+    comm = _default or default()
+    return comm.reduce(x, out, op=op, root=root, algorithm=algorithm, mode=mode, timeout=timeout)
+
+
+def barrier(
+    *,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> None:
+    """:meth:`Communicator.barrier` of the default communicator."""
+    comm = _default or default()
+    comm.barrier(algorithm=algorithm, mode=mode, timeout=timeout)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment variables that place a process in a job. collrun writes them, init() reads them.
+
+==================== ========= ================================================================
+COLLECTIVES_RANK     0 ... p-1 place of this process in the job
+COLLECTIVES_SIZE     p >= 1    how many processes take part
+COLLECTIVES_JOB      a name    the same for all processes of the job; default "default"
+COLLECTIVES_ATTEMPT  0, 1, ... counts restarts of a job, so that late-comers are refused; default 0
+COLLECTIVES_TIMEOUT  seconds   bound of every call and of finding the others; default 300
+==================== ========= ================================================================
+
+Without COLLECTIVES_RANK and COLLECTIVES_SIZE the process is alone: rank 0 of 1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from collectives.errors import InvalidArgumentError
+
+RANK = "COLLECTIVES_RANK"
+SIZE = "COLLECTIVES_SIZE"
+JOB = "COLLECTIVES_JOB"
+ATTEMPT = "COLLECTIVES_ATTEMPT"
+TIMEOUT = "COLLECTIVES_TIMEOUT"
+
+# The native layer holds ranks in 32 bits; a job of one machine is far below this.
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where this process stands in its job. ``timeout`` is in seconds, 0 means the default."""
+
+    rank: int = 0
+    size: int = 1
+    job: str | None = None
+    attempt: int = 0
+    timeout: float = 0.0
+
+
+def place(variables: Mapping[str, str] | None = None) -> Place:
+    """Read the place from the environment. Raises InvalidArgumentError where it makes no sense."""
+    env = os.environ if variables is None else variables
+    has_rank, has_size = RANK in env, SIZE in env
+    if has_rank != has_size:
+        there, missing = (RANK, SIZE) if has_rank else (SIZE, RANK)
+        raise InvalidArgumentError(
+            f"{there} is set but {missing} is not: start the program with collrun, "
+            "or set both, or neither"
+        )
+    size = _integer(env, SIZE, 1, 1, _LARGEST)
+    rank = _integer(env, RANK, 0, 0, _LARGEST)
+    if rank >= size:
+        raise InvalidArgumentError(
+            f"{RANK}={rank} is not below {SIZE}={size}: ranks count from 0 to {size - 1}"
+        )
+    job = env.get(JOB)
+    if job is not None and not job:
+        raise InvalidArgumentError(f"{JOB} is empty: give all ranks of the job one name")
+    attempt = _integer(env, ATTEMPT, 0, 0, _LARGEST)
+    return Place(rank, size, job, attempt, _seconds(env))
+
+
+def _integer(env: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    written = env.get(name)
+    if written is None:
+        return default
+    # int() alone would take " 1", "1_0" and "+1", which no launcher writes.
+    if not (written.isascii() and written.isdigit()) or not low <= int(written) <= high:
+        raise InvalidArgumentError(f"{name}={written!r} is not an integer from {low} to {high}")
+    return int(written)
+
+
+def _seconds(env: Mapping[str, str]) -> float:
+    written = env.get(TIMEOUT)
+    if written is None:
+        return 0.0
+    try:
+        seconds = float(written)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= 1e9:
+        raise InvalidArgumentError(
+            f"{TIMEOUT}={written!r} is not a number of seconds above 0 and at most 1e9"
+        )
+    return seconds

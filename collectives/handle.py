@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A native communicator with a safe life: threads, signals, fork and garbage collection."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from collectives._ffi import IN_PROGRESS, check, lib
+from collectives.errors import ClosedError, InvalidArgumentError
+
+_resume = lib.coll_resume
+
+# How long close() waits for another thread's call to notice that it was aborted. Calls look every
+# 50 ms; a signal handler that closes what its own thread is using waits in vain.
+_CLOSING_S = 0.5
+
+
+class Handle:
+    """Owner of a ``coll_comm``. One thread calls at a time; close and abort may come from any."""
+
+    def __init__(self, native: Any) -> None:
+        """Take over a native communicator."""
+        self.rank: int = lib.coll_rank(native)
+        self.size: int = lib.coll_ranks(native)
+        self._native = native
+        self._in_call = False
+        # abort() must not meet what close() frees. Re-entrant: signal handlers come at any time.
+        self._ending = threading.RLock()
+        self._last_sequence = 0
+        self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"
+        _living.add(self)
+
+    @property
+    def open(self) -> bool:
+        """Whether calls are possible."""
+        return self._native is not None
+
+    @property
+    def sequence(self) -> int:
+        """How many collectives were begun."""
+        with self._ending:
+            if self._native is not None:
+                self._last_sequence = lib.coll_sequence(self._native)
+            return self._last_sequence
+
+    def call(self, name: str, start: Callable[..., int], *arguments: Any) -> None:
+        """Run the collective that ``start(native, *arguments)`` begins, to its end."""
+        # No Python runs between these two lines, so no thread and no signal handler comes between;
+        # the native layer looks for itself once more.
+        if self._in_call:
+            raise self._busy(name)
+        self._in_call = True
+        native = self._native
+        try:
+            if native is None:
+                raise self._gone(name)
+            status = start(native, *arguments)
+            # A blocked call comes up for air every 50 ms: here Python runs the signal handlers.
+            while status == IN_PROGRESS:
+                status = _resume(native)
+        except BaseException as error:
+            self._interrupted(name, native, error)
+            raise
+        finally:
+            self._in_call = False
+        if status:
+            check(status)
+
+    def close(self) -> None:
+        """Leave; local. A second call does nothing."""
+        with self._ending:
+            native, self._native = self._native, None
+            if native is None:
+                return
+            self._last_sequence = lib.coll_sequence(native)
+            if self._in_call:
+                lib.coll_abort(native, b"it closed its communicator during a call")
+                if not self._idle_within(_CLOSING_S):
+                    return  # in use further up this very stack: aborted, but not to be freed
+            check(lib.coll_close(native))
+
+    def abort(self, reason: str) -> None:
+        """End the present and later calls of all ranks."""
+        with self._ending:
+            if self._native is None:
+                raise self._gone("abort")
+            check(lib.coll_abort(self._native, reason.encode("utf-8", "replace")))
+
+    def forget(self, why: str) -> None:
+        """Drop the native communicator without touching it."""
+        self._native = None
+        self._in_call = False
+        self._why_gone = why
+        self._ending = threading.RLock()  # a thread that fork() left behind may have held it
+
+    def _idle_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self._in_call and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return not self._in_call
+
+    def _interrupted(self, name: str, native: Any, error: BaseException) -> None:
+        """Tell the others that this rank left a call by an exception, as of a signal handler."""
+        if native is not None:
+            reason = f"it was interrupted in {name} by {type(error).__name__}"
+            lib.coll_abort(native, reason.encode())
+
+    def _busy(self, name: str) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{name}: another thread is in a call on this communicator (rank {self.rank}): "
+            "one thread at a time, or one communicator per thread"
+        )
+
+    def _gone(self, name: str) -> ClosedError:
+        return ClosedError(f"{name}: {self._why_gone}", self.rank)
+
+
+_living: weakref.WeakSet[Handle] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Make the parent's communicators unusable in the child.
+
+    Two processes with one rank would write the same shared memory; even closing it in the child
+    would tell the peers that the parent has left.
+    """
+    for handle in list(_living):
+        if handle.open:
+            handle.forget(
+                f"this communicator belongs to process {os.getppid()}, from which this one was "
+                "forked: make a new one in the child, in a job of its own"
+            )
+
+
+os.register_at_fork(after_in_child=_after_fork)

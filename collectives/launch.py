@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``collrun``: start the ranks of a job on this machine. Also ``python -m collectives.launch``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import sys
+import time
+from typing import BinaryIO
+
+import click
+
+from collectives import environment
+from collectives.supervise import Job, Outcome, Printer
+
+_COLOURS = (36, 33, 32, 35, 34, 31)  # of a terminal, taken in turn
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("-n", "--ranks", type=click.IntRange(1), required=True, help="How many ranks.")
+@click.option("-m", "--module", is_flag=True, help="COMMAND is a module, as for python -m.")
+@click.option("--attempt", type=click.IntRange(0), default=0, help="Counts restarts of the job.")
+@click.option(
+    "--grace", type=click.FloatRange(0), default=2.0, show_default=True,
+    help="Seconds that the others have to end by themselves after one has failed.",
+)  # fmt: skip
+@click.option("--timestamps", is_flag=True, help="Print seconds since the start on each line.")
+@click.option("--no-prefix", is_flag=True, help="Let the ranks write unchanged, as they like.")
+@click.option("--stdin", "feed", is_flag=True, help="Rank 0 reads standard input; else nobody.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def main(
+    ranks: int,
+    module: bool,
+    attempt: int,
+    grace: float,
+    timestamps: bool,
+    no_prefix: bool,
+    feed: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Start COMMAND once for each rank: a Python file, or any program.
+
+    Each rank gets COLLECTIVES_RANK, _SIZE, _JOB and _ATTEMPT. When one fails, the others have
+    some time to end by themselves before they are ended (SIGTERM, then SIGKILL), and its exit code
+    is collrun's (128 + the number for a signal). The first Ctrl-C is passed on to the ranks, the
+    second kills them.
+    """
+    line = command_line(module, command)
+    job = secrets.token_hex(8)
+    environments = [_environment(rank, ranks, job, attempt) for rank in range(ranks)]
+    printers = None if no_prefix else _printers(ranks, timestamps)
+    try:
+        started = Job(line, environments, printers, feed, grace)
+    except OSError as error:
+        raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from error
+    outcome = started.run()
+    if outcome.culprit is not None:
+        click.echo(f"collrun: {closing_line(outcome, ranks)}", err=True)
+    sys.exit(exit_code(outcome))
+
+
+def command_line(module: bool, command: tuple[str, ...]) -> list[str]:
+    """Return the command of a rank."""
+    if not command:
+        raise click.UsageError("Missing what to run: a Python file, a program, or -m and a module.")
+    if module:
+        return [sys.executable, "-m", *command]
+    program, *arguments = command
+    if program.endswith(".py"):
+        if not os.path.isfile(program):
+            raise click.UsageError(f"There is no file {program}.")
+        return [sys.executable, program, *arguments]
+    if shutil.which(program) is None:
+        raise click.UsageError(f"There is no program {program}; a Python file ends in .py.")
+    return [program, *arguments]
+
+
+def exit_code(outcome: Outcome) -> int:
+    """Return the exit code of the rank at fault, as a shell gives it."""
+    code = outcome.culprit.code if outcome.culprit is not None else 0
+    assert code is not None
+    return code if code >= 0 else 128 - code
+
+
+def closing_line(outcome: Outcome, ranks: int) -> str:
+    """Say which rank failed and how, and what became of the others."""
+    culprit = outcome.culprit
+    assert culprit is not None
+    assert culprit.code is not None
+    if culprit.code < 0:
+        how = f"was ended by {signal.Signals(-culprit.code).name}"
+    else:
+        how = f"ended with exit code {culprit.code}"
+    line = f"rank {culprit.number} (process {culprit.process.pid}) {how}"
+    if outcome.ended:
+        numbers = ", ".join(str(number) for number in sorted(outcome.ended))
+        line += f"; ended after it: rank {numbers}"
+    elif ranks > 1:
+        line += "; the others ended by themselves"
+    return line
+
+
+def _environment(rank: int, ranks: int, job: str, attempt: int) -> dict[str, str]:
+    return {
+        # A rank's output is a pipe: without this, what it printed would die with it.
+        "PYTHONUNBUFFERED": "1",
+        **os.environ,
+        environment.RANK: str(rank),
+        environment.SIZE: str(ranks),
+        environment.JOB: job,
+        environment.ATTEMPT: str(attempt),
+    }
+
+
+def _printers(ranks: int, timestamps: bool) -> tuple[Printer, Printer]:
+    begin = time.monotonic() if timestamps else None
+    return (
+        _printer(sys.stdout.buffer, ranks, sys.stdout.isatty(), begin),
+        _printer(sys.stderr.buffer, ranks, sys.stderr.isatty(), begin),
+    )
+
+
+def _printer(sink: BinaryIO, ranks: int, terminal: bool, begin: float | None) -> Printer:
+    """Return what writes a line with its rank before it, in colour on a terminal."""
+    width = len(str(ranks - 1))
+    coloured = terminal and not os.environ.get("NO_COLOR")
+
+    def write(rank: int, line: bytes) -> None:
+        prefix = f"[{rank:{width}}]"
+        if begin is not None:
+            prefix += f" {time.monotonic() - begin:8.3f}"
+        if coloured:
+            prefix = f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m{prefix}\x1b[0m"
+        sink.write(prefix.encode() + b" " + line)
+        sink.flush()
+
+    return write
+
+
+if __name__ == "__main__":
+    main(prog_name="collrun")

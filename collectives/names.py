@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of the interface (kinds, operations, modes, algorithms) and their numbers."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TypeAlias
+
+from collectives._ffi import ffi, lib, text
+from collectives.errors import InvalidArgumentError
+
+KINDS: dict[str, int] = {
+    "allreduce": lib.COLL_ALLREDUCE,
+    "reduce_scatter": lib.COLL_REDUCE_SCATTER,
+    "allgather": lib.COLL_ALLGATHER,
+    "broadcast": lib.COLL_BROADCAST,
+    "reduce": lib.COLL_REDUCE,
+    "barrier": lib.COLL_BARRIER,
+}
+KIND_NAMES = {code: name for name, code in KINDS.items()}
+
+OPS: dict[str, int] = {
+    "sum": lib.COLL_SUM,
+    "prod": lib.COLL_PROD,
+    "min": lib.COLL_MIN,
+    "max": lib.COLL_MAX,
+    "avg": lib.COLL_AVG,
+}
+
+MODES: dict[str, int] = {
+    "auto": lib.COLL_MODE_AUTO,
+    "staged": lib.COLL_MODE_STAGED,
+    "inline": lib.COLL_MODE_INLINE,
+    "pull": lib.COLL_MODE_PULL,
+    "push": lib.COLL_MODE_PUSH,
+}
+
+Options: TypeAlias = tuple[int, int, float]  # algorithm, mode, time-out in seconds
+
+# What a call gets that leaves everything to the library.
+AUTOMATIC: Options = (-1, lib.COLL_MODE_AUTO, 0.0)
+
+
+def choose_from(word: object, words: Iterable[str], what: str) -> str:
+    """Return ``word`` when it is one of ``words``; else say which there are."""
+    known = list(words)
+    if isinstance(word, str) and word in known:
+        return word
+    close = difflib.get_close_matches(word, known, 1) if isinstance(word, str) else []
+    hint = f"did you mean {close[0]!r}? There are" if close else "there are"
+    raise InvalidArgumentError(f"{what} {word!r} is unknown: {hint} {', '.join(known)}")
+
+
+def kind_code(kind: str) -> int:
+    """Return the number of a kind of collective."""
+    return KINDS[choose_from(kind, KINDS, "collective")]
+
+
+def op_code(call: str, op: str) -> int:
+    """Return the number of a reduction."""
+    try:
+        return OPS[op]
+    except (KeyError, TypeError):
+        return OPS[choose_from(op, OPS, f"{call}: op")]
+
+
+def how(call: str, algorithm: str | None, mode: str | None, timeout: float | None) -> Options:
+    """Turn a call's options to numbers."""
+    index, code, seconds = AUTOMATIC
+    if algorithm is not None:
+        index = algorithm_index(call, algorithm)
+    if mode is not None:
+        code = MODES[choose_from(mode, MODES, f"{call}: mode")]
+    if timeout is not None:
+        seconds = checked_seconds(f"{call}: timeout", timeout)
+    return index, code, seconds
+
+
+def checked_seconds(what: str, timeout: float) -> float:
+    """Return a time-out as a float, more than 0 and at most 1e9 (30 years)."""
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds <= 1e9:
+        raise InvalidArgumentError(f"{what} is {timeout!r}: give seconds, above 0, or None")
+    return seconds
+
+
+@lru_cache(maxsize=256)
+def algorithm_index(kind: str, name: str) -> int:
+    """Return the place of an algorithm in the native table."""
+    code = kind_code(kind)
+    index = lib.coll_algorithm_find(code, name.encode()) if isinstance(name, str) else -1
+    if index < 0:
+        choose_from(name, algorithm_names(code), f"{kind}: algorithm")
+    return index
+
+
+def algorithm_names(kind: int) -> list[str]:
+    """Return the names of all algorithms of a kind, in the order of the table."""
+    record = ffi.new("coll_algorithm *")
+    names = []
+    for index in range(lib.coll_algorithm_count()):
+        lib.coll_algorithm_get(index, record)
+        if record.kind == kind:
+            names.append(text(record.name))
+    return names

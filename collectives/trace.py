@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follow the chunks through a schedule: who sends what when, and what each rank then holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from collectives.algorithms import Schedule, Segment, Step
+
+# One cell's content: the chunk it stands for, and the ranks whose contributions are folded in.
+Value = tuple[int, frozenset[int]]
+Cells = dict[tuple[str, int], Value]
+
+SELF = -1  # the own operand in the order of a fold
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message: the chunks it carries, and whether the receiver folds them or overwrites."""
+
+    round: int
+    sender: int
+    receiver: int
+    chunks: tuple[int, ...]
+    folds: bool
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A schedule as it runs.
+
+    ``held[t][rank][chunk]`` is how many of the ``contributors`` to a chunk the rank holds, folded
+    into one value, after ``t`` rounds.
+    """
+
+    messages: tuple[Message, ...]
+    held: tuple[tuple[tuple[int, ...], ...], ...]
+    contributors: int
+
+
+def trace(schedule: Schedule) -> Trace:
+    """Run a schedule on symbolic values."""
+    memory = [dict(_inputs(schedule, rank)) for rank in range(schedule.p)]
+    messages: list[Message] = []
+    held = [_held(schedule, memory)]
+    for label in range(schedule.rounds):
+        messages += _round(schedule, label, memory)
+        held.append(_held(schedule, memory))
+    moved_only = schedule.kind in ("allgather", "broadcast")
+    return Trace(tuple(messages), tuple(held), 1 if moved_only else schedule.p)
+
+
+def _inputs(schedule: Schedule, rank: int) -> Iterator[tuple[tuple[str, int], Value]]:
+    """Yield the cells that are defined when a call begins, as native/schedule/layout.h has them."""
+    first, cells = 0, schedule.chunks
+    if schedule.kind == "allgather":
+        cells = schedule.chunks // schedule.p
+        first = rank * cells
+    elif schedule.kind == "broadcast" and rank != schedule.root:
+        cells = 0
+    for cell in range(cells):
+        yield ("input", cell), (first + cell, frozenset({rank}))
+
+
+def _round(schedule: Schedule, label: int, memory: list[Cells]) -> list[Message]:
+    """Run one round: all ranks send, then all receive, then copy."""
+    steps = [(r, s) for r, mine in enumerate(schedule.ranks) for s in mine if s.round == label]
+    wire: dict[tuple[int, int], deque[list[Value]]] = defaultdict(deque)
+    for rank, step in steps:
+        if step.op == "send":
+            for peer in step.peers:
+                wire[rank, peer].append(_read(memory[rank], step.source))
+    messages: list[Message] = []
+    for rank, step in steps:
+        if step.op in ("recv", "recv_reduce"):
+            arrived = {q: wire[q, rank].popleft() for q in step.peers if q != SELF}
+            folds = step.op == "recv_reduce"
+            messages += [
+                Message(label, q, rank, tuple(chunk for chunk, _ in values), folds)
+                for q, values in arrived.items()
+            ]
+            _write(memory[rank], step.target, _folded(memory[rank], step, arrived))
+    for rank, step in steps:
+        if step.op == "copy":
+            _write(memory[rank], step.target, _read(memory[rank], step.source))
+    return messages
+
+
+def _folded(cells: Cells, step: Step, arrived: dict[int, list[Value]]) -> list[Value]:
+    operands = [_read(cells, step.source) if q == SELF else arrived[q] for q in step.peers]
+    return [
+        (values[0][0], frozenset[int]().union(*(ranks for _, ranks in values)))
+        for values in zip(*operands, strict=True)
+    ]
+
+
+def _places(segments: Iterable[Segment]) -> Iterator[tuple[str, int]]:
+    for segment in segments:
+        for cell in range(segment.first, segment.first + segment.cells):
+            yield segment.buffer, cell
+
+
+def _read(cells: Cells, segments: Iterable[Segment]) -> list[Value]:
+    return [cells[place] for place in _places(segments)]
+
+
+def _write(cells: Cells, segments: Iterable[Segment], values: list[Value]) -> None:
+    cells.update(zip(_places(segments), values, strict=True))
+
+
+def _held(schedule: Schedule, memory: list[Cells]) -> tuple[tuple[int, ...], ...]:
+    rows = []
+    for cells in memory:
+        row = [0] * schedule.chunks
+        for chunk, ranks in cells.values():
+            row[chunk] = max(row[chunk], len(ranks))
+        rows.append(tuple(row))
+    return tuple(rows)

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes .venv: tools, dependencies, and the package itself as an editable install. What is there
+# already, for the same sources, is left alone. `setup.sh extras` adds the frameworks.
+set -euo pipefail
+python=$("$(dirname "$0")/prerequisites.sh")
+source "$(dirname "$0")/environment.sh"
+lock
+
+make_environment() {
+  echo "setup: .venv with $python"
+  rm -rf .venv
+  "$python" -m venv .venv
+  # Groups of dependencies need pip 25.1; Python 3.11 brings an older one.
+  .venv/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+}
+
+install_group() {
+  echo "setup: installing the packages of group $1"
+  .venv/bin/python -m pip install -qq --group "$1"
+}
+
+install_package() {
+  echo "setup: building the package"
+  .venv/bin/python -m pip install -qq --no-build-isolation --no-deps --editable .
+}
+
+# Scripts in .venv hold its absolute path, and its python is a link: either may have moved.
+once environment "$PWD $python $("$python" -V)" make_environment
+once packages "$(key_of pyproject.toml)" install_group dev
+once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native)" install_package
+if [[ ${1:-} == extras ]]; then
+  once extras "$(key_of pyproject.toml)" install_group extras
+fi

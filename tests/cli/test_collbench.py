@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""collbench as its users run it: tables, files, proofs, drawings, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+import collectives as cl
+from collectives.algorithms import Proof
+from collectives.cli.app import collbench
+from collectives.exact import KINDS
+
+QUICK = ("--budget", "0.2")
+COMMAND = [sys.executable, "-m", "collectives.cli"]
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(collbench, list(arguments))
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the fields of the table's rows."""
+    return [line.split() for line in text.splitlines() if re.match(r"\s*\d+\s+\d+\s", line)]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_collective_has_a_right_table(kind: str) -> None:
+    sizes = [] if kind == "barrier" else ["--sizes", "8,4K"]
+    done = call(kind, "-n", "2", *sizes, *QUICK)
+    assert done.exit_code == 0, done.output
+    table = rows(done.stdout)
+    assert len(table) == (1 if kind == "barrier" else 2)
+    assert all(row[-1] == "0" for row in table)
+    assert f"# {kind}" in done.stdout
+    assert "all results right" in done.stdout
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("p", [1, 3, 4])
+def test_all_algorithms_at_several_ranks(p: int) -> None:
+    done = call("allreduce", "-n", str(p), "--sizes", "8:1K", "--algorithms", "all", *QUICK)
+    assert done.exit_code == 0, done.output
+    fitting = [a.name for a in cl.algorithms("allreduce") if a.fits(p)]
+    assert [row[5] for row in rows(done.stdout)] == fitting * len({8, 32, 128, 512, 1024})
+
+
+@pytest.mark.processes
+def test_json_and_plot(tmp_path: Path) -> None:
+    data, picture = tmp_path / "rows.json", tmp_path / "rows.png"
+    files = ("--json", str(data), "--plot", str(picture))
+    done = call("reduce-scatter", "-n", "2", "-s", "8,1M", "-d", "bfloat16", *QUICK, *files)
+    assert done.exit_code == 0, done.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    document = json.loads(data.read_text(encoding="utf-8"))
+    assert {"cpu", "cores", "kernel", "date"} <= document["machine"].keys()
+    assert [row["size"] for row in document["rows"]] == [8, 1 << 20]
+    assert all(row["dtype"] == "bfloat16" and row["wrong"] == 0 for row in document["rows"])
+
+
+@pytest.mark.processes
+def test_options_reach_the_ranks() -> None:
+    options = ("--root", "1", "--iterations", "3", "--no-pin", "--algorithms", "auto,binomial")
+    done = call("broadcast", "-n", "2", "-s", "64", "-d", "int64", *options)
+    assert done.exit_code == 0, done.output
+    assert [row[:6] for row in rows(done.stdout)] == [
+        ["64", "8", "int64", "none", "1", name] for name in ("auto", "binomial")
+    ]
+    assert "# 6 calls timed" in done.stdout
+    assert "pinned" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["allreduce", "--sizes", "8X"], "'8X' is not a size"),
+        (["allreduce", "--sizes", "64:8"], "ends before it begins"),
+        (["allreduce", "--algorithms", "magic"], "there is no algorithm 'magic' of allreduce"),
+        (["allreduce", "-n", "0"], "0"),
+        (["allreduce", "--dtype", "int32", "--op", "avg"], "avg of int32 is not defined"),
+        (["allreduce", "--json", "/no/such/folder/x.json"], "/no/such/folder does not exist"),
+        (["allreduce", "--plot", "x.doc"], "must end in one of"),
+        (["allreduce", "--plot", "/no/such/folder/x.png"], "/no/such/folder does not exist"),
+        (["broadcast", "-n", "2", "--root", "2"], "--root 2 is not one of the 2 ranks (0 to 1)"),
+        (["barrier", "--sizes", "8"], "--sizes"),
+        (["gossip"], "gossip"),
+        (["verify", "magic"], "there is no algorithm 'magic'"),
+        (["verify", "--ranks", "0"], "ranks"),
+        (["verify", "-k", "gossip"], "collective 'gossip' is unknown"),
+        (["draw", "magic"], "there is no algorithm 'magic'"),
+        (["draw", "ring", "-o", "x.doc"], "must end in .svg or .txt"),
+        (["draw", "ring", "-o", "/no/such/folder/x.svg"], "cannot write"),
+        (["draw", "binomial", "-k", "broadcast", "-p", "2", "--root", "2"], "--root 2"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], words: str) -> None:
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("collbench: ")
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = call("allreduce", "--plot", "x.png")
+    assert done.exit_code == 2
+    assert "pip install 'pycollectives[plot]'" in done.stderr
+
+
+def test_without_a_command_there_is_help() -> None:
+    done = call()
+    assert done.exit_code == 2
+    assert all(kind in done.output for kind in KINDS)
+    assert call("--help").exit_code == 0
+    assert call("allreduce", "--help").exit_code == 0
+
+
+def test_list_shows_every_algorithm() -> None:
+    shown = call("list")
+    assert shown.exit_code == 0
+    for algorithm in cl.algorithms():
+        assert algorithm.name in shown.stdout
+    only = call("list", "reduce-scatter").stdout
+    assert "reduce_scatter" in only
+    assert "dissemination" not in only
+
+
+def test_verify_proves() -> None:
+    done = call("verify", "ring", "--ranks", "1:8", "--kind", "allreduce")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"allreduce +ring +proved for p = 1:8 +\(16 proofs\)", done.stdout)
+
+
+def test_verify_fails_with_the_provers_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(name: str, p: list[int], **options: Any) -> list[Proof]:
+        found = real(name, p, **options)
+        bad = {"proved": False, "message": "rank 1, round 0: chunk 2 is read before it is written"}
+        return [Proof(**vars(proof) | bad) if p == [3] else proof for proof in found]
+
+    real = cl.verify
+    monkeypatch.setattr(cl, "verify", failing)
+    done = call("verify", "ring", "--ranks", "2:4", "--kind", "allreduce")
+    assert done.exit_code == 1
+    assert "WRONG" in done.stdout
+    assert "allreduce ring, p = 3: rank 1, round 0: chunk 2 is read before" in done.stderr
+
+
+def test_draw(tmp_path: Path) -> None:
+    text = call("draw", "ring", "-p", "3")
+    assert text.exit_code == 0
+    assert "round 0  rank 0" in text.stdout
+    picture = tmp_path / "ring.svg"
+    assert call("draw", "ring", "-p", "5", "-o", str(picture)).exit_code == 0
+    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+    listing = tmp_path / "ring.txt"
+    assert call("draw", "ring", "-p", "3", "-o", str(listing)).exit_code == 0
+    assert listing.read_text(encoding="utf-8").rstrip("\n") == text.stdout.rstrip("\n")
+
+
+def test_env_names_every_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLECTIVES_TIMEOUT", "12.5")
+    shown = call("env").stdout
+    assert "12.5" in shown
+    for name in ("RANK", "SIZE", "JOB", "ATTEMPT", "TIMEOUT"):
+        assert f"COLLECTIVES_{name}" in shown
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that `pid` has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1]
+        except OSError:
+            continue  # it has just ended
+        if int(parent) == pid:
+            found.append(int(stat.parent.name))
+    return sorted(found)
+
+
+def started(ranks: int) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start a measurement that would take very long; return it when its ranks are at work."""
+    options = ["--sizes", "8", "--iterations", "4000000", "--no-pin"]
+    process = subprocess.Popen(
+        [*COMMAND, "allreduce", "-n", str(ranks), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        ids = children(process.pid)
+        # A rank that has mapped the segment has met the others.
+        if len(ids) == ranks and all("memfd:" in _maps(pid) for pid in ids):
+            return process, ids
+        time.sleep(0.02)
+    process.kill()
+    raise AssertionError(f"the ranks did not start: {process.communicate()}")
+
+
+def _maps(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+@pytest.mark.processes
+def test_ctrl_c_ends_everything_cleanly() -> None:
+    process, ids = started(3)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    out, err = process.communicate(timeout=20)
+    assert time.monotonic() - begin < 3
+    assert process.returncode == 130
+    assert err.strip() == "collbench: interrupted"
+    assert rows(out) == []
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ids)
+
+
+@pytest.mark.processes
+def test_a_killed_rank_is_named() -> None:
+    process, ids = started(3)
+    os.kill(ids[1], signal.SIGKILL)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert err.startswith("collbench: ")
+    assert "rank 1" in err
+    assert "SIGKILL" in err
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ids)
+
+
+@pytest.mark.processes
+def test_on_a_terminal_there_are_colours_and_a_bar() -> None:
+    ours, theirs = pty.openpty()
+    options = ["-n", "2", "--sizes", "8,64", "-a", "ring,auto", *QUICK]
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "140"}
+    environment.pop("NO_COLOR", None)
+    with subprocess.Popen(
+        [*COMMAND, "allreduce", *options], stdout=theirs, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                data = os.read(ours, 4096)
+            except OSError:  # Linux says so at the end of a terminal
+                break
+            if not data:
+                break
+            seen += data
+    os.close(ours)
+    assert process.returncode == 0, seen
+    text = seen.decode()
+    assert "\x1b[32m" in text  # the fastest in green
+    assert re.search(r"\d+/16", text)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    assert len([line for line in re.split(r"[\r\n]+", plain) if line.endswith(" 0")]) == 4

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nothing is allocated in a call: plans, bindings and scratch are made at the first call of a shape,
+// binding again to other buffers or counts allocates nothing.
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "check.h"
+#include "collectives.h"
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* counted(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes); }
+void* operator new[](std::size_t bytes) { return counted(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+constexpr int kRanks = 3;
+constexpr std::size_t kMost = 300006;
+
+void all_calls(coll_comm* comm, std::vector<double>& in, std::vector<double>& out) {
+  for (int a = 0; a < coll_algorithm_count(); ++a) {
+    coll_algorithm info{};
+    CHECK(coll_algorithm_get(a, &info) == COLL_OK);
+    for (const int mode : {COLL_MODE_STAGED, COLL_MODE_INLINE, COLL_MODE_PULL, COLL_MODE_PUSH}) {
+      for (const std::size_t count : {0UL, 3UL, 30UL, kMost / 3}) {
+        if (mode == COLL_MODE_INLINE && count > 30) continue;
+        CHECK(coll_collective(comm, info.kind, in.data(), out.data(), count, COLL_FLOAT64, COLL_SUM,
+                              1, a, mode, 0) == COLL_OK);
+      }
+    }
+  }
+}
+
+TEST(a_call_allocates_nothing) {
+  coll_options options{};
+  options.size = sizeof(options);
+  options.ranks = kRanks;
+  options.timeout = 60;
+  std::vector<coll_comm*> comms(kRanks);
+  CHECK(coll_local(&options, comms.data()) == COLL_OK);
+  std::atomic<long> before{0}, after{0};
+  run_ranks(kRanks, [&](int rank) {
+    coll_comm* comm = comms[static_cast<std::size_t>(rank)];
+    std::vector<double> in(kMost), out(kMost), other(kMost);
+    all_calls(comm, in, out);
+    CHECK(coll_barrier(comm) == COLL_OK);
+    if (rank == 0) before = allocations.load();
+    CHECK(coll_barrier(comm) == COLL_OK);
+    all_calls(comm, in, out);
+    all_calls(comm, in, other);
+    CHECK(coll_barrier(comm) == COLL_OK);
+    if (rank == 0) after = allocations.load();
+    CHECK(coll_barrier(comm) == COLL_OK);
+  });
+  CHECK(before.load() > 0);
+  if (after != before) check::fail(std::to_string(after - before) + " allocations");
+  for (coll_comm* comm : comms) CHECK(coll_close(comm) == COLL_OK);
+}
+
+}  // namespace

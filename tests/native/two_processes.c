@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All that a call needs at run time, from C alone: two processes find each other, every algorithm
+ * reduces, gathers and broadcasts, a mismatch and a dead peer are told, and nothing hangs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collectives.h"
+
+enum { COUNT = 100000 };
+
+static int failures = 0;
+
+static void expect(int holds, const char *what, int rank) {
+  if (holds) return;
+  fprintf(stderr, "rank %d: %s (last error: %s)\n", rank, what, coll_last_error());
+  ++failures;
+}
+
+static coll_comm *join(int rank, const char *job, double timeout) {
+  coll_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.rank = rank;
+  options.ranks = 2;
+  options.job = job;
+  options.timeout = timeout;
+  coll_comm *comm = NULL;
+  expect(coll_init(&options, &comm) == COLL_OK, "coll_init", rank);
+  return comm;
+}
+
+static void check_allreduce(coll_comm *comm, int rank, size_t count) {
+  float *x = malloc((count + 1) * sizeof *x);
+  for (int a = 0; a < coll_algorithm_count(); ++a) {
+    coll_algorithm info;
+    expect(coll_algorithm_get(a, &info) == COLL_OK, "coll_algorithm_get", rank);
+    if (info.kind != COLL_ALLREDUCE) continue;
+    for (size_t i = 0; i < count; ++i) x[i] = (float)(i % 1000) + (float)rank;
+    expect(coll_collective(comm, COLL_ALLREDUCE, x, x, count, COLL_FLOAT32, COLL_SUM, 0, a,
+                           COLL_MODE_STAGED, 0) == COLL_OK,
+           info.name, rank);
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; ++i) wrong += x[i] != 2.0f * (float)(i % 1000) + 1.0f;
+    expect(wrong == 0, info.name, rank);
+  }
+  free(x);
+}
+
+static void check_others(coll_comm *comm, int rank) {
+  int64_t all[5] = {0}, mine[3] = {10, 11, 12};
+  const size_t counts[2] = {2, 3};
+  expect(coll_allgatherv(comm, mine, all, counts, COLL_INT64) == COLL_OK, "allgatherv", rank);
+  expect(all[0] == 10 && all[1] == 11 && all[2] == 10 && all[4] == 12, "allgatherv result", rank);
+  double v[4] = {1, 2, 3, 4}, half[2];
+  expect(coll_reduce_scatter(comm, v, half, 4, COLL_FLOAT64, COLL_AVG) == COLL_OK, "rs", rank);
+  expect(half[0] == (rank == 0 ? 1 : 3) && half[1] == (rank == 0 ? 2 : 4), "rs result", rank);
+  v[0] = rank;
+  expect(coll_broadcast(comm, v, v, 4, COLL_FLOAT64, 1) == COLL_OK && v[0] == 1, "bcast", rank);
+  expect(coll_reduce(comm, v, half, 2, COLL_FLOAT64, COLL_PROD, 0) == COLL_OK, "reduce", rank);
+  expect(coll_barrier(comm) == COLL_OK, "barrier", rank);
+}
+
+static void check_mismatch(int rank, const char *job) {
+  coll_comm *comm = join(rank, job, 10);
+  float x[8] = {0};
+  const coll_status status = coll_allreduce(comm, x, x, rank == 0 ? 8 : 4, COLL_FLOAT32, COLL_SUM);
+  expect(status == COLL_MISMATCH, "a mismatch is told", rank);
+  expect(strstr(coll_last_error(), "8 float32") != NULL, "it names both calls", rank);
+  expect(coll_barrier(comm) == COLL_MISMATCH, "and stays", rank);
+  coll_close(comm);
+}
+
+static void check_dead_peer(int rank, const char *job) {
+  coll_comm *comm = join(rank, job, 20);
+  if (rank == 1) _exit(failures != 0);
+  expect(coll_barrier(comm) == COLL_PEER_LOST, "a dead peer is told", rank);
+  expect(coll_last_error_rank() == 1, "by its rank", rank);
+  coll_close(comm);
+}
+
+static void run_rank(int rank, const char *job) {
+  char name[64];
+  coll_comm *comm = join(rank, job, 20);
+  expect(coll_rank(comm) == rank && coll_ranks(comm) == 2, "rank and ranks", rank);
+  check_allreduce(comm, rank, 1);
+  check_allreduce(comm, rank, COUNT);
+  check_others(comm, rank);
+  expect(coll_allreduce(comm, NULL, NULL, 3, COLL_FLOAT32, COLL_SUM) == COLL_INVALID_ARGUMENT,
+         "a null pointer is refused", rank);
+  expect(coll_barrier(comm) == COLL_OK, "and the communicator lives on", rank);
+  expect(coll_close(comm) == COLL_OK, "close", rank);
+  snprintf(name, sizeof name, "%s-mismatch", job);
+  check_mismatch(rank, name);
+  snprintf(name, sizeof name, "%s-death", job);
+  check_dead_peer(rank, name);
+}
+
+int main(void) {
+  char job[32];
+  alarm(60); /* a watchdog: nothing below may hang */
+  snprintf(job, sizeof job, "two-%d", (int)getpid());
+  const pid_t child = fork();
+  if (child < 0) return 2;
+  run_rank(child == 0 ? 1 : 0, job);
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || status != 0) ++failures;
+  printf("%d passed, %d failed\n", failures == 0, failures);
+  return failures != 0;
+}

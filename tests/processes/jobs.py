@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start real ranks, and collect what each of them found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+COLLRUN = (sys.executable, "-m", "collectives.launch")
+
+
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this environment without a job in it, changed as told."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLLECTIVES")}
+    return kept | dict(changes or {})
+
+
+def collrun(
+    *arguments: object, timeout: float = 60, env: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run collrun to its end."""
+    return subprocess.run(
+        [*COLLRUN, *map(str, arguments)],
+        cwd=ROOT,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        **options,
+    )
+
+
+def found(
+    n: int, program: str, folder: Path, *arguments: object, timeout: float = 60
+) -> list[Any]:
+    """Run ``program`` (module.function below tests.processes) on ``n`` ranks; return results."""
+    command = ("-n", n, "-m", "tests.processes.rank", program, folder, *arguments)
+    done = collrun(*command, timeout=timeout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read(folder, n)
+
+
+def read(folder: Path, n: int) -> list[Any]:
+    """Return what the ranks have written."""
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(n)]
+
+
+def processes(name: str, value: str) -> Sequence[int]:
+    """Return the processes that have ``name=value`` in their environment."""
+    wanted = f"{name}={value}".encode()
+    pids = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted in variables:
+            pids.append(int(path.parent.name))
+    return pids

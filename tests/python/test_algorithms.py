@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algorithms, proofs and schedules as plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+import collectives as cl
+from collectives.algorithms import PLANS, ROOTED, decode
+from collectives.names import KINDS
+
+TABLE = cl.algorithms()
+
+
+def ident(algorithm: cl.Algorithm) -> str:
+    return f"{algorithm.kind}-{algorithm.name}"
+
+
+def test_every_kind_has_an_algorithm() -> None:
+    assert {a.kind for a in TABLE} == set(KINDS)
+    for kind in KINDS:
+        assert cl.algorithms(kind) == [a for a in TABLE if a.kind == kind]
+
+
+@pytest.mark.parametrize("algorithm", TABLE, ids=ident)
+def test_every_algorithm_says_what_it_is(algorithm: cl.Algorithm) -> None:
+    assert algorithm.paper
+    assert algorithm.summary.endswith(".")
+    assert algorithm.fits(1)
+    assert not algorithm.fits(0)
+    assert algorithm.formula("rounds", 4) >= 0
+
+
+def test_formulas_have_values() -> None:
+    ring = next(a for a in TABLE if ident(a) == "allreduce-ring")
+    assert [ring.formula("rounds", p) for p in (1, 2, 5)] == [0, 2, 8]
+    assert math.isclose(ring.formula("bytes", 5), 1.6)
+
+
+@pytest.mark.parametrize("algorithm", TABLE, ids=ident)
+def test_every_algorithm_is_proved(algorithm: cl.Algorithm) -> None:
+    proofs = cl.verify(algorithm.name, range(1, 10), algorithm.kind)
+    assert [proof.message for proof in proofs if not proof.proved] == []
+    ranks = [p for p in range(1, 10) if algorithm.fits(p)]
+    roots = {p: p if algorithm.kind in ROOTED else 1 for p in ranks}
+    assert len(proofs) == 2 * sum(roots.values())
+    for proof in proofs:
+        assert (proof.mode, proof.depth, proof.ops) == (None, 0, 0)
+        if algorithm.bytes:
+            assert proof.bytes == pytest.approx(algorithm.formula("bytes", proof.p))
+
+
+@pytest.mark.parametrize("algorithm", TABLE, ids=ident)
+def test_the_plans_are_proved_too(algorithm: cl.Algorithm) -> None:
+    proofs = cl.verify(algorithm.name, 5, algorithm.kind, plans=True)
+    assert [proof.message for proof in proofs if not proof.proved] == []
+    assert {p.mode for p in proofs} == {None, *(mode for mode, _, _ in PLANS)}
+    assert all(proof.ops > 0 for proof in proofs if proof.mode)
+
+
+@pytest.mark.parametrize("algorithm", TABLE, ids=ident)
+@pytest.mark.parametrize("p", [1, 2, 3, 8])
+def test_schedules_match_their_messages(algorithm: cl.Algorithm, p: int) -> None:
+    shown = cl.schedule(algorithm.name, p, algorithm.kind)
+    assert (shown.kind, shown.name, shown.p, len(shown.ranks)) == (
+        algorithm.kind,
+        algorithm.name,
+        p,
+        p,
+    )
+    sent = [
+        (step.round, rank, peer)
+        for rank, steps in enumerate(shown.ranks)
+        for step in steps
+        if step.op == "send"
+        for peer in step.peers
+    ]
+    received = [
+        (step.round, peer, rank)
+        for rank, steps in enumerate(shown.ranks)
+        for step in steps
+        if step.op.startswith("recv")
+        for peer in step.peers
+        if peer >= 0
+    ]
+    assert sorted(sent) == sorted(received)
+    if algorithm.rounds:
+        assert len({r for r, _, _ in sent}) <= algorithm.formula("rounds", p)
+
+
+def test_schedules_are_plain_values() -> None:
+    ring = cl.schedule("ring", 2)
+    assert ring == cl.schedule("ring", 2)
+    assert dataclasses.asdict(ring)["ranks"][0][0]["op"] in ("send", "recv_reduce", "copy")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ring.p = 3  # type: ignore[misc]
+
+
+def test_decode_reads_the_documented_encoding() -> None:
+    step = [0, 0, 0, 1, 1, 1, 0, 0, 2, 0]  # send, round 0, left, peers (1), source input[0:2]
+    fold = [2, 0, 1, 2, -1, 0, 1, 0, 0, 2, 1, 1, 0, 2]  # recv_reduce, balanced, self + rank 0
+    shown = decode([0x5343, 1, 0, 2, 0, 2, 1, *step, 1, *fold], "mine")
+    assert shown.ranks == (
+        (cl.Step("send", 0, "left", (1,), (cl.Segment("input", 0, 2),), ()),),
+        (
+            cl.Step(
+                "recv_reduce",
+                0,
+                "balanced",
+                (-1, 0),
+                (cl.Segment("input", 0, 2),),
+                (cl.Segment("output", 0, 2),),
+            ),
+        ),
+    )
+    assert (shown.kind, shown.p, shown.chunks, shown.rounds) == ("allreduce", 2, 2, 1)
+
+
+def test_decode_refuses_other_numbers() -> None:
+    with pytest.raises(cl.InternalError, match="not an encoded schedule"):
+        decode([1, 2, 3, 4, 5, 6], "mine")
+
+
+def test_one_p_that_does_not_fit_is_an_error_and_of_several_is_left_out() -> None:
+    with pytest.raises(cl.UnsupportedError, match="allreduce ring is not defined for 0 ranks"):
+        cl.verify("ring", 0)
+    assert {proof.p for proof in cl.verify("ring", (0, 2, -1, 3))} == {2, 3}
+
+
+def test_a_root_that_is_no_rank_is_refused() -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="root"):
+        cl.schedule("binomial", 4, "broadcast", root=4)

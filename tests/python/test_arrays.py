@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From arrays to addresses."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+import collectives as cl
+from collectives import arrays
+from collectives._ffi import ffi
+from tests.oracle import DTYPES
+
+
+class Subclass(np.ndarray[Any, Any]):
+    """An array of another class."""
+
+
+def address(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_borrow_gives_the_memory_of_an_array(name: str) -> None:
+    x = np.zeros((3, 4), DTYPES[name])
+    arrays.operand(x, "x")  # the first sight of bfloat16
+    borrowed = arrays.borrow(x)
+    assert borrowed is not None
+    pointer, elements, code = borrowed
+    assert (address(pointer), elements, code) == (x.ctypes.data, 12, arrays.DTYPES[name])
+
+
+def test_borrow_leaves_the_rest_to_operand() -> None:
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    for x in (np.zeros(6)[::2], frozen, np.zeros(3, np.int16), [1.0], np.zeros(2).view(Subclass), b"ab"):
+        assert arrays.borrow(x) is None
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_operand_gives_the_memory_of_an_array(name: str) -> None:
+    x = np.zeros((3, 4), DTYPES[name])
+    found = arrays.operand(x, "x")
+    assert (address(found.pointer), found.elements) == (x.ctypes.data, 12)
+    assert (found.dtype, found.shape) == (arrays.DTYPES[name], (3, 4))
+    assert found.writable
+    assert found.origin is x
+    assert found.packed is None
+
+
+@pytest.mark.parametrize(
+    ("x", "dtype", "shape", "writable"),
+    [
+        (bytearray(b"abc"), "uint8", (3,), True),
+        (b"abc", "uint8", (3,), False),
+        (b"", "uint8", (0,), False),
+        (memoryview(bytearray(8)).cast("i", (2, 1)), "int32", (2, 1), True),
+        (array.array("d", [1, 2]), "float64", (2,), True),
+        (array.array("q", [1, 2]), "int64", (2,), True),
+        ((ctypes.c_float * 3)(), "float32", (3,), True),
+        (np.float32(2), "float32", (), False),
+        (np.zeros(()), "float64", (), True),
+        (np.zeros((1, 2)).view(Subclass), "float64", (1, 2), True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_buffers(x: Any, dtype: str, shape: tuple[int, ...], writable: bool) -> None:
+    found = arrays.operand(x, "x")
+    assert (arrays.NAMES[found.dtype], found.shape) == (dtype, shape)
+    assert found.writable is writable
+    assert found.origin is x
+
+
+def test_a_strided_array_is_packed_and_written_back() -> None:
+    whole = np.arange(12.0).reshape(3, 4)
+    found = arrays.operand(whole[:, ::2], "x")
+    assert found.array.flags.c_contiguous
+    found.array[...] += 100
+    assert arrays.delivered(found) is found.origin
+    assert whole.tolist() == [[100, 1, 102, 3], [104, 5, 106, 7], [108, 9, 110, 11]]
+
+
+def test_fortran_order_is_taken_by_index_not_by_memory() -> None:
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    found = arrays.operand(x, "x")
+    assert found.array.ravel().tolist() == [0, 1, 2, 3, 4, 5]
+    assert found.array.flags.c_contiguous
+
+
+class Exporter:
+    """An object with DLPack and nothing else, on the memory of an array."""
+
+    def __init__(self, source: np.ndarray[Any, Any], device: int = 1) -> None:
+        self._source, self._device = source, device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._source.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device, 0
+
+
+def test_dlpack_shares_memory() -> None:
+    x = np.arange(4.0)
+    found = arrays.operand(Exporter(x), "x")
+    assert address(found.pointer) == x.ctypes.data
+    assert found.shape == (4,)
+
+
+def test_dlpack_of_a_strided_array_is_packed() -> None:
+    found = arrays.operand(Exporter(np.arange(8.0)[::2]), "x")
+    assert found.array.tolist() == [0, 2, 4, 6]
+    assert found.packed is not None
+
+
+def test_arrays_of_jax_are_never_written() -> None:
+    class Immutable(Exporter):
+        __module__ = "jaxlib.xla_extension"
+
+    assert not arrays.operand(Immutable(np.zeros(3)), "x").writable
+
+
+def test_memory_of_a_device_is_refused() -> None:
+    with pytest.raises(cl.UnsupportedError, match="not in CPU memory"):
+        arrays.operand(Exporter(np.zeros(3), device=2), "allreduce: x")
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["float16", "complex64", "bool", "int8", "int16", "uint16", "uint32", "uint64", "longdouble",
+     "object", "S3", "U2", "M8[s]", ">f4", ">i8"],
+)  # fmt: skip
+def test_other_dtypes_are_refused_by_name(dtype: str) -> None:
+    x = np.zeros(3, dtype)
+    with pytest.raises(cl.InvalidArgumentError) as caught:
+        arrays.operand(x, "allreduce: x")
+    assert str(caught.value) == (
+        f"allreduce: x has dtype {x.dtype}: "
+        "supported are float32, float64, int32, int64, uint8, bfloat16"
+    )
+
+
+def test_records_are_refused() -> None:
+    x = np.zeros(3, [("a", "f4"), ("b", "f4")])
+    with pytest.raises(cl.InvalidArgumentError, match="supported are"):
+        arrays.operand(x, "x")
+
+
+@pytest.mark.parametrize("x", [None, 3, 2.5, "text", [1.0, 2.0], (1, 2), object(), {}, len])
+def test_what_is_no_array_is_refused_by_type(x: Any) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=f"of type {type(x).__name__}: pass a NumPy"):
+        arrays.operand(x, "allreduce: x")
+
+
+def test_a_masked_array_is_refused() -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=r"pass x.filled"):
+        arrays.operand(np.ma.masked_less(np.arange(4.0), 2), "x")
+
+
+def test_output_must_be_writable_and_contiguous() -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="out is read-only"):
+        arrays.output(b"abc", "out")
+    with pytest.raises(cl.InvalidArgumentError, match=r"out is not contiguous \(shape \(3,\)\)"):
+        arrays.output(np.zeros(6)[::2], "out")
+
+
+def test_fresh_is_of_the_same_dtype() -> None:
+    like = arrays.operand(np.zeros(2, DTYPES["bfloat16"]), "x")
+    made = arrays.fresh(like, (2, 3))
+    assert made.array.dtype == DTYPES["bfloat16"]
+    assert made.array.shape == (2, 3)

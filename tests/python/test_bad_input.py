@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong arguments: each raises its documented exception at once, and the communicator works on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import collectives as cl
+from collectives.environment import ATTEMPT, JOB, RANK, SIZE, TIMEOUT
+
+Call = Callable[[Any], Any]  # of a communicator; Any, because types would not let it be wrong
+F = np.float32
+
+
+def ones(*shape: int, dtype: Any = F) -> Any:
+    return np.ones(shape, dtype)
+
+
+def frozen(*shape: int) -> Any:
+    x = ones(*shape)
+    x.flags.writeable = False
+    return x
+
+
+BAD: dict[str, tuple[Call, str]] = {
+    # dtypes and objects
+    "float16": (lambda c: c.allreduce(ones(3, dtype="f2")), "x has dtype float16: supported are"),
+    "complex": (lambda c: c.allreduce(ones(3, dtype="c8")), "x has dtype complex64"),
+    "object": (lambda c: c.allreduce(ones(3, dtype=object)), "x has dtype object"),
+    "a list": (lambda c: c.allreduce([1.0]), "x is of type list"),
+    "None": (lambda c: c.allgather(None), "allgather: x is of type NoneType"),
+    "out of another dtype": (
+        lambda c: c.allreduce(ones(3), ones(3, dtype="f8")),
+        "allreduce: out has dtype float64, but x has float32",
+    ),
+    # shapes and counts
+    "out too short": (lambda c: c.allreduce(ones(3), ones(2)), r"out has shape \(2,\)"),
+    "out of another shape": (lambda c: c.allreduce(ones(2, 3), ones(3, 2)), "needs shape"),
+    "gathered out too short": (lambda c: c.allgather(ones(3), ones(1)), "allgather: out has shape"),
+    "scattered out too long": (
+        lambda c: c.reduce_scatter(ones(2 * c.size), ones(3)),
+        "reduce_scatter: out has shape",
+    ),
+    "a number does not scatter": (lambda c: c.reduce_scatter(np.array(1.0)), "does not split"),
+    "counts too few": (lambda c: c.allgatherv(ones(3), []), "give 2 lengths"),
+    "counts negative": (lambda c: c.allgatherv(ones(3), [-1] * c.size), "counts is"),
+    "counts not integers": (lambda c: c.allgatherv(ones(3), [1.5] * c.size), "counts is"),
+    "counts not a list": (lambda c: c.allgatherv(ones(3), 3), "counts is 3"),
+    "counts do not fit x": (lambda c: c.allgatherv(ones(3), [2] * c.size), "has shape"),
+    # memory
+    "out read-only": (lambda c: c.allreduce(ones(3), frozen(3)), "out is read-only"),
+    "out strided": (lambda c: c.allreduce(ones(3), ones(6)[::2]), "out is not contiguous"),
+    # words and numbers
+    "op": (lambda c: c.allreduce(ones(3), op="mean"), "allreduce: op 'mean' is unknown"),
+    "op nearly right": (lambda c: c.reduce(ones(3), op="summ"), "did you mean 'sum'"),
+    "op not a word": (lambda c: c.allreduce(ones(3), op=np.add), "is unknown: there are sum"),
+    "op unhashable": (lambda c: c.allreduce(ones(3), op=["sum"]), "op .* is unknown"),
+    "avg of integers": (lambda c: c.allreduce(ones(3, dtype="i4"), op="avg"), "avg of int32"),
+    "algorithm": (lambda c: c.allreduce(ones(3), algorithm="rong"), "did you mean 'ring'"),
+    "algorithm of another kind": (
+        lambda c: c.broadcast(ones(3), algorithm="ring"),
+        "broadcast: algorithm 'ring' is unknown: there are binomial",
+    ),
+    "mode": (lambda c: c.allreduce(ones(3), mode="fast"), "allreduce: mode 'fast' is unknown"),
+    "root too high": (lambda c: c.broadcast(ones(3), root=c.size), "root is 2: give a rank"),
+    "root negative": (lambda c: c.reduce(ones(3), root=-1), "reduce: root is -1"),
+    "root not a number": (lambda c: c.broadcast(ones(3), root="a"), "root is 'a'"),
+    "root too large for C": (lambda c: c.broadcast(ones(3), root=2**40), "give a rank from 0 to 1"),
+    "timeout zero": (lambda c: c.barrier(timeout=0), "barrier: timeout is 0"),
+    "timeout negative": (lambda c: c.allreduce(ones(3), timeout=-1), "timeout is -1"),
+    "timeout not a number": (lambda c: c.barrier(timeout="soon"), "timeout is 'soon'"),
+    "timeout nan": (lambda c: c.barrier(timeout=float("nan")), "timeout is nan"),
+}
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[list[cl.Communicator]]:
+    comms = cl.local(2, timeout=10)
+    yield comms
+    for comm in comms:
+        comm.close()
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_is_refused_by_one_rank_alone(pair: list[cl.Communicator], case: str) -> None:
+    call, words = BAD[case]
+    before = pair[0].sequence
+    with pytest.raises(cl.InvalidArgumentError, match=words):
+        call(pair[0])  # rank 1 is not there: whoever waited for it would hang
+    assert pair[0].sequence == before
+
+
+def test_overlapping_arrays_are_refused(pair: list[cl.Communicator]) -> None:
+    x = ones(12)
+    for call, source, out in (
+        (pair[0].allreduce, x[:8], x[4:]),
+        (pair[0].allgather, x[1:5], x[:8]),
+        (pair[0].reduce_scatter, x[:8], x[2:6]),
+    ):
+        with pytest.raises(cl.InvalidArgumentError, match="overlap"):
+            call(source, out)
+
+
+def test_odd_lengths_do_not_scatter(pair: list[cl.Communicator]) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=r"2 equal parts.*reduce_scatterv"):
+        pair[0].reduce_scatter(ones(5, 2))
+
+
+def test_pair_still_works_after_all_that(pair: list[cl.Communicator], threads: Any) -> None:
+    assert threads(pair, lambda comm: comm.allreduce(ones(3)).tolist()) == [[2, 2, 2]] * 2
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, 2**40])
+def test_a_group_of_threads_has_one_rank_or_more(n: Any) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="local: n is"):
+        cl.local(n)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), "a"])
+def test_timeouts_of_communicators(timeout: Any) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="timeout is"):
+        cl.local(1, timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("name", "p", "kind", "error", "words"),
+    [
+        ("rong", 4, "allreduce", cl.InvalidArgumentError, "did you mean 'ring'"),
+        ("ring", 4, "allredduce", cl.InvalidArgumentError, "collective 'allredduce' is unknown"),
+        ("ring", 0, "allreduce", cl.UnsupportedError, "not defined for 0 ranks"),
+        ("ring", -3, "allreduce", cl.UnsupportedError, "not defined for -3 ranks"),
+    ],
+)
+def test_unknown_algorithms(
+    name: str, p: int, kind: str, error: type[Exception], words: str
+) -> None:
+    for ask in (cl.verify, cl.schedule, cl.draw):
+        with pytest.raises(error, match=words):
+            ask(name, p, kind)
+
+
+def test_unknown_format_of_a_drawing() -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="format 'png' is unknown"):
+        cl.draw("ring", 4, format="png")
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({RANK: "0"}, f"{RANK} is set but {SIZE} is not"),
+        ({RANK: "2", SIZE: "2"}, f"{RANK}=2 is not below {SIZE}=2"),
+        ({RANK: "x", SIZE: "2"}, f"{RANK}='x' is not an integer"),
+        ({RANK: "0", SIZE: "1", JOB: ""}, f"{JOB} is empty"),
+        ({RANK: "0", SIZE: "1", ATTEMPT: "first"}, f"{ATTEMPT}='first'"),
+        ({TIMEOUT: "never"}, f"{TIMEOUT}='never'"),
+    ],
+)
+def test_init_names_what_is_wrong_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(cl.InvalidArgumentError) as caught:
+        cl.init()
+    assert words in str(caught.value)
+
+
+def test_a_missing_compiled_module_is_explained() -> None:
+    program = "import sys; sys.modules['collectives._native'] = None; import collectives"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "the compiled part of pycollectives cannot be loaded" in done.stderr
