@@ -71,7 +71,11 @@ class Team:
         ]
         if size <= len(self._cores):
             pin_to_core(0)
-        self._station = Station(join(Place(0, size, job), _TIMEOUT_S))
+        try:
+            self._station = Station(join(Place(0, size, job), _TIMEOUT_S))
+        except BaseException:
+            self._end_peers()
+            raise
         self._turn = 0
         self.wrong = 0
 
@@ -99,13 +103,22 @@ class Team:
         self.wrong += self._station.buffers.wrong(self._turn)
 
     def close(self) -> None:
-        """Send the peers home."""
-        self._station.tell(_STOP, 0)
-        codes = [peer.wait(timeout=_TIMEOUT_S) for peer in self._peers]
-        self._station.comm.close()
-        os.sched_setaffinity(0, self._cores)
+        """Send the peers home. Raises RuntimeError when one of them saw a wrong result."""
+        try:
+            self._station.tell(_STOP, 0)
+            codes = [peer.wait(timeout=_TIMEOUT_S) for peer in self._peers]
+            self._station.comm.close()
+        finally:
+            self._end_peers()
         if any(codes):
             raise RuntimeError(f"the peers ended with exit codes {codes}")
+
+    def _end_peers(self) -> None:
+        """Leave no process behind, and this one where it was."""
+        os.sched_setaffinity(0, self._cores)
+        for peer in self._peers:
+            peer.kill()  # of no effect on one that has ended
+            peer.wait()
 
 
 def peer() -> None:

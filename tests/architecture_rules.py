@@ -15,8 +15,8 @@ LINES_PER_FUNCTION = 60
 NATIVE = {".cc", ".h", ".c", ".inc", ".cu"}
 SOURCES = NATIVE | {".py"}
 
-# The arrows of the design. A folder may always include itself, base and include (the C interface
-# is types only). None: may include all but abi.
+# The arrows of the design. A folder may include itself, base, and what its arrows reach: who reads
+# plans also reads the schedules that plans are made of. None: all but abi.
 ARROWS: dict[str, set[str] | None] = {
     "base": set(),
     "include": set(),
@@ -94,8 +94,15 @@ def _may_include(own: str, folder: str) -> bool:
         return False
     if folder == "include":
         return own in SPEAKS_C
-    allowed = ARROWS[own]
+    allowed = _reached(own)
     return folder in {own, "base"} or (folder != "abi" if allowed is None else folder in allowed)
+
+
+def _reached(own: str) -> set[str] | None:
+    arrows = ARROWS[own]
+    if arrows is None:
+        return None
+    return arrows.union(*(_reached(folder) or set() for folder in arrows))
 
 
 def forbidden_imports(root: Path) -> list[str]:

@@ -14,8 +14,8 @@ import numpy as np
 import collectives as cl
 from tests.oracle import DTYPES, INTEGERS, OPS, contribution, differs, gathered, reduction
 
-# Around the number of ranks, one that no p divides, and one of several tiles.
-COUNTS = (0, 1, 2, 3, 7, 17, 1009, 300_007)
+SMALL = (0, 1, 2, 3, 7, 17, 1009)  # around the number of ranks, and one that no p divides
+LARGE = 300_007  # several tiles
 
 
 def once(
@@ -83,8 +83,9 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...]) -> list[str
         if not algorithm.fits(comm.size):
             continue
         rooted = algorithm.kind in ("broadcast", "reduce")
+        split = algorithm.kind in ("allgather", "reduce_scatter")
         for mode in modes:
-            for count in COUNTS:
+            for count in (*SMALL, LARGE // comm.size if split else LARGE):
                 for root in range(comm.size if rooted and count == 3 else 1):
                     how = {"algorithm": algorithm.name, "mode": mode}
                     found = once(comm, algorithm.kind, count, root=root, **how)

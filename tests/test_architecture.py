@@ -78,6 +78,7 @@ def test_planted_violation_is_named(tmp_path: Path, rule: Rule, name: str, text:
     ("rule", "name", "text"),
     [
         (rules.forbidden_includes, "native/plan/a.cc", '#include "schedule/schedule.h"\n'),
+        (rules.forbidden_includes, "native/engine/a.cc", '#include "schedule/layout.h"\n'),
         (rules.forbidden_includes, "native/kernels/a.cc", '#include "base/error.h"\n'),
         (rules.forbidden_includes, "native/communicator/a.cc", '#include "prove/report.h"\n'),
         (rules.forbidden_includes, "native/abi/a.cc", '#include "collectives.h"\n'),

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
 from rich.table import Table
 
-from bench.limits.judge import Block, Judged, judge, where
-from bench.limits.program import ProgramError, blocks, program
+from bench.limits.judge import Block, Judged, from_pairs, judge, where
+from bench.limits.program import ProgramError, blocks, pairs, program
 from bench.record import RESULTS, save
 from collectives.cli.screen import console
 
@@ -27,14 +26,14 @@ def main() -> int:
     if chosen.blocks < 1:
         parser.error("--blocks must be 1 or more")
     try:
-        measured = blocks(program(), chosen.blocks)
+        path = program()
+        measured = blocks(path, chosen.blocks) + from_pairs(pairs(path, chosen.blocks))
     except ProgramError as error:
         sys.stderr.write(f"bench.limits: {error}\n")
         return 2
     judged = judge(measured)
     show(judged, measured)
-    rows = [asdict(row) | {"met": row.met} for row in judged]
-    save(chosen.output, {"rows": rows, "blocks": measured})
+    save(chosen.output, {"rows": [row.as_json() for row in judged]})
     missed = [row for row in judged if not row.met]
     print(f"\n{len(judged) - len(missed)} of {len(judged)} goals met; {chosen.output}")
     return 1 if chosen.strict and missed else 0
@@ -43,8 +42,8 @@ def main() -> int:
 def show(judged: list[Judged], measured: list[Block]) -> None:
     """Print the limits, and one line per row and placement."""
     line = median(b["line_before_ns"] for b in measured)
-    yielding = median(b["yield_ns"] for b in measured if b["yield_ns"])
-    copy = median(b["copy_gbs"] for b in measured if b["copy_gbs"])
+    yielding = median(b["yield_ns"] for b in measured if b.get("yield_ns"))
+    copy = median(b["copy_gbs"] for b in measured if b.get("copy_gbs"))
     print(f"line one way {line:.0f} ns, sched_yield {yielding:.0f} ns, copy {copy:.1f} GB/s\n")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("row")

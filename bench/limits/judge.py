@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -15,6 +15,7 @@ Block = dict[str, Any]
 COPY_SHARE = 0.15
 YIELDS = 100
 LINES, EXTRA_NS = 2, 50
+HANDS, HAND_NS = 1.1, 5
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,17 @@ class Judged:
         """Whether the median block kept the goal."""
         return self.share <= 1
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, with the digits that mean something."""
+        digits = {"measured_ns": 1, "allowed_ns": 1, "share": 3, "best": 3, "worst": 3}
+        rounded = {name: round(getattr(self, name), n) for name, n in digits.items()}
+        return asdict(self) | rounded | {"met": self.met}
+
 
 def goal(block: Block) -> str:
     """Return the goal of a block's row in words."""
+    if "hand_ns" in block:
+        return f"<= {HANDS} x by hand + {HAND_NS} ns"
     if block["bytes"] > 8:
         return f">= {COPY_SHARE} x plain copy"
     if block["ranks"] > 2:
@@ -48,6 +57,8 @@ def goal(block: Block) -> str:
 
 def allowed_ns(block: Block) -> float:
     """Return the time that the goal allows, from the limit probed beside this block."""
+    if "hand_ns" in block:
+        return float(HANDS * block["hand_ns"] + HAND_NS)
     if block["bytes"] > 8:
         return float(block["bytes"] / (COPY_SHARE * block["copy_gbs"]))
     if block["ranks"] > 2:
@@ -59,6 +70,20 @@ def allowed_ns(block: Block) -> float:
 def where(block: Block) -> str:
     """Return the placement that the probes around a block saw."""
     return placement([block["line_before_ns"], block["line_after_ns"]]) or ""
+
+
+def from_pairs(pairs: Sequence[Block]) -> list[Block]:
+    """Turn pairs of interpreted plan and loop by hand to blocks."""
+    return [
+        pair
+        | {
+            "row": f"plan: {pair['row']}",
+            "ns": pair["plan_ns"],
+            "line_before_ns": pair["line_ns"],
+            "line_after_ns": pair["line_ns"],
+        }
+        for pair in pairs
+    ]
 
 
 def judge(blocks: Sequence[Block]) -> list[Judged]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native program of this folder: built when it is needed, run, its output read."""
+"""The native programs of this folder: built when they are needed, run, their output read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 
 from bench.record import ROOT
 
-READY = "COLL_LIMITS"  # environment variable: a program that is built already
+READY = "COLL_LIMITS"  # environment variable: a coll_limits that is built already
+INTERPRETER = "coll_interpreter"  # lies beside it
 
 
 class ProgramError(Exception):
@@ -21,7 +22,7 @@ class ProgramError(Exception):
 
 
 def program(preset: str = "release") -> Path:
-    """Return the program of a CMake preset, up to date with its sources."""
+    """Return coll_limits of a CMake preset; both programs are up to date with their sources."""
     ready = os.environ.get(READY)
     if ready:
         return Path(ready)
@@ -31,7 +32,7 @@ def program(preset: str = "release") -> Path:
         raise ProgramError("the limits need cmake; run `make setup` and use its environment")
     for arguments in (
         ["--preset", preset, "-DCOLL_BENCH=ON"],
-        ["--build", "--preset", preset, "--target", "coll_limits"],
+        ["--build", "--preset", preset, "--target", "coll_limits", INTERPRETER],
     ):
         done = subprocess.run(
             [cmake, *arguments],
@@ -42,7 +43,7 @@ def program(preset: str = "release") -> Path:
             check=False,
         )
         if done.returncode:
-            raise ProgramError(f"coll_limits could not be built:\n{done.stdout}{done.stderr}")
+            raise ProgramError(f"the programs could not be built:\n{done.stdout}{done.stderr}")
     return ROOT / "build" / preset / "bench" / "limits" / "coll_limits"
 
 
@@ -54,6 +55,13 @@ def line_latency(path: Path) -> float:
 def blocks(path: Path, count: int) -> list[dict[str, Any]]:
     """Measure every row `count` times, interleaved; return one record per row and block."""
     measured: list[dict[str, Any]] = json.loads(_output(path, str(count)))["blocks"]
+    return measured
+
+
+def pairs(path: Path, rounds: int) -> list[dict[str, Any]]:
+    """Measure interpreted plans beside loops written by hand; `path` is that of coll_limits."""
+    output = _output(path.with_name(INTERPRETER), str(rounds))
+    measured: list[dict[str, Any]] = json.loads(output)["pairs"]
     return measured
 
 

@@ -153,19 +153,28 @@ def _run(wish: Wish) -> int:
         rows = _measure(wish)
     except RankFailedError as error:
         raise click.ClickException(str(error)) from None
-    if wish.json_file is not None:
-        document = {
-            "title": wish.title,
-            "machine": facts(),
-            "spec": vars(wish.spec),
-            "rows": [row.as_json() for row in rows],
-        }
-        wish.json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    if wish.plot_file is not None:
-        plot.plot(rows, wish.plot_file, wish.title)
+    _save(wish, rows)
     for sentence in table.refusals(rows):
         click.echo(f"# refused: {sentence}")
     return _verdict(rows)
+
+
+def _save(wish: Wish, rows: Sequence[Row]) -> None:
+    document = {
+        "title": wish.title,
+        "machine": facts(),
+        "spec": vars(wish.spec),
+        "rows": [row.as_json() for row in rows],
+    }
+    path = wish.json_file
+    try:
+        if path is not None:
+            path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        path = wish.plot_file
+        if path is not None:
+            plot.plot(rows, path, wish.title)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
 
 
 def _measure(wish: Wish) -> list[Row]:

@@ -50,7 +50,9 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       interruptible_(interruptible), shares_memory_(shares_memory), forks_(process_forks()),
       plans_(segment_, rank), executor_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
-  segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
+  WatchLine& watch = segment_.rank(rank_).watch;
+  watch.fenced.store(all_cores_fence_register() ? 1 : 0, std::memory_order_relaxed);
+  watch.cores.store(usable_cores(), std::memory_order_relaxed);
 }
 
 Communicator::~Communicator() = default;

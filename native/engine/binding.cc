@@ -265,7 +265,8 @@ void Binding::bind_flags() {
       // Behind the payload, in its last line: it arrives with it.
       const std::size_t end = area_offset_[rank][static_cast<std::size_t>(o.area)] +
                               (payload + kFlagBytes - 1) / kFlagBytes * kFlagBytes;
-      flags_.push_back({end, when(o.rank, area.writer), static_cast<std::uint16_t>(o.rank)});
+      flags_.push_back({segment_.inline_ring(o.rank) + end, when(o.rank, area.writer),
+                        static_cast<std::uint16_t>(o.rank)});
     };
     ops_[i].reads = static_cast<std::uint32_t>(flags_.size());
     for (const Operand& o : mine().sources(op)) add(o);

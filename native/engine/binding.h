@@ -62,7 +62,7 @@ struct BoundWait {
 
 // The flag of an area of an inline slot.
 struct Flag {
-  std::size_t offset;  // from the start of the slot
+  std::byte* first;  // of the first slot of the rank's ring
   std::uint64_t when;
   std::uint16_t rank;
 };

@@ -12,6 +12,7 @@ Executor::Executor(Segment segment, int rank) : segment_(segment), rank_(rank) {
   const auto most = static_cast<std::size_t>(segment.shape().ranks) + 1;
   sources_.resize(most);
   destinations_.resize(most);
+  ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
 }
 
 void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
@@ -22,7 +23,9 @@ void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
   iterations_ = tiles_ + plan.max_lag;
   stride_ = static_cast<std::uint64_t>(plan.stride);
   depth_ = static_cast<std::size_t>(plan.depth);
-  slot_bytes_ = plan.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
+  ring_ = plan.inlined() ? 1 : 0;
+  first_slot_ = clock.tiles_used[ring_];
+  slot_bytes_ = ring_bytes_[ring_];
   iteration_ = 0;
   op_ = 1;
   wait_ = credit_ = 0;
@@ -83,12 +86,12 @@ bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
       return false;
     }
   }
-  if (op.stages && !credit(op, tile, spins)) return false;
+  if (op.stages && !credit(tile, spins)) return false;
   const std::uint32_t flags = op.reads_end - op.reads;
   for (; wait_ - waits < flags; ++wait_) {
     const Flag& f = binding_->flags()[op.reads + (wait_ - waits)];
-    const auto* word = reinterpret_cast<const std::atomic<std::uint64_t>*>(
-        segment_.inline_ring(f.rank) + slot(tile) * slot_bytes_ + f.offset);
+    const auto* word =
+        reinterpret_cast<const std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
     // The flag carries tick and fingerprint at once: another call's flag never fits.
     const std::uint64_t flag = (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint;
     if (!reached({word, flag, true, f.rank}, spins)) return false;
@@ -97,9 +100,9 @@ bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
 }
 
 // The first use of a slot in a call waits until all peers have left the call that used it last.
-bool Executor::credit(const BoundOp&, int tile, int spins) noexcept {
+bool Executor::credit(int tile, int spins) noexcept {
   if (tile >= static_cast<int>(depth_)) return true;  // the plan's own waits see to it
-  const std::uint64_t free = clock_->slot_free[ring()][slot(tile)];
+  const std::uint64_t free = clock_->slot_free[ring_][slot(tile)];
   if (free <= clock_->known) return true;
   for (; credit_ < segment_.shape().ranks; ++credit_) {
     const int peer = static_cast<int>(credit_);
@@ -149,26 +152,27 @@ void Executor::move(const BoundOp& op, int tile) noexcept {
 void Executor::raise_flags(const BoundOp& op, int tile) noexcept {
   for (std::uint32_t i = op.writes; i < op.writes_end; ++i) {
     const Flag& f = binding_->flags()[i];
-    auto* word = reinterpret_cast<std::atomic<std::uint64_t>*>(
-        segment_.inline_ring(rank_) + slot(tile) * slot_bytes_ + f.offset);
+    auto* word = reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
     publish(*word, (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint);
   }
 }
 
-// Sequentially consistent on both sides: either the sleeper sees the new word, or we see the sleeper.
+// Either the sleeper sees the new word, or we see the sleeper: the fence between our store and our
+// load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line transfer.
 void Executor::publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
-  word.store(value, std::memory_order_seq_cst);
-  if (segment_.rank(rank_).watch.watchers.load(std::memory_order_seq_cst) != 0) {
+  word.store(value, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (segment_.rank(rank_).watch.watchers.load(std::memory_order_relaxed) != 0) {
     futex_wake_all(&word);
   }
 }
 
 void Executor::end() noexcept {
   const std::uint64_t finished = clock_->base + binding_->ticks();
-  auto& free = clock_->slot_free[ring()];
+  auto& free = clock_->slot_free[ring_];
   const int used = std::min(tiles_, static_cast<int>(depth_));
   for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
-  clock_->tiles_used[ring()] += static_cast<std::uint64_t>(tiles_);
+  clock_->tiles_used[ring_] += static_cast<std::uint64_t>(tiles_);
   // Finishing a closed collective proves that all peers had left the one before it.
   if (binding_->plan().layout.closed()) clock_->known = std::max(clock_->known, clock_->base);
   clock_->base = finished;

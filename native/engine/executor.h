@@ -57,7 +57,7 @@ class Executor {
 
  private:
   bool ready(const BoundOp& op, int tile, int spins) noexcept;
-  bool credit(const BoundOp& op, int tile, int spins) noexcept;
+  bool credit(int tile, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
   void move(const BoundOp& op, int tile) noexcept;
   std::byte* address(const BoundOperand& o, std::size_t tile_offset, std::size_t stage_offset) noexcept;
@@ -65,9 +65,9 @@ class Executor {
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
   void end() noexcept;
 
-  std::size_t ring() const noexcept { return binding_->plan().inlined() ? 1 : 0; }
+  // Which slot of the ring a tile has. Rings have a power of two of slots: no division here.
   std::size_t slot(int tile) const noexcept {
-    return (clock_->tiles_used[ring()] + static_cast<std::size_t>(tile)) % depth_;
+    return (first_slot_ + static_cast<std::size_t>(tile)) & (depth_ - 1);
   }
   std::uint64_t tile_ticks(int tile) const noexcept {
     return static_cast<std::uint64_t>(tile) * stride_;
@@ -80,10 +80,11 @@ class Executor {
   Blocked blocked_;
   int iteration_ = 0, iterations_ = 0, tiles_ = 1;
   std::size_t op_ = 0;
-  std::uint32_t wait_ = 0;  // how many of the op's waits are met
+  std::uint32_t wait_ = 0;  // how many of the op's waits, and then of its flags, are met
   std::uint32_t credit_ = 0;
   std::uint64_t stride_ = 1;
-  std::size_t depth_ = 1, slot_bytes_ = 0;
+  std::size_t ring_ = 0, first_slot_ = 0, depth_ = 1, slot_bytes_ = 0;
+  std::array<std::size_t, 2> ring_bytes_{};
   bool mismatch_ = false;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "transport/system_calls.h"
@@ -37,8 +38,13 @@ WaitPolicy choose_policy(Segment segment) {
 }
 
 bool sleep_on(const Segment& segment, const Blocked& wait, int microseconds) noexcept {
-  auto& watchers = segment.rank(wait.peer).watch.watchers;
+  constexpr int kUnfencedSleep = 500;  // a wake-up may be missed: so sleep only a moment
+  WatchLine& watch = segment.rank(wait.peer).watch;
+  auto& watchers = watch.watchers;
   watchers.fetch_add(1, std::memory_order_seq_cst);
+  if (watch.fenced.load(std::memory_order_relaxed) == 0 || !all_cores_fence()) {
+    microseconds = std::min(microseconds, kUnfencedSleep);
+  }
   const std::uint64_t seen = wait.word->load(std::memory_order_seq_cst);
   const bool met = wait.exact ? seen == wait.target : seen >= wait.target;
   // The low half of the word: futexes have 32 bits (little-endian machines only).

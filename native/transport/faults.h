@@ -35,6 +35,7 @@ enum class Call : std::uint8_t {
   kill,
   futex_wait,
   futex_wake,
+  membarrier,
   any
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/segment.h"
 
+#include <bit>
 #include <cstring>
 #include <new>
 #include <string>
@@ -32,7 +33,7 @@ bool legal_slot(std::uint64_t bytes) noexcept {
 
 Layout layout_of(const SegmentShape& shape) noexcept {
   Layout layout;
-  const bool legal = shape.ranks > 0 && shape.ranks <= kMostRanks && shape.depth > 0 &&
+  const bool legal = shape.ranks > 0 && shape.ranks <= kMostRanks && std::has_single_bit(shape.depth) &&
                      shape.depth <= kMostDepth && legal_slot(shape.inline_bytes) &&
                      legal_slot(shape.slot_bytes);
   if (!legal) return layout;

@@ -32,6 +32,7 @@ struct alignas(kLine) DoneLine {
 // first 64, as bits): whether ranks must share cores decides how they wait.
 struct alignas(kLine) WatchLine {
   std::atomic<std::uint32_t> watchers;
+  std::atomic<std::uint32_t> fenced;  // 1: all_cores_fence() reaches this rank
   std::atomic<std::uint64_t> cores;
 };
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -54,6 +55,17 @@ bool futex_wait(const void* address, std::uint32_t expected, int microseconds) n
 void futex_wake_all(const void* address) noexcept {
   constexpr std::uint32_t kAll = 0x7FFFFFFF;
   guarded(Call::futex_wake, [&] { return futex(address, FUTEX_WAKE, kAll, nullptr); });
+}
+
+bool all_cores_fence_register() noexcept {
+  return guarded(Call::membarrier, [] {
+           return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+         }) == 0;
+}
+
+bool all_cores_fence() noexcept {
+  return guarded(Call::membarrier,
+                 [] { return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }) == 0;
 }
 
 namespace sys {

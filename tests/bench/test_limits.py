@@ -11,7 +11,7 @@ import pytest
 
 from bench.limits import __main__ as command
 from bench.limits import program
-from bench.limits.judge import allowed_ns, judge
+from bench.limits.judge import allowed_ns, from_pairs, judge
 
 
 def block(**changed: Any) -> dict[str, Any]:
@@ -31,6 +31,8 @@ def block(**changed: Any) -> dict[str, Any]:
 
 def test_what_the_goals_allow() -> None:
     assert allowed_ns(block()) == 2 * 50 + 50
+    (pair,) = from_pairs([{"row": "8 B", "hand_ns": 100.0, "plan_ns": 110.0, "line_ns": 50.0}])
+    assert (pair["row"], pair["ns"], allowed_ns(pair)) == ("plan: 8 B", 110, pytest.approx(115))
     assert allowed_ns(block(ranks=8, yield_ns=400.0)) == 40_000
     assert allowed_ns(block(bytes=1 << 20, copy_gbs=40.0)) == pytest.approx((1 << 20) / 6.0)
 
@@ -61,14 +63,17 @@ def test_a_real_run(
 ) -> None:
     built = program.program("dev")
     assert 1 < program.line_latency(built) < 100_000
+    names = [block["row"] for block in program.blocks(built, 1)]
+    assert len(names) == len(set(names)) == 8
     monkeypatch.setenv(program.READY, str(built))
     written = tmp_path / "limits.json"
     monkeypatch.setattr("sys.argv", ["limits", "--blocks", "1", "--output", str(written)])
     assert command.main() == 0
     shown = capsys.readouterr().out
     document = json.loads(written.read_text(encoding="utf-8"))
-    names = [measured["row"] for measured in document["blocks"]]
-    assert len(names) == len(set(names)) == 8
-    assert all(name in shown for name in names)
-    assert all(measured["ns"] > 0 for measured in document["blocks"])
+    assert len(document["rows"]) + shown.count("blocks saw both") > 0
+    for row in document["rows"]:
+        assert row["row"] in shown
+        assert row["measured_ns"] > 0
+        assert row["met"] == (row["share"] <= 1)
     assert {"cpu", "cores", "kernel", "date", "commit"} <= document["machine"].keys()

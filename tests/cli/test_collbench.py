@@ -72,6 +72,15 @@ def test_json_and_plot(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    done = call("barrier", "-n", "1", "--iterations", "1", "--json", str(tmp_path))
+    assert done.exit_code == 2  # a folder is no file
+    done = call("barrier", "-n", "1", "--iterations", "1", "--json", "/proc/version")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("collbench: cannot write /proc/version: ")
+
+
+@pytest.mark.processes
 def test_options_reach_the_ranks() -> None:
     options = ("--root", "1", "--iterations", "3", "--no-pin", "--algorithms", "auto,binomial")
     done = call("broadcast", "-n", "2", "-s", "64", "-d", "int64", *options)

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What interpreting a plan costs: the executor on a bound plan beside a loop written by hand for two
+// ranks with the same kernels, slots and flags, in interleaved bursts. Prints JSON; used by
+// `python -m bench.limits`.
+//
+//   coll_interpreter [pairs]
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "bootstrap/membership.h"
+#include "engine/executor.h"
+#include "engine/pause.h"
+#include "plan/lower.h"
+#include "probe.h"
+
+namespace limits {
+namespace {
+
+constexpr int kForever = 1 << 30;
+
+struct Case {
+  const char* name;
+  const char* algorithm;
+  coll::Mode mode;
+  int lag;
+  std::size_t bytes, tile_bytes;
+  int calls;  // per burst
+};
+
+constexpr Case kCases[] = {
+    {"8 B, flag behind the payload", "direct_one_shot", coll::Mode::inlined, 0, 8, 0, 2000},
+    {"1 KiB, flag behind the payload", "direct_one_shot", coll::Mode::inlined, 0, 1024, 0, 1000},
+    {"4 KiB, flag behind the payload", "direct_one_shot", coll::Mode::inlined, 0, 4096, 0, 500},
+    {"1 MiB, staged two-shot, lags 0 1 1 2", "direct_two_shot", coll::Mode::staged, 1, 1 << 20,
+     256 << 10, 4},
+};
+
+void spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t value, bool exact) {
+  while (exact ? word.load(std::memory_order_acquire) != value
+               : word.load(std::memory_order_acquire) < value) {
+    coll::pause();
+  }
+}
+
+// One rank of the loop written by hand, over its own pair of rings.
+class HandWritten {
+ public:
+  HandWritten(std::byte* rings, std::size_t slot_bytes, std::atomic<std::uint64_t>* progress, int rank)
+      : rings_(rings), slot_bytes_(slot_bytes), progress_(progress), rank_(rank),
+        kernel_(coll::fold_kernel(coll::Dtype::float32, coll::Reduction::sum)) {}
+
+  // Both publish the whole vector with a flag behind it; both add in rank order.
+  void one_shot(const float* in, float* out, std::size_t n) {
+    const std::uint64_t flag = ++calls_;
+    const std::size_t slot = (calls_ % kSlots) * slot_bytes_, end = (n * sizeof(float) + 7) / 8 * 8;
+    std::byte* mine = ring(rank_) + slot;
+    fold(in, nullptr, mine, nullptr, n);
+    reinterpret_cast<std::atomic<std::uint64_t>*>(mine + end)->store(flag, std::memory_order_release);
+    const std::byte* theirs = ring(1 - rank_) + slot;
+    spin_until(*reinterpret_cast<const std::atomic<std::uint64_t>*>(theirs + end), flag, true);
+    rank_ == 0 ? fold(in, theirs, out, nullptr, n) : fold(theirs, in, out, nullptr, n);
+  }
+
+  // Tile by tile: copy the peer's half in; one tile later reduce mine to output and slot; one tile
+  // later copy the peer's result out. Three slots' distance needs no acknowledgement.
+  void two_shot(const float* in, float* out, std::size_t n, std::size_t tile) {
+    const std::size_t half = n / 2, tiles = (half + tile - 1) / tile;
+    const float* theirs_in = in + (rank_ == 0 ? half : 0);
+    const float* mine_in = in + (rank_ == 0 ? 0 : half);
+    float* mine_out = out + (rank_ == 0 ? 0 : half);
+    float* theirs_out = out + (rank_ == 0 ? half : 0);
+    const std::uint64_t base = ticks_;
+    for (std::size_t i = 0; i < tiles + 2; ++i) {
+      if (i < tiles) {
+        fold(theirs_in + i * tile, nullptr, area(rank_, i, 0), nullptr, size(i, tile, half));
+        post(base + 3 * i + 1);
+      }
+      if (i >= 1 && i - 1 < tiles) {
+        const std::size_t t = i - 1, m = size(t, tile, half);
+        wait(base + 3 * t + 1);
+        const std::byte* peer = area(1 - rank_, t, 0);
+        const float* own = mine_in + t * tile;
+        rank_ == 0 ? fold(own, peer, mine_out + t * tile, area(rank_, t, 1), m)
+                   : fold(peer, own, mine_out + t * tile, area(rank_, t, 1), m);
+        post(base + 3 * i + 2);
+      }
+      if (i >= 2) {
+        const std::size_t t = i - 2;
+        wait(base + 3 * (t + 1) + 2);
+        fold(area(1 - rank_, t, 1), nullptr, theirs_out + t * tile, nullptr, size(t, tile, half));
+      }
+    }
+    running_ += tiles;
+    ticks_ = base + 3 * (tiles + 2) + 3;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 4;
+
+  std::byte* ring(int rank) const { return rings_ + static_cast<std::size_t>(rank) * kSlots * slot_bytes_; }
+  std::byte* area(int rank, std::size_t tile, std::size_t which) const {
+    return ring(rank) + ((running_ + tile) % kSlots) * slot_bytes_ + which * slot_bytes_ / 2;
+  }
+  static std::size_t size(std::size_t t, std::size_t tile, std::size_t half) {
+    return std::min(tile, half - t * tile);
+  }
+  void post(std::uint64_t tick) const {
+    progress_[rank_ * 8].store(tick, std::memory_order_release);
+  }
+  void wait(std::uint64_t tick) const { spin_until(progress_[(1 - rank_) * 8], tick, false); }
+  void fold(const void* a, const void* b, void* x, void* y, std::size_t n) const {
+    const void* sources[2] = {a, b};
+    void* destinations[2] = {x, y};
+    kernel_({.sources = sources, .destinations = destinations, .n = n,
+             .k = b == nullptr ? 1U : 2U, .m = y == nullptr ? 1U : 2U, .balanced = false,
+             .streaming = 0, .scale = 1});
+  }
+
+  std::byte* rings_;
+  std::size_t slot_bytes_;
+  std::atomic<std::uint64_t>* progress_;
+  int rank_;
+  coll::FoldKernel kernel_;
+  std::uint64_t calls_ = 0, ticks_ = 0;
+  std::size_t running_ = 0;
+};
+
+// One rank of the executor on a bound plan: what a communicator runs, without what it checks.
+class Interpreted {
+ public:
+  Interpreted(const Case& c, const coll::Plan& plan, const coll::Segment& segment, int rank,
+              const float* in, float* out)
+      : binding_(plan, rank, segment), executor_(segment, rank) {
+    binding_.bind({.input = in, .output = out, .count = c.bytes / sizeof(float),
+                   .dtype = coll::Dtype::float32, .op = coll::Reduction::sum,
+                   .tile_bytes = c.tile_bytes});
+  }
+  void call() {
+    ++clock_.calls;
+    clock_.fingerprint += 0x9E3779B97F4A7C15ULL;
+    executor_.begin(binding_, clock_);
+    while (executor_.advance(kForever) != coll::Progress::done) {
+    }
+  }
+  std::size_t tile() const { return binding_.tile_elements(); }
+
+ private:
+  coll::Binding binding_;
+  coll::Executor executor_;
+  coll::GroupClock clock_;
+};
+
+// Alternates bursts of both on one rank; the ranks run in step because every call is a barrier.
+struct Burst {
+  double hand, plan;
+};
+
+std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, int pairs) {
+  const coll::Algorithm& a =
+      *coll::algorithms()[static_cast<std::size_t>(coll::find_algorithm(coll::Kind::allreduce, c.algorithm))];
+  const coll::Plan plan = coll::lower(coll::make_schedule(a, 2), {.mode = c.mode, .depth = 4, .lag = c.lag});
+  std::vector<coll::Membership> members = coll::local_group({.ranks = 2});
+  const std::size_t slot = c.mode == coll::Mode::inlined ? 16 << 10 : 512 << 10;
+  const coll::Memory rings = coll::Memory::allocate(8 * slot);
+  alignas(64) static std::atomic<std::uint64_t> progress[16];
+  for (auto& p : progress) p = 0;
+  std::vector<Burst> bursts(static_cast<std::size_t>(pairs));
+  std::string failure;
+  const auto rank_main = [&](int rank) {
+    pin(cores[static_cast<std::size_t>(rank)]);
+    const std::size_t n = c.bytes / sizeof(float);
+    std::vector<float> in(n, 1.0F), out(n);
+    Interpreted interpreted(c, plan, members[static_cast<std::size_t>(rank)].segment, rank, in.data(), out.data());
+    HandWritten hand(static_cast<std::byte*>(rings.data()), slot, progress, rank);
+    const bool small = c.mode == coll::Mode::inlined;
+    const auto touch = [&] {
+      if (small) return;
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i + 1 < n; ++i) {
+        wrong += out[i] != 0.0F && out[i] != 2.0F;
+        in[i] = 1.0F;
+      }
+      if (wrong != 0) failure = "a wrong sum";
+    };
+    const auto time = [&](auto&& call) {
+      double ns = 0;
+      if (small) {
+        const double begin = now_ns();
+        for (int i = 0; i < c.calls; ++i) call();
+        return (now_ns() - begin) / c.calls;
+      }
+      for (int i = 0; i < c.calls; ++i) {
+        touch();
+        interpreted.call();  // lines the ranks up
+        touch();
+        const double begin = now_ns();
+        call();
+        ns += now_ns() - begin;
+      }
+      return ns / c.calls;
+    };
+    for (std::size_t i = 0; i < bursts.size(); ++i) {
+      const double by_hand = time([&] {
+        small ? hand.one_shot(in.data(), out.data(), n) : hand.two_shot(in.data(), out.data(), n, interpreted.tile());
+      });
+      if (out[n - 1] != 2.0F) failure = "a wrong sum by hand";
+      out[n - 1] = 0;
+      const double by_plan = time([&] { interpreted.call(); });
+      if (out[n - 1] != 2.0F) failure = "a wrong sum by plan";
+      out[n - 1] = 2.0F;
+      if (rank == 0) bursts[i] = {by_hand, by_plan};
+    }
+  };
+  std::thread other(rank_main, 1);
+  rank_main(0);
+  other.join();
+  if (!failure.empty()) throw std::runtime_error(failure);
+  return bursts;
+}
+
+int run(int argc, char** argv) {
+  const std::vector<int> cores = usable_cores();
+  if (cores.size() < 2) throw std::runtime_error("two usable cores are needed, found one");
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 40;
+  if (rounds < 1) throw std::runtime_error("the number of pairs must be 1 or more");
+  std::printf("{\"pairs\": [");
+  bool first = true;
+  for (int round = 0; round < rounds; ++round) {
+    for (const Case& c : kCases) {
+      std::thread([&] {  // pinning stays with this thread
+        const double before = line_latency_ns(cores[0], cores[1]);
+        for (const Burst& b : measure(c, cores, 3)) {
+          std::printf("%s\n  {\"row\": \"%s\", \"bytes\": %zu, \"hand_ns\": %.2f, \"plan_ns\": %.2f, "
+                      "\"line_ns\": %.1f}",
+                      first ? "" : ",", c.name, c.bytes, b.hand, b.plan, before);
+          first = false;
+        }
+      }).join();
+    }
+  }
+  std::printf("\n]}\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace limits
+
+int main(int argc, char** argv) {
+  try {
+    return limits::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "coll_interpreter: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proves every algorithm of the table: its schedules for every number of ranks to 64, every root, in
+// place and out of place, and samples to 1024 ranks; its plans in every mode, depth and lag. All of
+// it is to take less than half a minute of one core.
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "claims_of.h"
+#include "plan/lower.h"
+#include "prove/plan_proof.h"
+
+using namespace coll;
+
+namespace {
+
+// Sanitizers make the proofs ten times as slow and no more right: there, fewer ranks.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+constexpr int kMostRanks = kSanitized ? 12 : 64;
+constexpr int kMostRanksInAllConfigurations = kSanitized ? 6 : 16;
+constexpr int kDepths = 4;
+constexpr int kLags = 2;
+constexpr double kSecondsInAll = 30;
+
+double seconds_used() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+void expect_proved(const Report& report, const std::string& what) {
+  if (!report.proved) check::fail(what + ": " + report.message);
+}
+
+std::string name_of(const Algorithm& a, int p, int root, bool in_place) {
+  return std::string(a.name) + " of kind " + std::to_string(static_cast<int>(a.kind)) +
+         ", p = " + std::to_string(p) + ", root " + std::to_string(root) +
+         (in_place ? ", in place" : ", out of place");
+}
+
+// Calls f(algorithm, p, root) for every algorithm that is defined for p, and every root it has.
+template <class F>
+void each_case(int p, F&& f) {
+  for (const Algorithm* a : algorithms()) {
+    if (!a->fits(p)) continue;
+    const int roots = Layout(a->kind, p, 0, a->chunks(p)).rooted() ? p : 1;
+    for (int root = 0; root < roots; ++root) f(*a, p, root);
+  }
+}
+
+int prove_schedule(const Algorithm& a, int p, int root) {
+  const Schedule schedule = make_schedule(a, p, root);
+  for (const bool in_place : {false, true}) {
+    expect_proved(prove(schedule, in_place, claims_of(a, p)), name_of(a, p, root, in_place));
+  }
+  return 2;
+}
+
+int prove_plan(const Algorithm& a, const Schedule& schedule, const Lowering& how) {
+  const Plan plan = lower(schedule, how);
+  const auto tiles = usual_tiles(plan);
+  for (const bool in_place : {false, true}) {
+    expect_proved(prove(plan, in_place, tiles),
+                  name_of(a, schedule.p, schedule.root, in_place) + ", mode " +
+                      std::to_string(static_cast<int>(how.mode)) + ", depth " +
+                      std::to_string(how.depth) + ", lag " + std::to_string(how.lag));
+  }
+  return 2;
+}
+
+void print(const char* what, int proofs, double since) {
+  std::printf("%s: %d proofs in %.1f s\n", what, proofs, seconds_used() - since);
+}
+
+TEST(schedules_of_all_ranks_and_roots) {
+  const double start = seconds_used();
+  int proofs = 0;
+  for (int p = 1; p <= kMostRanks; ++p) {
+    each_case(p, [&](const Algorithm& a, int, int root) { proofs += prove_schedule(a, p, root); });
+  }
+  print("schedules, all roots", proofs, start);
+  CHECK(proofs > kMostRanks * 2 * 13);
+}
+
+TEST(schedules_of_many_ranks) {
+  const double start = seconds_used();
+  int proofs = 0;
+  for (const int p : {96, 127, 128, 255, 256, 511, 512, 1000, 1024}) {
+    if (kSanitized && p > 128) break;
+    for (const Algorithm* a : algorithms()) {
+      if (a->fits(p)) proofs += prove_schedule(*a, p, p / 3 * (Layout(a->kind, p, 0, p).rooted()));
+    }
+  }
+  print("schedules, samples to 1024", proofs, start);
+  CHECK(proofs > 0);
+}
+
+TEST(plans_in_all_configurations) {
+  const double start = seconds_used();
+  int proofs = 0;
+  for (int p = 1; p <= kMostRanksInAllConfigurations; ++p) {
+    each_case(p, [&](const Algorithm& a, int, int root) {
+      const Schedule schedule = make_schedule(a, p, root);
+      for (int mode = 0; mode < kModes; ++mode) {
+        for (int depth = 1; depth <= kDepths; ++depth) {
+          for (int lag = 0; lag < kLags; ++lag) {
+            proofs += prove_plan(a, schedule, {static_cast<Mode>(mode), depth, lag});
+          }
+        }
+      }
+    });
+  }
+  print("plans, all configurations", proofs, start);
+  CHECK(proofs > 0);
+}
+
+TEST(plans_of_many_ranks) {
+  const double start = seconds_used();
+  int proofs = 0;
+  for (int p = kMostRanksInAllConfigurations + 1; p <= kMostRanks; ++p) {
+    for (const Algorithm* a : algorithms()) {
+      if (!a->fits(p)) continue;
+      const Schedule schedule = make_schedule(*a, p, p - 1);
+      for (int mode = 0; mode < kModes; ++mode) {
+        const auto how = static_cast<Mode>(mode);
+        proofs += prove_plan(*a, schedule, {how, kDepths, how == Mode::staged ? 1 : 0});
+      }
+    }
+  }
+  print("plans, one configuration a mode", proofs, start);
+  CHECK(proofs > 0);
+}
+
+TEST(all_of_it_within_half_a_minute) {
+  std::printf("all proofs: %.1f s of %.0f\n", seconds_used(), kSecondsInAll);
+  CHECK(kSanitized || seconds_used() < kSecondsInAll);
+}
+
+}  // namespace

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""collrun: what the ranks get, what is seen of them, and how they end."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collectives.environment import ATTEMPT, JOB, RANK, SIZE
+from tests.processes.jobs import COLLRUN, ROOT, collrun, environment, processes
+
+pytestmark = pytest.mark.processes
+
+SH = ("sh", "-c")
+
+
+def until(met: Callable[[], Any], seconds: float = 20) -> Any:
+    """Wait for a condition."""
+    deadline = time.monotonic() + seconds
+    while not (value := met()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return value
+
+
+def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """Start collrun; its ranks are found by the variable TEST_JOB."""
+    command = [*COLLRUN, *map(str, arguments)]
+    env = environment({"TEST_JOB": f"{os.getpid()}.{time.monotonic_ns()}"})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    job = subprocess.Popen(command, cwd=ROOT, env=env, **(pipes | options))
+    job.args = env["TEST_JOB"]
+    return job
+
+
+def ranks(job: subprocess.Popen[str]) -> list[int]:
+    """Return the processes of a job, without collrun."""
+    return [pid for pid in processes("TEST_JOB", str(job.args)) if pid != job.pid]
+
+
+def test_ranks_get_their_place() -> None:
+    done = collrun("-n", 3, "--attempt", 2, *SH, f"echo ${RANK}/${SIZE} ${ATTEMPT} ${JOB}")
+    lines = sorted(done.stdout.splitlines())
+    assert [line.rpartition(" ")[0] for line in lines] == [f"[{r}] {r}/3 2" for r in range(3)]
+    jobs = {line.rpartition(" ")[2] for line in lines}
+    assert len(jobs) == 1
+    assert re.fullmatch(r"[0-9a-f]{16}", jobs.pop())
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_jobs_have_names_of_their_own() -> None:
+    assert len({collrun("-n", 1, *SH, f"echo ${JOB}").stdout for _ in range(2)}) == 2
+
+
+def test_python_files_modules_and_programs(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys; print(sys.argv[1:])")
+    assert collrun("-n", 1, program, "-n", "--help").stdout == "[0] ['-n', '--help']\n"
+    assert "usage" in collrun("-n", 1, "-m", "json.tool", "--help").stdout
+    assert collrun("-n", 1, "echo", "--help me").stdout == "[0] --help me\n"
+
+
+def test_output_keeps_its_stream_and_its_lines() -> None:
+    script = "printf 'one\\n\\ntwo'; printf 'err' >&2; printf '\\377\\n'"
+    done = subprocess.run(
+        [*COLLRUN, "-n", "1", *SH, script], cwd=ROOT, env=environment(), capture_output=True
+    )
+    assert done.stdout == b"[0] one\n[0] \n[0] two\xff\n"
+    assert done.stderr == b"[0] err\n"
+
+
+def test_prefixes_can_be_timed_or_left_away() -> None:
+    assert re.fullmatch(r"\[0\] +\d\.\d{3} a\n", collrun("-n", 1, "--timestamps", "echo", "a").stdout)
+    assert collrun("-n", 2, "--no-prefix", "echo", "a").stdout == "a\na\n"
+    wide = collrun("-n", 11, *SH, f"[ ${RANK} = 3 ] && echo a || true").stdout
+    assert wide == "[ 3] a\n"
+
+
+def test_prefixes_are_coloured_on_a_terminal() -> None:
+    for variables, wanted in (({}, b"\x1b[36m[0]\x1b[0m a"), ({"NO_COLOR": "1"}, b"[0] a")):
+        master, slave = pty.openpty()
+        command = [*COLLRUN, "-n", "1", "echo", "a"]
+        subprocess.run(command, cwd=ROOT, env=environment(variables), stdout=slave, check=True)
+        os.close(slave)
+        assert os.read(master, 100).strip() == wanted
+        os.close(master)
+
+
+def test_standard_input_is_rank_0s_or_nobodys() -> None:
+    assert collrun("-n", 2, "cat", input="hello\n").stdout == ""
+    assert collrun("-n", 2, "--stdin", "cat", input="hello\n").stdout == "[0] hello\n"
+    large = "x" * 300_000 + "\n"
+    assert collrun("-n", 2, "--stdin", "cat", input=large).stdout == "[0] " + large
+
+
+def test_the_first_failure_is_collruns() -> None:
+    done = collrun("-n", 3, *SH, f"[ ${RANK} = 2 ] && exit 7; true")
+    assert done.returncode == 7
+    assert re.search(r"collrun: rank 2 \(process \d+\) ended with exit code 7; the others", done.stderr)
+
+
+def test_a_signal_is_128_and_its_number() -> None:
+    done = collrun("-n", 2, *SH, f"[ ${RANK} = 1 ] && kill -SEGV $$; true")
+    assert done.returncode == 128 + signal.SIGSEGV
+    assert "rank 1 (process" in done.stderr
+    assert "was ended by SIGSEGV" in done.stderr
+
+
+def test_a_killed_rank_is_named_though_its_peers_fail_first() -> None:
+    # As when a large process takes longer to die than the others to notice.
+    script = f"[ ${RANK} = 0 ] && exit 1; sleep 0.3; [ ${RANK} = 1 ] && kill -KILL $$; true"
+    done = collrun("-n", 3, *SH, script)
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "rank 1 (process" in done.stderr
+
+
+def test_the_others_get_time_then_are_ended_then_killed() -> None:
+    script = f"""case ${RANK} in
+      0) exit 3;;
+      1) sleep 0.1; echo done;;
+      2) trap 'echo asked; exit 0' TERM; while :; do sleep 0.02; done;;
+      3) trap '' TERM; echo here; while :; do sleep 0.02; done;;
+    esac"""
+    begin = time.monotonic()
+    done = collrun("-n", 4, "--grace", 0.4, *SH, script)
+    assert done.returncode == 3
+    assert sorted(done.stdout.splitlines()) == ["[1] done", "[2] asked", "[3] here"]
+    assert "rank 0 (process" in done.stderr
+    assert done.stderr.endswith("ended after it: rank 2, 3\n")
+    assert time.monotonic() - begin < 10
+
+
+def test_ctrl_c_is_passed_on_once_and_then_kills() -> None:
+    script = "trap 'echo first' INT; echo ready; while :; do sleep 0.02; done"
+    job = start("-n", 2, *SH, script)
+    assert job.stdout is not None
+    assert {job.stdout.readline() for _ in range(2)} == {"[0] ready\n", "[1] ready\n"}
+    job.send_signal(signal.SIGINT)
+    assert {job.stdout.readline() for _ in range(2)} == {"[0] first\n", "[1] first\n"}
+    job.send_signal(signal.SIGINT)
+    _, errors = job.communicate(timeout=20)
+    assert job.returncode == 128 + signal.SIGKILL
+    assert "was ended by SIGKILL" in errors
+    assert ranks(job) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_ranks_that_do_not_mind(number: signal.Signals) -> None:
+    job = start("-n", 2, sys.executable, "-c", "print('ready'); import time; time.sleep(60)")
+    assert job.stdout is not None
+    for _ in range(2):
+        job.stdout.readline()
+    job.send_signal(number)
+    job.communicate(timeout=20)
+    assert job.returncode == 128 + number
+
+
+def test_nothing_outlives_a_killed_collrun() -> None:
+    job = start("-n", 3, "sleep", 60)
+    assert until(lambda: len(ranks(job)) == 3)
+    job.kill()
+    job.communicate(timeout=20)
+    assert until(lambda: ranks(job) == []) is True
+
+
+def test_nothing_outlives_collrun_not_even_helpers_of_the_ranks() -> None:
+    with start("-n", 2, *SH, "sleep 60 & true") as job:
+        job.communicate(timeout=20)
+        assert job.returncode == 0
+        assert until(lambda: ranks(job) == []) is True
+
+
+def test_a_reader_that_goes_ends_the_job() -> None:
+    with start("-n", 2, "yes") as job:
+        assert job.stdout is not None
+        job.stdout.readline()
+        job.stdout.close()
+        assert job.wait(20) != 0
+        assert until(lambda: ranks(job) == []) is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-n", 2], "Missing what to run"),
+        (["echo"], "Missing option '-n'"),
+        (["-n", 0, "echo"], "0 is not in the range x>=1"),
+        (["-n", "two", "echo"], "'two' is not a valid integer"),
+        (["-n", 2, "--attempt", -1, "echo"], "-1 is not in the range"),
+        (["-n", 2, "nothing.py"], "There is no file nothing.py"),
+        (["-n", 2, "no-such-program"], "There is no program no-such-program"),
+    ],
+)
+def test_wrong_arguments(arguments: list[object], words: str) -> None:
+    done = collrun(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_a_program_that_cannot_run_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "broken"
+    program.write_bytes(b"\x7fELF, but not really")
+    program.chmod(0o755)
+    done = collrun("-n", 2, program)
+    assert done.returncode == 1
+    assert f"cannot run {program}: Exec format error" in done.stderr
