@@ -23,6 +23,17 @@ _CLOSING_S = 0.5
 class Handle:
     """Owner of a ``coll_comm``. One thread calls at a time; close and abort may come from any."""
 
+    __slots__ = (
+        "__weakref__",
+        "_ending",
+        "_in_call",
+        "_last_sequence",
+        "_native",
+        "_why_gone",
+        "rank",
+        "size",
+    )
+
     def __init__(self, native: Any) -> None:
         """Take over a native communicator."""
         self.rank: int = lib.coll_rank(native)

@@ -189,8 +189,9 @@ def _without_literals(text: str) -> str:
 def _without_initialisers(text: str) -> str:
     """``text`` with the braces of member initialisers, ``: n_{n} {``, blanked."""
     pattern = re.compile(r"(?<=[\w>])\{[^{};]*\}(?=\s*[,{})])")
-    while match := pattern.search(text):
-        text = text[: match.start()] + " " * len(match.group()) + text[match.end() :]
+    found = 1
+    while found:  # from the innermost outwards
+        text, found = pattern.subn(lambda match: re.sub(r"\S", " ", match.group()), text)
     return text
 
 

@@ -87,9 +87,9 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...]) -> list[str
         for mode in modes:
             for count in (*SMALL, LARGE // comm.size if split else LARGE):
                 for root in range(comm.size if rooted and count == 3 else 1):
-                    how = {"algorithm": algorithm.name, "mode": mode}
-                    found = once(comm, algorithm.kind, count, root=root, **how)
-                    where = f"{algorithm.kind} {algorithm.name} {mode} n={count} root={root}"
+                    name = algorithm.name
+                    found = once(comm, algorithm.kind, count, root=root, algorithm=name, mode=mode)
+                    where = f"{algorithm.kind} {name} {mode} n={count} root={root}"
                     wrong += [f"{where}: {found}"] if found else []
     return wrong
 
@@ -119,7 +119,7 @@ def parts(comm: cl.Communicator) -> list[str]:
     """Parts of unequal length, some empty."""
     wrong = []
     p, rank = comm.size, comm.rank
-    for counts in ([r for r in range(p)], [0] * p, [5 * (r % 2) for r in range(p)], [9000] * p):
+    for counts in (list(range(p)), [0] * p, [5 * (r % 2) for r in range(p)], [9000] * p):
         x = np.full((counts[rank], 3), rank, np.int32)
         wanted = np.concatenate([np.full((n, 3), r, np.int32) for r, n in enumerate(counts)])
         found = differs(comm.allgatherv(x, counts), wanted)

@@ -3,7 +3,7 @@
 // ranks with the same kernels, slots and flags, in interleaved bursts. Prints JSON; used by
 // `python -m bench.limits`.
 //
-//   coll_interpreter [pairs]
+//   coll_interpreter [pairs [case]]    case: 0 for the first
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -230,12 +230,14 @@ std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, int pai
 int run(int argc, char** argv) {
   const std::vector<int> cores = usable_cores();
   if (cores.size() < 2) throw std::runtime_error("two usable cores are needed, found one");
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 40;
+  const long rounds = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 40;
+  const long only = argc > 2 ? std::strtol(argv[2], nullptr, 10) : -1;
   if (rounds < 1) throw std::runtime_error("the number of pairs must be 1 or more");
   std::printf("{\"pairs\": [");
   bool first = true;
-  for (int round = 0; round < rounds; ++round) {
+  for (long round = 0; round < rounds; ++round) {
     for (const Case& c : kCases) {
+      if (only >= 0 && &c != &kCases[only]) continue;
       std::thread([&] {  // pinning stays with this thread
         const double before = line_latency_ns(cores[0], cores[1]);
         for (const Burst& b : measure(c, cores, 3)) {

@@ -14,7 +14,7 @@
 namespace coll {
 namespace {
 
-constexpr int kStrangers = 64;             // connections without a greeting, above one per rank
+constexpr int kStrangers = 64;  // connections without a greeting, above one per rank
 constexpr int kAcceptsPerStep = 64;
 constexpr std::size_t kRefusalsKept = 4;
 constexpr int kBacklog = 4096;  // the kernel takes net.core.somaxconn where that is less

@@ -40,7 +40,8 @@ std::size_t checked_bytes(const SegmentShape& shape) {
   if (bytes == 0) {
     throw Error(Status::invalid_argument,
                 "a group of " + std::to_string(shape.ranks) + " ranks cannot have " +
-                    in_words(shape) + ": sizes are positive multiples of 64, slots 1 to 1024");
+                    in_words(shape) +
+                    ": sizes are positive multiples of 64, slots 1, 2, 4 ... 1024");
   }
   return bytes;
 }

@@ -62,6 +62,11 @@ void Binding::bind_structure() {
   pieces_.reserve(most_pieces);
   operands_.reserve(most_operands);
   flags_.reserve(mine().operand_pool.size());
+  const std::size_t slots = segment_.shape().depth;
+  if (most_operands * slots <= kMostReadyPointers && !reads_peers_) {
+    ready_.reserve(most_pieces * slots);
+    pointers_.reserve(most_operands * slots);
+  }
   for (const RankPlan& other : plan_.ranks) area_offset_.emplace_back(other.areas.size());
 }
 
@@ -155,6 +160,7 @@ void Binding::bind(const CallData& call) {
   place_areas();
   bind_pieces();
   bind_flags();
+  bind_ready_moves();
   bound_ = true;
 }
 
@@ -273,6 +279,36 @@ void Binding::bind_flags() {
     ops_[i].reads_end = ops_[i].writes = static_cast<std::uint32_t>(flags_.size());
     for (const Operand& o : mine().destinations(op)) add(o);
     ops_[i].writes_end = static_cast<std::uint32_t>(flags_.size());
+  }
+}
+
+void Binding::bind_ready_moves() {
+  ready_.clear();
+  pointers_.clear();
+  if (partition_.tiles() != 1 || ready_.capacity() == 0) return;
+  const std::size_t slot_bytes =
+      plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
+  for (BoundOp& op : ops_) {
+    op.ready = static_cast<std::uint32_t>(ready_.size());
+    for (std::size_t slot = 0; slot < segment_.shape().depth; ++slot) {
+      std::size_t stage = slot * slot_bytes;
+      for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
+        const std::size_t first = pointers_.size();
+        const BoundOperand* operand = &operands_[pieces_[i].operands];
+        for (int o = 0; o < op.k + op.m; ++o, ++operand) {
+          pointers_.push_back(operand->home == Home::stage ? operand->base + stage : operand->base);
+        }
+        ready_.push_back({.sources = &pointers_[first],
+                          .destinations = &pointers_[first] + op.k,
+                          .n = pieces_[i].elements,
+                          .k = op.k,
+                          .m = op.m,
+                          .balanced = op.balanced,
+                          .streaming = op.streaming,
+                          .scale = op.complete ? scale_ : 1.0});
+        stage += pieces_[i].elements * element_bytes_;
+      }
+    }
   }
 }
 

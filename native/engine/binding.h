@@ -50,6 +50,10 @@ struct Piece {
   std::uint32_t operands;  // index of the first: sources, then destinations
 };
 
+// Calls of one tile are bound once for each slot that they may get, down to the arguments of the
+// kernel: a small call then costs little more than its loads and stores.
+inline constexpr std::size_t kMostReadyPointers = 4096;
+
 struct BoundWait {
   const std::atomic<std::uint64_t>* tick;
   std::uint64_t when;  // ticks after the base of the call, for tile 0
@@ -72,6 +76,7 @@ struct BoundOp {
   std::uint32_t pieces, pieces_end;
   std::uint32_t reads, reads_end;    // flags of inline areas that it reads
   std::uint32_t writes, writes_end;  // flags of inline areas that it writes
+  std::uint32_t ready;               // first ready move of slot 0; the other slots' follow
   std::uint64_t when;
   std::int32_t lag;
   std::uint16_t k, m;
@@ -100,6 +105,10 @@ class Binding {
   const Piece* pieces() const noexcept { return pieces_.data(); }
   const BoundOperand* operands() const noexcept { return operands_.data(); }
   const Flag* flags() const noexcept { return flags_.data(); }
+  // The moves of an op in a slot, ready for the kernel; null where only pieces() serve.
+  const Fold* ready_moves(const BoundOp& op, std::size_t slot) const noexcept {
+    return ready_.empty() ? nullptr : &ready_[op.ready + slot * (op.pieces_end - op.pieces)];
+  }
   FoldKernel kernel() const noexcept { return kernel_; }
   double scale() const noexcept { return scale_; }
   std::size_t element_bytes() const noexcept { return element_bytes_; }
@@ -126,6 +135,7 @@ class Binding {
   void add_piece(const PlanOp& op, const Run& run, int chunk, int chunks);
   BoundOperand address(const Operand& o, Place place, int chunk) const;
   void bind_flags();
+  void bind_ready_moves();
   std::uint64_t when(int rank, int op) const;
   const RankPlan& mine() const { return plan_.ranks[static_cast<std::size_t>(rank_)]; }
 
@@ -146,6 +156,8 @@ class Binding {
   std::vector<Piece> pieces_;
   std::vector<BoundOperand> operands_;
   std::vector<Flag> flags_;
+  std::vector<Fold> ready_;
+  std::vector<void*> pointers_;  // of the ready moves
   std::vector<std::vector<std::size_t>> area_offset_;  // [rank][area], in a slot
 };
 

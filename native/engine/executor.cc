@@ -15,10 +15,140 @@ Executor::Executor(Segment segment, int rank) : segment_(segment), rank_(rank) {
   ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
 }
 
+// Either the sleeper sees the new word, or we see the sleeper: the fence between our store and our
+// load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line transfer.
+inline void Executor::publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
+  word.store(value, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (segment_.rank(rank_).watch.watchers.load(std::memory_order_relaxed) != 0) {
+    futex_wake_all(&word);
+  }
+}
+
+inline bool Executor::reached(const Blocked& wait, int spins) noexcept {
+  while (!wait.met()) {
+    if (spins-- <= 0) {
+      blocked_ = wait;
+      return false;
+    }
+    pause();
+  }
+  return true;
+}
+
+// The first use of a slot in a call waits until all peers have left the call that used it last.
+bool Executor::credit(int tile, int spins) noexcept {
+  if (tile >= static_cast<int>(depth_)) return true;  // the plan's own waits see to it
+  const std::uint64_t free = clock_->slot_free[ring_][slot(tile)];
+  if (free <= clock_->known) return true;
+  for (; credit_ < segment_.shape().ranks; ++credit_) {
+    const int peer = static_cast<int>(credit_);
+    if (peer == rank_) continue;
+    if (!reached({&segment_.rank(peer).done.tick, free, false, peer}, spins)) return false;
+  }
+  clock_->known = free;
+  return true;
+}
+
+inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
+  const std::uint32_t waits = op.waits_end - op.waits;
+  for (; wait_ < waits; ++wait_) {
+    const BoundWait& w = binding_->waits()[op.waits + wait_];
+    if (w.back > tile) continue;  // the slot was last used by an earlier call: credit()
+    const std::uint64_t ticks = w.entry ? 0 : tile_ticks(tile - w.back);
+    if (!reached({w.tick, clock_->base + w.when + ticks, false, w.peer}, spins)) return false;
+    const bool leaving = &op == &binding_->ops().back();
+    if (!w.first || (tile > 0 && !leaving)) continue;
+    const auto& theirs =
+        segment_.rank(w.peer).progress.fingerprint[clock_->calls % kFingerprints];
+    if (theirs.load(std::memory_order_relaxed) != clock_->fingerprint) {
+      blocked_ = {w.tick, ~0ULL, false, w.peer};
+      mismatch_ = true;
+      return false;
+    }
+  }
+  if (op.stages && !credit(tile, spins)) return false;
+  const std::uint32_t flags = op.reads_end - op.reads;
+  for (; wait_ - waits < flags; ++wait_) {
+    const Flag& f = binding_->flags()[op.reads + (wait_ - waits)];
+    const auto* word =
+        reinterpret_cast<const std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
+    // The flag carries tick and fingerprint at once: another call's flag never fits.
+    const std::uint64_t flag = (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint;
+    if (!reached({word, flag, true, f.rank}, spins)) return false;
+  }
+  return true;
+}
+
+inline std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offset,
+                             std::size_t stage_offset) noexcept {
+  if (o.home == Home::stage) return o.base + stage_offset;
+  if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
+  const CallRecord& record = segment_.rank(o.rank).records[clock_->calls % kRecords];
+  const std::uint64_t buffer = record.word[5 + o.place].load(std::memory_order_relaxed);
+  return reinterpret_cast<std::byte*>(buffer + reinterpret_cast<std::uintptr_t>(o.base)) + tile_offset;
+}
+
+void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
+  const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
+  const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
+  std::size_t stage_offset = slot(tile) * slot_bytes_;
+  for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
+    const Piece& piece = binding_->pieces()[i];
+    if (piece.elements <= skip) continue;
+    const std::size_t n = tiles_ == 1 ? piece.elements : std::min(most, piece.elements - skip);
+    const BoundOperand* operand = binding_->operands() + piece.operands;
+    for (std::size_t k = 0; k < op.k; ++k) {
+      sources_[k] = address(*operand++, skip * size, stage_offset);
+    }
+    for (std::size_t m = 0; m < op.m; ++m) {
+      destinations_[m] = address(*operand++, skip * size, stage_offset);
+    }
+    kernel_({.sources = sources_.data(),
+                        .destinations = destinations_.data(),
+                        .n = n,
+                        .k = op.k,
+                        .m = op.m,
+                        .balanced = op.balanced,
+                        .streaming = op.streaming,
+                        .scale = op.complete ? binding_->scale() : 1.0});
+    stage_offset += n * size;
+  }
+}
+
+inline void Executor::move(const BoundOp& op, int tile) noexcept {
+  const Fold* fold = tiles_ == 1 ? binding_->ready_moves(op, slot(tile)) : nullptr;
+  if (fold == nullptr) return move_pieces(op, tile);
+  for (const Fold* end = fold + (op.pieces_end - op.pieces); fold != end; ++fold) {
+    if (fold->n > 0) kernel_(*fold);
+  }
+}
+
+inline void Executor::raise_flags(const BoundOp& op, int tile) noexcept {
+  for (std::uint32_t i = op.writes; i < op.writes_end; ++i) {
+    const Flag& f = binding_->flags()[i];
+    auto* word = reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
+    publish(*word, (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint);
+  }
+}
+
+inline void Executor::end() noexcept {
+  const std::uint64_t finished = clock_->base + binding_->ticks();
+  auto& free = clock_->slot_free[ring_];
+  const int used = std::min(tiles_, static_cast<int>(depth_));
+  for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
+  clock_->tiles_used[ring_] += static_cast<std::uint64_t>(tiles_);
+  // Finishing a closed collective proves that all peers had left the one before it.
+  if (binding_->plan().layout.closed()) clock_->known = std::max(clock_->known, clock_->base);
+  clock_->base = finished;
+  publish(segment_.rank(rank_).done.tick, finished);
+}
+
 void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
   binding_ = &binding;
   clock_ = &clock;
   const Plan& plan = binding.plan();
+  kernel_ = binding.kernel();
   tiles_ = binding.tiles();
   iterations_ = tiles_ + plan.max_lag;
   stride_ = static_cast<std::uint64_t>(plan.stride);
@@ -56,127 +186,6 @@ Progress Executor::advance(int spins) noexcept {
   if (!ready(ops[exit], tiles_ - 1, spins)) return mismatch_ ? Progress::mismatch : Progress::blocked;
   end();
   return Progress::done;
-}
-
-bool Executor::reached(const Blocked& wait, int spins) noexcept {
-  while (!wait.met()) {
-    if (spins-- <= 0) {
-      blocked_ = wait;
-      return false;
-    }
-    pause();
-  }
-  return true;
-}
-
-bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
-  const std::uint32_t waits = op.waits_end - op.waits;
-  for (; wait_ < waits; ++wait_) {
-    const BoundWait& w = binding_->waits()[op.waits + wait_];
-    if (w.back > tile) continue;  // the slot was last used by an earlier call: credit()
-    const std::uint64_t ticks = w.entry ? 0 : tile_ticks(tile - w.back);
-    if (!reached({w.tick, clock_->base + w.when + ticks, false, w.peer}, spins)) return false;
-    const bool leaving = &op == &binding_->ops().back();
-    if (!w.first || (tile > 0 && !leaving)) continue;
-    const auto& theirs =
-        segment_.rank(w.peer).progress.fingerprint[clock_->calls % kFingerprints];
-    if (theirs.load(std::memory_order_relaxed) != clock_->fingerprint) {
-      blocked_ = {w.tick, ~0ULL, false, w.peer};
-      mismatch_ = true;
-      return false;
-    }
-  }
-  if (op.stages && !credit(tile, spins)) return false;
-  const std::uint32_t flags = op.reads_end - op.reads;
-  for (; wait_ - waits < flags; ++wait_) {
-    const Flag& f = binding_->flags()[op.reads + (wait_ - waits)];
-    const auto* word =
-        reinterpret_cast<const std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
-    // The flag carries tick and fingerprint at once: another call's flag never fits.
-    const std::uint64_t flag = (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint;
-    if (!reached({word, flag, true, f.rank}, spins)) return false;
-  }
-  return true;
-}
-
-// The first use of a slot in a call waits until all peers have left the call that used it last.
-bool Executor::credit(int tile, int spins) noexcept {
-  if (tile >= static_cast<int>(depth_)) return true;  // the plan's own waits see to it
-  const std::uint64_t free = clock_->slot_free[ring_][slot(tile)];
-  if (free <= clock_->known) return true;
-  for (; credit_ < segment_.shape().ranks; ++credit_) {
-    const int peer = static_cast<int>(credit_);
-    if (peer == rank_) continue;
-    if (!reached({&segment_.rank(peer).done.tick, free, false, peer}, spins)) return false;
-  }
-  clock_->known = free;
-  return true;
-}
-
-std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offset,
-                             std::size_t stage_offset) noexcept {
-  if (o.home == Home::stage) return o.base + stage_offset;
-  if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
-  const CallRecord& record = segment_.rank(o.rank).records[clock_->calls % kRecords];
-  const std::uint64_t buffer = record.word[5 + o.place].load(std::memory_order_relaxed);
-  return reinterpret_cast<std::byte*>(buffer + reinterpret_cast<std::uintptr_t>(o.base)) + tile_offset;
-}
-
-void Executor::move(const BoundOp& op, int tile) noexcept {
-  const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
-  const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
-  std::size_t stage_offset = slot(tile) * slot_bytes_;
-  for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
-    const Piece& piece = binding_->pieces()[i];
-    if (piece.elements <= skip) continue;
-    const std::size_t n = tiles_ == 1 ? piece.elements : std::min(most, piece.elements - skip);
-    const BoundOperand* operand = binding_->operands() + piece.operands;
-    for (std::size_t k = 0; k < op.k; ++k) {
-      sources_[k] = address(*operand++, skip * size, stage_offset);
-    }
-    for (std::size_t m = 0; m < op.m; ++m) {
-      destinations_[m] = address(*operand++, skip * size, stage_offset);
-    }
-    binding_->kernel()({.sources = sources_.data(),
-                        .destinations = destinations_.data(),
-                        .n = n,
-                        .k = op.k,
-                        .m = op.m,
-                        .balanced = op.balanced,
-                        .streaming = op.streaming,
-                        .scale = op.complete ? binding_->scale() : 1.0});
-    stage_offset += n * size;
-  }
-}
-
-void Executor::raise_flags(const BoundOp& op, int tile) noexcept {
-  for (std::uint32_t i = op.writes; i < op.writes_end; ++i) {
-    const Flag& f = binding_->flags()[i];
-    auto* word = reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
-    publish(*word, (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint);
-  }
-}
-
-// Either the sleeper sees the new word, or we see the sleeper: the fence between our store and our
-// load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line transfer.
-void Executor::publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
-  word.store(value, std::memory_order_release);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (segment_.rank(rank_).watch.watchers.load(std::memory_order_relaxed) != 0) {
-    futex_wake_all(&word);
-  }
-}
-
-void Executor::end() noexcept {
-  const std::uint64_t finished = clock_->base + binding_->ticks();
-  auto& free = clock_->slot_free[ring_];
-  const int used = std::min(tiles_, static_cast<int>(depth_));
-  for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
-  clock_->tiles_used[ring_] += static_cast<std::uint64_t>(tiles_);
-  // Finishing a closed collective proves that all peers had left the one before it.
-  if (binding_->plan().layout.closed()) clock_->known = std::max(clock_->known, clock_->base);
-  clock_->base = finished;
-  publish(segment_.rank(rank_).done.tick, finished);
 }
 
 }  // namespace coll

@@ -59,6 +59,7 @@ class Executor {
   bool ready(const BoundOp& op, int tile, int spins) noexcept;
   bool credit(int tile, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
+  void move_pieces(const BoundOp& op, int tile) noexcept;
   void move(const BoundOp& op, int tile) noexcept;
   std::byte* address(const BoundOperand& o, std::size_t tile_offset, std::size_t stage_offset) noexcept;
   void raise_flags(const BoundOp& op, int tile) noexcept;
@@ -76,6 +77,7 @@ class Executor {
   Segment segment_;
   int rank_;
   const Binding* binding_ = nullptr;
+  FoldKernel kernel_ = nullptr;
   GroupClock* clock_ = nullptr;
   Blocked blocked_;
   int iteration_ = 0, iterations_ = 0, tiles_ = 1;

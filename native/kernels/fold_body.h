@@ -68,9 +68,8 @@ class FoldBody {
 
   static constexpr std::size_t kBlock = 4096 / sizeof(Value);
   using Block = std::array<Value, kBlock>;
-  // A balanced fold of up to 1024 sources holds one partial result for each binary digit of the
-  // number of pairs so far.
-  static constexpr std::size_t kLevels = 10;
+  // A balanced fold holds one partial result for each binary digit of the number of pairs so far.
+  static constexpr std::size_t kLevels = std::bit_width(kMaxSources / 2);
 
   [[gnu::always_inline]] static const Cell* source(const Fold& fold, std::size_t j) noexcept {
     return static_cast<const Cell*>(fold.sources[j]);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of collectives: k sources folded into m destinations, for every dtype and
-// operation.
+// The arithmetic of collectives: k sources folded into m destinations, any dtype and operation.
 #pragma once
 
 #include <cstddef>

@@ -14,17 +14,24 @@ class TreeClassifier {
   TreeClassifier(const Layout& layout, Report& report)
       : layout_(layout), report_(report), tree_(static_cast<std::size_t>(layout.chunks), 0) {}
 
-  void add(int chunk, const Value& value) {
+  void add(int rank, int chunk, const Value& value) {
     if (layout_.contributors() == 1 || layout_.kind == Kind::barrier) return;
-    std::uint64_t& known = tree_[static_cast<std::size_t>(chunk)];
+    const Witness here{rank, static_cast<std::size_t>(chunk)};
+    std::uint64_t& known = tree_[here.at];
     if (known == 0) known = value.tree;
     if (first_ == 0) first_ = value.tree;
-    if (known != value.tree) report_.same_on_ranks = false;
-    if (first_ != value.tree) report_.same_in_vector = false;
-    if (value.low != 0 || value.high != layout_.p) report_.rank_order = false;
+    note(known == value.tree, report_.same_on_ranks, report_.other_on_ranks, here);
+    note(first_ == value.tree, report_.same_in_vector, report_.other_in_vector, here);
+    note(value.low == 0 && value.high == layout_.p, report_.rank_order, report_.out_of_order, here);
   }
 
  private:
+  static void note(bool holds, bool& held, Witness& first, const Witness& here) {
+    if (holds || !held) return;
+    held = false;
+    first = here;
+  }
+
   const Layout& layout_;
   Report& report_;
   std::vector<std::uint64_t> tree_;
@@ -43,7 +50,7 @@ void judge_outcome(const Outcome& o, Report& report) {
       const int chunk = layout.chunk(rank, Buffer::output, cell), owner = owner_of(layout, chunk);
       const Value& value = o.values[o.cells.id(rank, Buffer::output, cell)];
       const std::uint64_t full = count == 1 ? o.algebra.full_set(1, owner) : everybody;
-      classifier.add(chunk, value);
+      classifier.add(rank, chunk, value);
       if (value.chunk == chunk && value.count == count && value.set == full) continue;
       if (report.first(kResult)) {
         report.message = "rank " + std::to_string(rank) + ", at the end: chunk " +

@@ -2,6 +2,7 @@
 // What a proof found out.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace coll {
@@ -18,6 +19,12 @@ enum Check : unsigned {
   kAllChecks = 127
 };
 
+// The rank and step, or the rank and chunk, that a number or a class was taken from.
+struct Witness {
+  int rank = -1;
+  std::size_t at = 0;
+};
+
 struct Report {
   explicit Report(unsigned checks_wanted = kAllChecks) : checks(checks_wanted) {}
 
@@ -27,6 +34,10 @@ struct Report {
   int rounds = 0;
   double bytes = 0, reductions = 0;
   bool same_on_ranks = true, same_in_vector = true, rank_order = true;
+  // Steps: of the last round, of the busiest sender, of the busiest adder. Chunks: the first whose
+  // tree differs from another rank's, from chunk 0's, or is not in rank order.
+  Witness last_round, most_bytes, most_reductions;
+  Witness other_on_ranks, other_in_vector, out_of_order;
 
   bool wants(Check check) const { return (checks & check) != 0; }
   // True where this is the first fault of interest: only then is its text worth making.

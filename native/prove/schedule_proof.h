@@ -5,19 +5,12 @@
 // excludes deadlock whatever the slots, even with rendezvous.
 #pragma once
 
-#include <optional>
-
+#include "prove/claims.h"
 #include "prove/report.h"
 #include "prove/value.h"
 #include "schedule/schedule.h"
 
 namespace coll {
-
-// What a schedule says of itself, as numbers for its p. Absent: not claimed.
-struct Claims {
-  std::optional<double> rounds, bytes, reductions;
-  bool same_on_ranks = false, same_in_vector = false, rank_order = false;
-};
 
 Report prove(const Schedule& schedule, bool in_place, const Claims& claims,
              unsigned checks = kAllChecks);

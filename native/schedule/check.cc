@@ -68,10 +68,17 @@ class StructureCheck {
     for (const auto ranges : {source, target}) {
       if (const char* fault = range_fault(rank, ranges)) return fault;
     }
-    if (needs_source && needs_target && cells_of(source) != cells_of(target)) {
+    if (needs_source && needs_target && total(source) != total(target)) {
       return "its operands differ in size";
     }
     return nullptr;
+  }
+
+  // Wider than cells_of(): many ranges, each within its buffer, can add up to more than an int.
+  static std::int64_t total(std::span<const CellRange> ranges) {
+    std::int64_t sum = 0;
+    for (const CellRange& r : ranges) sum += r.cells;
+    return sum;
   }
 
   const char* peer_fault(int rank, const Step& step, std::span<const int> peers) {

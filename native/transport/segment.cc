@@ -2,7 +2,6 @@
 #include "transport/segment.h"
 
 #include <bit>
-#include <cstring>
 #include <new>
 #include <string>
 
@@ -33,9 +32,9 @@ bool legal_slot(std::uint64_t bytes) noexcept {
 
 Layout layout_of(const SegmentShape& shape) noexcept {
   Layout layout;
-  const bool legal = shape.ranks > 0 && shape.ranks <= kMostRanks && std::has_single_bit(shape.depth) &&
-                     shape.depth <= kMostDepth && legal_slot(shape.inline_bytes) &&
-                     legal_slot(shape.slot_bytes);
+  const bool legal = shape.ranks > 0 && shape.ranks <= kMostRanks &&
+                     std::has_single_bit(shape.depth) && shape.depth <= kMostDepth &&
+                     legal_slot(shape.inline_bytes) && legal_slot(shape.slot_bytes);
   if (!legal) return layout;
   layout.failure = round_up(sizeof(SegmentHeader), kLine);
   // Two lines apart: the prefetcher of x86 fetches lines in pairs.
@@ -96,7 +95,7 @@ Segment Segment::create(void* base, const SegmentShape& shape, std::uint64_t gro
                     std::to_string(shape.depth) + " slots of " +
                     std::to_string(shape.inline_bytes) + " and " +
                     std::to_string(shape.slot_bytes) +
-                    " bytes cannot be: sizes are positive multiples of 64, at most 1024 slots");
+                    " bytes cannot be: sizes are positive multiples of 64, slots 1, 2, 4 ... 1024");
   }
   const Segment segment(base, shape);
   SegmentHeader* header = new (base) SegmentHeader{};

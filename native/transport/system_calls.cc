@@ -64,8 +64,9 @@ bool all_cores_fence_register() noexcept {
 }
 
 bool all_cores_fence() noexcept {
-  return guarded(Call::membarrier,
-                 [] { return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }) == 0;
+  return guarded(Call::membarrier, [] {
+           return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+         }) == 0;
 }
 
 namespace sys {

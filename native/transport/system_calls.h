@@ -22,9 +22,9 @@ namespace coll {
 bool futex_wait(const void* address, std::uint32_t expected, int microseconds) noexcept;
 void futex_wake_all(const void* address) noexcept;
 
-// A full memory fence on every core that runs a thread of a process that has registered, paid by the
-// caller alone: so whoever publishes a word needs no fence, only who goes to sleep on it. Both return
-// false where the kernel has no such call.
+// A full memory fence on every core that runs a thread of a process that has registered, paid by
+// the caller alone: so whoever publishes a word needs no fence, only who goes to sleep on it. Both
+// return false where the kernel has no such call.
 bool all_cores_fence_register() noexcept;
 bool all_cores_fence() noexcept;
 

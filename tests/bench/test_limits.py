@@ -32,7 +32,8 @@ def block(**changed: Any) -> dict[str, Any]:
 def test_what_the_goals_allow() -> None:
     assert allowed_ns(block()) == 2 * 50 + 50
     (pair,) = from_pairs([{"row": "8 B", "hand_ns": 100.0, "plan_ns": 110.0, "line_ns": 50.0}])
-    assert (pair["row"], pair["ns"], allowed_ns(pair)) == ("plan: 8 B", 110, pytest.approx(115))
+    assert (pair["row"], pair["ns"]) == ("plan: 8 B", 110)
+    assert allowed_ns(pair) == pytest.approx(1.1 * 100 + 5)
     assert allowed_ns(block(ranks=8, yield_ns=400.0)) == 40_000
     assert allowed_ns(block(bytes=1 << 20, copy_gbs=40.0)) == pytest.approx((1 << 20) / 6.0)
 
@@ -71,7 +72,7 @@ def test_a_real_run(
     assert command.main() == 0
     shown = capsys.readouterr().out
     document = json.loads(written.read_text(encoding="utf-8"))
-    assert len(document["rows"]) + shown.count("blocks saw both") > 0
+    assert document["rows"]
     for row in document["rows"]:
         assert row["row"] in shown
         assert row["measured_ns"] > 0

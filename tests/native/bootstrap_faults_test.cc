@@ -224,9 +224,7 @@ TEST(what_a_rank_says_of_its_failure_reaches_all) {
 }
 
 TEST(a_rank_that_talks_nonsense_ends_it_for_all) {
-  for (const Error& error : errors_after([](Stranger& stranger) {
-         stranger.say("nonsense", 8);
-       })) {
+  for (const Error& error : errors_after([](Stranger& stranger) { stranger.say("nonsense", 8); })) {
     CHECK(error.status == Status::bootstrap);
     CHECK(says(error, "8 bytes"));
   }
@@ -251,6 +249,25 @@ TEST(memory_that_is_no_segment_is_refused_by_the_rank_that_is_handed_it) {
   CHECK(outcome.error && outcome.error->status == Status::bootstrap);
   CHECK(says(*outcome.error, "no segment of this library"));
   CHECK(check::descriptors() == before);
+}
+
+TEST(a_refusal_is_read_although_the_greeting_was_not) {
+  const Identity job = identity(1, 2);
+  const Opened door = listen_at(socket_name(::geteuid(), job), 8);
+  CHECK(door.error == 0);
+  std::thread rank0([&] {
+    pollfd fd{door.fd.get(), POLLIN, 0};
+    CHECK(::poll(&fd, 1, 5000) == 1);
+    Opened guest = accept_from(door.fd);
+    fd.fd = guest.fd.get();
+    CHECK(::poll(&fd, 1, 5000) == 1);
+    const Notice no = make_notice(NoticeKind::refused, 0, Status::bootstrap, -1, "not you");
+    CHECK(send_packet(guest.fd, &no, sizeof no) == 0);
+    guest.fd.reset();  // with the greeting in its queue: the kernel makes this a reset
+  });
+  const Outcome outcome = outcome_of(job, 2);
+  rank0.join();
+  CHECK(outcome.error && says(*outcome.error, "not you"));
 }
 
 // ---- strangers ---------------------------------------------------------------------------------
@@ -352,7 +369,8 @@ TEST(the_nth_call_fails) {
 
 TEST(each_call_fails_for_ever) {
   for (int c = 0; c <= static_cast<int>(Call::any); ++c) {
-    for (const int error : {EMFILE, ENOMEM}) untouched({static_cast<Call>(c), 1, error, true}, 0.06);
+    for (const int error : {EMFILE, ENOMEM})
+      untouched({static_cast<Call>(c), 1, error, true}, 0.06);
   }
 }
 

@@ -34,8 +34,8 @@ std::string outcome_of(const std::map<std::string, std::string>& variables) {
       text = std::to_string(read.identity.rank) + "/" + std::to_string(read.identity.ranks) + " " +
              job_in_words(read.identity) + ", " + seconds_in_words(read.timeout_s);
     } catch (const Error& error) {
-      text = (error.status == Status::invalid_argument ? "refused: " : "") +
-             std::string(error.what());
+      text =
+          (error.status == Status::invalid_argument ? "refused: " : "") + std::string(error.what());
     }
     CHECK(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   });
@@ -50,8 +50,9 @@ std::string outcome_of(const std::map<std::string, std::string>& variables) {
 TEST(environment_of_a_rank) {
   CHECK(outcome_of({}) == "0/1 job 'default', attempt 0, 300 s");
   CHECK(outcome_of({{"RANK", "3"}, {"SIZE", "4"}}) == "3/4 job 'default', attempt 0, 300 s");
-  CHECK(outcome_of({{"RANK", "0"}, {"SIZE", "2"}, {"JOB", "x y"}, {"ATTEMPT", "7"},
-                    {"TIMEOUT", "1.5"}}) == "0/2 job 'x y', attempt 7, 1.5 s");
+  CHECK(outcome_of(
+            {{"RANK", "0"}, {"SIZE", "2"}, {"JOB", "x y"}, {"ATTEMPT", "7"}, {"TIMEOUT", "1.5"}}) ==
+        "0/2 job 'x y', attempt 7, 1.5 s");
 }
 
 TEST(environment_that_is_malformed) {

@@ -103,7 +103,8 @@ milliseconds time_of_death(Before before) {
 template <class Before>
 milliseconds best_time_of_death(Before before) {
   milliseconds best = milliseconds::max();
-  for (int i = 0; i < 3 && best >= milliseconds(10); ++i) best = std::min(best, time_of_death(before));
+  for (int i = 0; i < 3 && best >= milliseconds(10); ++i)
+    best = std::min(best, time_of_death(before));
   return best;
 }
 

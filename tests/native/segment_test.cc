@@ -31,7 +31,7 @@ struct Quiet {
   ~Quiet() { faults::clear(); }
 };
 
-SegmentShape shape_of(std::uint32_t ranks) { return {ranks, 3, 1 << 10, 5 << 10}; }
+SegmentShape shape_of(std::uint32_t ranks) { return {ranks, 4, 1 << 10, 5 << 10}; }
 
 std::size_t offset_in(const Segment& segment, const void* part) {
   return static_cast<std::size_t>(static_cast<const std::byte*>(part) -
@@ -71,7 +71,7 @@ void check_layout(const SegmentShape& shape) {
 
 TEST(layout_for_every_p) {
   for (std::uint32_t p = 1; p <= 64; ++p) {
-    check_layout({p, 3, 1 << 10, 5 << 10});
+    check_layout(shape_of(p));
     check_layout({p, 1, 64, 64});
     SegmentShape usual;
     usual.ranks = p;
@@ -81,10 +81,17 @@ TEST(layout_for_every_p) {
 
 TEST(shapes_that_cannot_be) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
-  const std::vector<SegmentShape> impossible = {
-      {0, 4, 64, 64},        {65'536, 4, 64, 64}, {2, 0, 64, 64},   {2, 1025, 64, 64},
-      {2, 4, 0, 64},         {2, 4, 64, 0},       {2, 4, 100, 64},  {2, 4, 64, 65},
-      {2, 4, 64, kHuge + 64}, {65'535, 1024, kHuge, kHuge}};
+  const std::vector<SegmentShape> impossible = {{0, 4, 64, 64},
+                                                {65'536, 4, 64, 64},
+                                                {2, 0, 64, 64},
+                                                {2, 2048, 64, 64},
+                                                {2, 3, 64, 64},
+                                                {2, 4, 0, 64},
+                                                {2, 4, 64, 0},
+                                                {2, 4, 100, 64},
+                                                {2, 4, 64, 65},
+                                                {2, 4, 64, kHuge + 64},
+                                                {65'535, 1024, kHuge, kHuge}};
   alignas(kPage) static std::byte page[kPage] = {};
   for (const SegmentShape& shape : impossible) {
     CHECK(Segment::bytes(shape) == 0);
@@ -243,7 +250,7 @@ TEST(no_memory_is_an_error_not_a_signal) {
 
 TEST(reserve_backs_the_rest) {
   Memory memory = Memory::shared(8 << 20, kPage);
-  struct stat status {};
+  struct stat status{};
   CHECK(::fstat(memory.fd(), &status) == 0);
   CHECK(status.st_blocks * 512 < 1 << 20);
   memory.reserve(kPage, (8 << 20) - kPage);

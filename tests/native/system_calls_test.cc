@@ -176,7 +176,7 @@ TEST(futex_wakes_another_process) {
 
 TEST(futex_wait_tells_of_a_signal) {
   check::Child child([] {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) {};
     ::sigaction(SIGALRM, &action, nullptr);
     // Again and again: one signal alone could come before the wait begins.
@@ -186,6 +186,14 @@ TEST(futex_wait_tells_of_a_signal) {
     CHECK(futex_wait(&word, 0, 10'000'000));
   });
   CHECK(child.wait(std::chrono::seconds(5)) == 0);
+}
+
+TEST(a_fence_on_all_cores_or_word_that_there_is_none) {
+  const Quiet quiet;
+  if (all_cores_fence_register()) CHECK(all_cores_fence());
+  faults::arm({Call::membarrier, 1, ENOSYS, true});
+  CHECK(!all_cores_fence_register());
+  CHECK(!all_cores_fence());
 }
 
 TEST(a_failing_futex_is_a_short_wait) {

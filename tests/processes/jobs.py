@@ -36,9 +36,7 @@ def collrun(
     )
 
 
-def found(
-    n: int, program: str, folder: Path, *arguments: object, timeout: float = 60
-) -> list[Any]:
+def found(n: int, program: str, folder: Path, *arguments: object, timeout: float = 60) -> list[Any]:
     """Run ``program`` (module.function below tests.processes) on ``n`` ranks; return results."""
     command = ("-n", n, "-m", "tests.processes.rank", program, folder, *arguments)
     done = collrun(*command, timeout=timeout)
@@ -48,7 +46,12 @@ def found(
 
 def read(folder: Path, n: int) -> list[Any]:
     """Return what the ranks have written."""
-    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(n)]
+    return [read_rank(folder, rank) for rank in range(n)]
+
+
+def read_rank(folder: Path, rank: int) -> Any:
+    """Return what one rank has written."""
+    return json.loads((folder / f"{rank}.json").read_text())
 
 
 def processes(name: str, value: str) -> Sequence[int]:

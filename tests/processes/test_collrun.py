@@ -79,7 +79,8 @@ def test_output_keeps_its_stream_and_its_lines() -> None:
 
 
 def test_prefixes_can_be_timed_or_left_away() -> None:
-    assert re.fullmatch(r"\[0\] +\d\.\d{3} a\n", collrun("-n", 1, "--timestamps", "echo", "a").stdout)
+    timed = collrun("-n", 1, "--timestamps", "echo", "a").stdout
+    assert re.fullmatch(r"\[0\] +\d\.\d{3} a\n", timed)
     assert collrun("-n", 2, "--no-prefix", "echo", "a").stdout == "a\na\n"
     wide = collrun("-n", 11, *SH, f"[ ${RANK} = 3 ] && echo a || true").stdout
     assert wide == "[ 3] a\n"
@@ -105,7 +106,11 @@ def test_standard_input_is_rank_0s_or_nobodys() -> None:
 def test_the_first_failure_is_collruns() -> None:
     done = collrun("-n", 3, *SH, f"[ ${RANK} = 2 ] && exit 7; true")
     assert done.returncode == 7
-    assert re.search(r"collrun: rank 2 \(process \d+\) ended with exit code 7; the others", done.stderr)
+    assert re.fullmatch(
+        r"collrun: rank 2 \(process \d+\) ended with exit code 7; "
+        r"the others ended by themselves\n",
+        done.stderr,
+    )
 
 
 def test_a_signal_is_128_and_its_number() -> None:

@@ -77,7 +77,8 @@ def test_ctrl_c_ends_a_blocked_call(folder: Path) -> None:
         waits.append(told[VICTIM]["time"] - when)
         for rank in OTHERS:
             assert told[rank]["error"] == "AbortedError"
-            assert "rank 1 aborted: it was interrupted in broadcast by KeyboardInterrupt" in (
-                told[rank]["text"]
+            assert (
+                "rank 1 aborted: it was interrupted in broadcast by KeyboardInterrupt"
+                in (told[rank]["text"])
             )
     assert min(waits) < 0.2

@@ -37,7 +37,8 @@ def test_borrow_gives_the_memory_of_an_array(name: str) -> None:
 def test_borrow_leaves_the_rest_to_operand() -> None:
     frozen = np.zeros(3)
     frozen.flags.writeable = False
-    for x in (np.zeros(6)[::2], frozen, np.zeros(3, np.int16), [1.0], np.zeros(2).view(Subclass), b"ab"):
+    other = np.zeros(2).view(Subclass)
+    for x in (np.zeros(6)[::2], frozen, np.zeros(3, np.int16), [1.0], other, b"ab"):
         assert arrays.borrow(x) is None
 
 

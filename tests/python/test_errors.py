@@ -74,4 +74,3 @@ def test_check_raises_what_a_call_reported() -> None:
 def test_an_unknown_status_is_a_bug_of_ours() -> None:
     with pytest.raises(cl.InternalError, match="unexpected status 77"):
         check(77)
-

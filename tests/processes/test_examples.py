@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example runs and shows what it says. (digits.py has a test of its own.)"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.processes.jobs import COLLRUN, ROOT, environment
+
+EXAMPLES = ROOT / "examples"
+PYTHON = (sys.executable,)
+
+# How an example is run, its exit code, and lines that must be in its output.
+RUNS: dict[str, tuple[tuple[str, ...], int, list[str]]] = {
+    "allreduce.py": (
+        (*COLLRUN, "-n", "4"),
+        0,
+        [f"[{r}] rank {r} of 4: [6. 6. 6.]" for r in range(4)],
+    ),
+    "all_kinds.py": (
+        (*COLLRUN, "-n", "3"),
+        0,
+        [
+            "[1] allreduce      rank 1: [30 33 36]",
+            "[2] reduce_scatter rank 2: [36]",
+            "[0] allgather      rank 0: [ 0  1  2 10 11 12 20 21 22]",
+            "[2] allgatherv     rank 2: [10 20 21]",
+            "[0] broadcast      rank 0: [10 11 12]",
+            "[1] reduce         rank 1: None",
+        ],
+    ),
+    "threads.py": (PYTHON, 0, [f"rank {rank}: 3.1415926536" for rank in range(4)]),
+    "failures.py": (
+        (*COLLRUN, "-n", "3"),
+        137,
+        ["rank 1 calls allreduce of 4", "rank at fault: 1"],
+    ),
+    "algorithms.py": (PYTHON, 0, ["circulant", "8 rounds at p = 16, proved", "round 3  rank 2"]),
+}
+
+
+def test_no_example_is_forgotten() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*RUNS, "digits.py"}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", RUNS)
+def test_example_runs(name: str, tmp_path: Path) -> None:
+    command, code, lines = RUNS[name]
+    folder = [str(tmp_path)] if name == "algorithms.py" else []
+    done = subprocess.run(
+        [*command, str(EXAMPLES / name), *folder],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    for line in lines:
+        assert line in done.stdout
+    if name == "algorithms.py":
+        drawings = ["circulant.svg", "recursive_halving.svg", "ring.svg"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == drawings

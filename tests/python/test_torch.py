@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of torch, where torch is installed (``make test-extras``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import collectives as cl
+from collectives import arrays
+
+pytestmark = pytest.mark.extras
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def pair() -> Iterator[list[cl.Communicator]]:
+    comms = cl.local(2, timeout=20)
+    yield comms
+    for comm in comms:
+        comm.close()
+
+
+@pytest.mark.parametrize("name", arrays.DTYPES)
+def test_every_dtype_is_reduced_in_place(torch: Any, pair: Any, threads: Any, name: str) -> None:
+    def work(comm: cl.Communicator) -> Any:
+        x = torch.arange(6, dtype=getattr(torch, name)).reshape(2, 3)
+        assert comm.allreduce(x) is x
+        return x.tolist()
+
+    assert threads(pair, work) == [[[0, 2, 4], [6, 8, 10]]] * 2
+
+
+def test_results_are_tensors(torch: Any, pair: Any, threads: Any) -> None:
+    def work(comm: cl.Communicator) -> Any:
+        x = torch.full((2, 3), float(comm.rank), dtype=torch.bfloat16)
+        gathered, part = comm.allgather(x), comm.reduce_scatter(x)
+        assert gathered.dtype == part.dtype == torch.bfloat16
+        out = torch.empty(2, 2, 3, dtype=torch.bfloat16)
+        assert comm.allgather(x, out) is out
+        parts = comm.allgatherv(x[: comm.rank + 1], [1, 2])
+        assert comm.broadcast(x, root=1) is x
+        return [tuple(t.shape) for t in (gathered, part, parts)], out.flatten().tolist(), x.sum()
+
+    shapes = [(4, 3), (1, 3), (3, 3)]
+    assert threads(pair, work) == [(shapes, [0.0] * 6 + [1.0] * 6, 6.0)] * 2
+
+
+def test_strided_tensors_are_packed_and_written_back(torch: Any, pair: Any, threads: Any) -> None:
+    def work(comm: cl.Communicator) -> Any:
+        whole = torch.arange(6.0).reshape(2, 3)
+        column = whole[:, 1]
+        assert comm.allreduce(column) is column
+        transposed = comm.allreduce(torch.arange(6.0).reshape(2, 3).t())
+        return whole.tolist(), transposed.tolist()
+
+    whole, transposed = [[0, 2, 2], [3, 8, 5]], [[0, 6], [2, 8], [4, 10]]
+    assert threads(pair, work) == [(whole, transposed)] * 2
+
+
+def test_negated_views_are_read_right(torch: Any, pair: Any, threads: Any) -> None:
+    def work(comm: cl.Communicator) -> Any:
+        x = torch.complex(torch.ones(1), torch.ones(1)).conj().imag
+        assert x.is_neg()
+        return comm.allreduce(x).tolist()
+
+    assert threads(pair, work) == [[-2.0]] * 2
+
+
+def test_tensors_and_arrays_may_be_mixed(torch: Any, pair: Any, threads: Any) -> None:
+    def work(comm: cl.Communicator) -> Any:
+        x = torch.ones(3) if comm.rank else np.ones(3, np.float32)
+        return comm.allreduce(x).tolist()
+
+    assert threads(pair, work) == [[2, 2, 2]] * 2
+
+
+def test_autograd_notices_that_a_tensor_was_written(torch: Any) -> None:
+    comm = cl.local(1)[0]
+    for x in (torch.ones(3), torch.ones(6)[::2]):
+        weight = torch.ones(3, requires_grad=True)
+        loss = (x * weight).sum()
+        comm.allreduce(x)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    with torch.inference_mode():
+        assert comm.allreduce(torch.ones(3)).tolist() == [1, 1, 1]
+
+
+def test_tensors_that_require_grad_need_no_grad(torch: Any) -> None:
+    comm = cl.local(1)[0]
+    x = torch.nn.Parameter(torch.ones(3))
+    with pytest.raises(cl.InvalidArgumentError, match=r"requires grad.*x\.detach\(\)"):
+        comm.allreduce(x)
+    with torch.no_grad():
+        assert comm.allreduce(x) is x
+    assert comm.allreduce(x.detach()).tolist() == [1, 1, 1]
+
+
+def test_other_tensors_are_refused(torch: Any) -> None:
+    comm = cl.local(1)[0]
+    bad = {
+        "dtype torch.float16: supported are": torch.ones(3, dtype=torch.float16),
+        "dtype torch.bool": torch.ones(3, dtype=torch.bool),
+        r"torch.sparse_coo tensor: pass x.to_dense\(\)": torch.ones(3).to_sparse(),
+    }
+    for words, x in bad.items():
+        with pytest.raises(cl.InvalidArgumentError, match=words):
+            comm.allreduce(x)
+    with pytest.raises(cl.UnsupportedError, match=r"tensor on meta.*pass x.cpu\(\)"):
+        comm.allreduce(torch.ones(3, device="meta"))
+    with pytest.raises(cl.InvalidArgumentError, match="out is not contiguous"):
+        comm.allreduce(torch.ones(3), torch.ones(6)[::2])
