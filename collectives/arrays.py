@@ -85,10 +85,13 @@ def borrow(x: Array) -> tuple[Any, int, int] | None:
 
 def operand(x: Array, what: str) -> Operand:
     """Resolve any supported array; ``what`` opens the sentence of an error ("allreduce: x")."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
-        return _tensor_operand(torch, x, what)
-    array, writable = _as_numpy(x, what)
+    if type(x) is np.ndarray:
+        array, writable = x, x.flags.writeable
+    else:
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
+            return _tensor_operand(torch, x, what)
+        array, writable = _as_numpy(x, what)
     code = _numpy_code(array.dtype)
     if code is None:
         raise InvalidArgumentError(_wrong_dtype(what, array.dtype))
@@ -142,8 +145,8 @@ def written(tensor: Any) -> None:
 
 
 def _meet_torch(torch: ModuleType) -> dict[Any, int]:
-    for name, code in DTYPES.items():
-        _torch_codes[getattr(torch, name)] = code
+    # At one stroke: another thread must not see some of the dtypes only.
+    _torch_codes.update({getattr(torch, name): code for name, code in DTYPES.items()})
     return _torch_codes
 
 
@@ -160,9 +163,11 @@ def _as_numpy(x: Array, what: str) -> tuple[Any, bool]:
         raise InvalidArgumentError(
             f"{what} is a masked array, whose mask would be lost: pass x.filled(...)"
         )
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, np.ndarray):
         array = np.asarray(x)
-        return array, array.flags.writeable and isinstance(x, np.ndarray)
+        return array, array.flags.writeable
+    if isinstance(x, np.generic):
+        return np.asarray(x), False
     if hasattr(x, "__dlpack__"):
         return _from_dlpack(x, what)
     try:

@@ -20,10 +20,11 @@ from collectives.checks import (
 )
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.handle import Handle
-from collectives.names import AUTOMATIC, KINDS, Options, how, op_code
+from collectives.names import AUTOMATIC, KINDS, OPS, Options, how, op_code
 
 _ALLREDUCE = KINDS["allreduce"]
 _BARRIER = KINDS["barrier"]
+_SUM = OPS["sum"]
 _NOTHING = ffi.NULL
 _collective = lib.coll_collective
 
@@ -137,20 +138,20 @@ class Communicator:
         ``x`` and ``out`` have the same shape and dtype, on all ranks. Returns ``out``, else ``x``
         itself, else (read-only ``x``) a new array.
         """
-        code = op_code("allreduce", op)
-        options = AUTOMATIC
-        if algorithm is not None or mode is not None or timeout is not None:
-            options = how("allreduce", algorithm, mode, timeout)
-        borrowed = borrow(x) if out is None else None
-        if borrowed is not None:  # the short way, kept free of all that it does not need
+        code = _SUM if op == "sum" else op_code("allreduce", op)
+        plain = out is None and algorithm is None and mode is None and timeout is None
+        if plain and (borrowed := borrow(x)) is not None:
+            # The short way: nothing that the call of a plain array does not need. The last three
+            # arguments are those of AUTOMATIC.
             pointer, count, dtype = borrowed
             self._call(
                 "allreduce", _collective, _ALLREDUCE, pointer, pointer, count, dtype, code, 0,
-                *options,
+                -1, -1, 0.0,
             )  # fmt: skip
             if type(x) is not np.ndarray:
                 arrays.written(x)
             return x
+        options = how("allreduce", algorithm, mode, timeout)
         source = operand(x, "allreduce: x")
         target = in_place_target("allreduce", source, out)
         return self._start("allreduce", source, target, code, 0, options)

@@ -55,7 +55,7 @@ class _Grid:
 
     @property
     def width(self) -> float:
-        return max(self.right(self.rounds) + _RIGHT, 470.0)
+        return max(self.right(self.rounds) + _RIGHT, 540.0)
 
     @property
     def bottom(self) -> float:
@@ -82,7 +82,7 @@ def space_time(schedule: Schedule, trace: Trace) -> str:
         *_frame(schedule, grid),
         *_arrows(trace.messages, grid, colours, paints),
         *_strips(trace, grid, colours),
-        *_legend(schedule, grid, colours),
+        *_legend(schedule, trace, grid, colours),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -221,7 +221,9 @@ def _head_sign(x: float, y: float, colour: str) -> list[str]:
 def _numbers(chunks: Chunks, curve: list[Point], colour: str) -> list[str]:
     """Return the label with the chunks' numbers, near the sender, where arrows lie apart."""
     words = _ranges(chunks)
-    t = 0.13
+    # So early on the curve that it has hardly left the sender's row, where no other label is.
+    height = abs(curve[3][1] - curve[0][1])
+    t = min(0.13, math.sqrt(2.5 / max(height, 1.0)))
     weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
     x = sum(w * px for w, (px, _) in zip(weights, curve, strict=True))
     y = sum(w * py for w, (_, py) in zip(weights, curve, strict=True))
@@ -246,21 +248,19 @@ def _ranges(chunks: Chunks) -> str:
     return ",".join(words if len(words) <= 3 else [*words[:2], "\u2026"])
 
 
-def _legend(schedule: Schedule, grid: _Grid, colours: list[str]) -> list[str]:
-    """Explain a cell, a fold and a plain arrival, on one line below."""
+def _legend(schedule: Schedule, trace: Trace, grid: _Grid, colours: list[str]) -> list[str]:
+    """Explain the signs that occur, on one line below."""
     y, x, colour = grid.bottom + 38, _LEFT, colours[len(colours) // 2]
-    moves = schedule.kind in ("allgather", "broadcast")
-    entries = [
-        (
-            [f'<g transform="translate(0 {-_STRIP / 2})">', *_cell(0, 13, 0.6, colours[0]), "</g>"],
-            13.0,
-            "a chunk: held or not" if moves else f"a chunk: how many of {grid.p} operands it holds",
-        ),
-        (_line(colour) + _fold_sign(14 + _SIGN, 0, colour), 14 + 2 * _SIGN, "folds"),
-        (_line(colour) + _head_sign(18, 0, colour), 24.0, "overwrites"),
-    ]
+    cell = [f'<g transform="translate(0 {-_STRIP / 2})">', *_cell(0, 13, 0.6, colours[0]), "</g>"]
+    whole = f"a chunk: how many of {grid.p} operands it holds"
+    moved = "a chunk: held or not"
+    entries = [(cell, 13.0, moved if schedule.kind in ("allgather", "broadcast") else whole)]
+    if any(m.folds for m in trace.messages):
+        entries.append((_line(colour) + _fold_sign(14 + _SIGN, 0, colour), 27.0, "folds"))
+    if not all(m.folds for m in trace.messages):
+        entries.append((_line(colour) + _head_sign(18, 0, colour), 24.0, "overwrites"))
     lines = []
-    for drawn, width, words in entries if not moves else [entries[0], entries[2]]:
+    for drawn, width, words in entries:
         lines += [
             f'<g transform="translate({x:.1f} {y:.1f})">',
             *drawn,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/store_choice.h"
 
 namespace coll {
 namespace {
@@ -45,6 +46,9 @@ void Binding::bind_structure() {
     bound.balanced = op.shape == Shape::balanced;
     bound.complete = op.complete;
     bound.post = op.post;
+    for (std::size_t d = 0; d < destinations.size() && d < 32; ++d) {
+      if (is_stage(destinations[d])) bound.stage_bits |= 1U << d;
+    }
     bound.stages = std::any_of(destinations.begin(), destinations.end(), is_stage);
     bound.when = when(rank_, static_cast<int>(i));
     bind_waits(op, bound);
@@ -144,12 +148,12 @@ bool Binding::is_bound_to(const CallData& call) const noexcept {
   return bound_ && call.input == call_.input && call.output == call_.output &&
          call.count == call_.count && call.dtype == call_.dtype && call.op == call_.op &&
          call.scratch == call_.scratch && call.counts_hash == call_.counts_hash &&
-         call.tile_bytes == call_.tile_bytes && call.streaming_stage == call_.streaming_stage &&
-         call.streaming_output == call_.streaming_output;
+         call.tile_bytes == call_.tile_bytes;
 }
 
 void Binding::bind(const CallData& call) {
   bound_ = false;
+  ++version_;
   call_ = call;
   element_bytes_ = size_of(call.dtype);
   const bool reduces = plan_.layout.contributors() > 1 && plan_.layout.kind != Kind::barrier;
@@ -157,6 +161,7 @@ void Binding::bind(const CallData& call) {
   scale_ = call.op == Reduction::avg && reduces ? 1.0 / plan_.layout.p : 1.0;
   partition_.cut(call.count, call.counts);
   choose_tile();
+  bulky_ = partition_.tile_elements() * element_bytes_ >= StoreChoice::kBulky;
   place_areas();
   bind_pieces();
   bind_flags();
@@ -219,12 +224,6 @@ void Binding::bind_pieces() {
       }
     }
     ops_[i].pieces_end = static_cast<std::uint32_t>(pieces_.size());
-    ops_[i].streaming = 0;
-    std::uint32_t bit = 1;
-    for (const Operand& d : mine().destinations(op)) {
-      if (is_stage(d) ? call_.streaming_stage : call_.streaming_output) ops_[i].streaming |= bit;
-      bit <<= 1;
-    }
   }
 }
 
@@ -285,7 +284,7 @@ void Binding::bind_flags() {
 void Binding::bind_ready_moves() {
   ready_.clear();
   pointers_.clear();
-  if (partition_.tiles() != 1 || ready_.capacity() == 0) return;
+  if (partition_.tiles() != 1 || bulky_ || ready_.capacity() == 0) return;
   const std::size_t slot_bytes =
       plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
   for (BoundOp& op : ops_) {
@@ -304,7 +303,7 @@ void Binding::bind_ready_moves() {
                           .k = op.k,
                           .m = op.m,
                           .balanced = op.balanced,
-                          .streaming = op.streaming,
+                          .streaming = 0,
                           .scale = op.complete ? scale_ : 1.0});
         stage += pieces_[i].elements * element_bytes_;
       }

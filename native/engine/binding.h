@@ -26,9 +26,7 @@ struct CallData {
   std::uint64_t counts_hash = 0;
   Dtype dtype = Dtype::float32;
   Reduction op = Reduction::sum;
-  std::size_t tile_bytes = 0;       // wished stage bytes per tile; equal on all ranks
-  bool streaming_stage = false;     // how this rank stores: its own affair
-  bool streaming_output = false;
+  std::size_t tile_bytes = 0;  // wished stage bytes per tile; equal on all ranks
 };
 
 enum class Home : std::uint8_t {
@@ -80,7 +78,7 @@ struct BoundOp {
   std::uint64_t when;
   std::int32_t lag;
   std::uint16_t k, m;
-  std::uint32_t streaming;
+  std::uint32_t stage_bits;  // bit i: destination i lies in the stage
   bool balanced, complete, post, stages;
 };
 
@@ -96,6 +94,9 @@ class Binding {
 
   const Plan& plan() const noexcept { return plan_; }
   int rank() const noexcept { return rank_; }
+  // Changes with every bind().
+  std::uint64_t version() const noexcept { return version_; }
+  bool bulky() const noexcept { return bulky_; }  // some tile is worth asking how to store it
   bool uses_scratch() const noexcept { return uses_scratch_; }
   bool reads_peers() const noexcept { return reads_peers_; }  // memory of other ranks' callers
 
@@ -143,7 +144,8 @@ class Binding {
   int rank_;
   Segment segment_;
   Partition partition_;
-  bool bound_ = false, uses_scratch_ = false, reads_peers_ = false;
+  std::uint64_t version_ = 0;
+  bool bound_ = false, bulky_ = false, uses_scratch_ = false, reads_peers_ = false;
   CallData call_;
   FoldKernel kernel_ = nullptr;
   double scale_ = 1;

@@ -2,6 +2,7 @@
 #include "engine/executor.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "engine/pause.h"
 #include "transport/system_calls.h"
@@ -36,6 +37,19 @@ inline bool Executor::reached(const Blocked& wait, int spins) noexcept {
   return true;
 }
 
+template <bool kOneTile>
+inline std::atomic<std::uint64_t>* Executor::flag_word(const Flag& f, int tile) const noexcept {
+  const std::size_t offset = kOneTile ? first_offset_ : slot(tile) * slot_bytes_;
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + offset);
+}
+
+// The flag carries tick and fingerprint at once: another call's flag never fits.
+template <bool kOneTile>
+inline std::uint64_t Executor::flag_value(const Flag& f, int tile) const noexcept {
+  const std::uint64_t tick = clock_->base + f.when + (kOneTile ? 0 : tile_ticks(tile));
+  return tick ^ clock_->fingerprint;
+}
+
 // The first use of a slot in a call waits until all peers have left the call that used it last.
 bool Executor::credit(int tile, int spins) noexcept {
   if (tile >= static_cast<int>(depth_)) return true;  // the plan's own waits see to it
@@ -50,6 +64,7 @@ bool Executor::credit(int tile, int spins) noexcept {
   return true;
 }
 
+template <bool kOneTile>
 inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
   const std::uint32_t waits = op.waits_end - op.waits;
   for (; wait_ < waits; ++wait_) {
@@ -71,11 +86,10 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
   const std::uint32_t flags = op.reads_end - op.reads;
   for (; wait_ - waits < flags; ++wait_) {
     const Flag& f = binding_->flags()[op.reads + (wait_ - waits)];
-    const auto* word =
-        reinterpret_cast<const std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
-    // The flag carries tick and fingerprint at once: another call's flag never fits.
-    const std::uint64_t flag = (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint;
-    if (!reached({word, flag, true, f.rank}, spins)) return false;
+    if (!reached({flag_word<kOneTile>(f, tile), flag_value<kOneTile>(f, tile), true, f.rank},
+                 spins)) {
+      return false;
+    }
   }
   return true;
 }
@@ -89,51 +103,75 @@ inline std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offs
   return reinterpret_cast<std::byte*>(buffer + reinterpret_cast<std::uintptr_t>(o.base)) + tile_offset;
 }
 
+// The bytes that an op puts into this rank's stage in a tile, where it does nothing else.
+inline std::size_t Executor::bulky_stage_bytes(const BoundOp& op) const noexcept {
+  if (!op.stages || op.k != 1 || op.m != 1) return 0;
+  const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
+  return bytes >= StoreChoice::kBulky ? bytes : 0;
+}
+
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
+  const bool ask = binding_->bulky() && op.stages;
+  const bool streamed = ask && stores_.streaming();
+  if (bulky_stage_bytes(op) == 0) {
+    run_pieces(op, tile, streamed);
+    return;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const std::size_t bytes = run_pieces(op, tile, streamed);
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+  if (bytes >= StoreChoice::kBulky) stores_.note(streamed, bytes, spent.count());
+}
+
+// Returns how many bytes each operand had.
+std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool streamed) noexcept {
   const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
   const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
-  std::size_t stage_offset = slot(tile) * slot_bytes_;
+  const std::size_t start = slot(tile) * slot_bytes_;
+  std::size_t done = 0;
   for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
     const Piece& piece = binding_->pieces()[i];
     if (piece.elements <= skip) continue;
     const std::size_t n = tiles_ == 1 ? piece.elements : std::min(most, piece.elements - skip);
     const BoundOperand* operand = binding_->operands() + piece.operands;
     for (std::size_t k = 0; k < op.k; ++k) {
-      sources_[k] = address(*operand++, skip * size, stage_offset);
+      sources_[k] = address(*operand++, skip * size, start + done);
     }
     for (std::size_t m = 0; m < op.m; ++m) {
-      destinations_[m] = address(*operand++, skip * size, stage_offset);
+      destinations_[m] = address(*operand++, skip * size, start + done);
     }
     kernel_({.sources = sources_.data(),
-                        .destinations = destinations_.data(),
-                        .n = n,
-                        .k = op.k,
-                        .m = op.m,
-                        .balanced = op.balanced,
-                        .streaming = op.streaming,
-                        .scale = op.complete ? binding_->scale() : 1.0});
-    stage_offset += n * size;
+             .destinations = destinations_.data(),
+             .n = n,
+             .k = op.k,
+             .m = op.m,
+             .balanced = op.balanced,
+             .streaming = streamed ? op.stage_bits : 0,
+             .scale = op.complete ? binding_->scale() : 1.0});
+    done += n * size;
   }
+  return done;
 }
 
+template <bool kOneTile>
 inline void Executor::move(const BoundOp& op, int tile) noexcept {
-  const Fold* fold = tiles_ == 1 ? binding_->ready_moves(op, slot(tile)) : nullptr;
+  const Fold* fold = kOneTile ? binding_->ready_moves(op, first_slot_) : nullptr;
   if (fold == nullptr) return move_pieces(op, tile);
   for (const Fold* end = fold + (op.pieces_end - op.pieces); fold != end; ++fold) {
     if (fold->n > 0) kernel_(*fold);
   }
 }
 
+template <bool kOneTile>
 inline void Executor::raise_flags(const BoundOp& op, int tile) noexcept {
   for (std::uint32_t i = op.writes; i < op.writes_end; ++i) {
     const Flag& f = binding_->flags()[i];
-    auto* word = reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
-    publish(*word, (clock_->base + f.when + tile_ticks(tile)) ^ clock_->fingerprint);
+    publish(*flag_word<kOneTile>(f, tile), flag_value<kOneTile>(f, tile));
   }
 }
 
 inline void Executor::end() noexcept {
-  const std::uint64_t finished = clock_->base + binding_->ticks();
+  const std::uint64_t finished = clock_->base + ticks_;
   auto& free = clock_->slot_free[ring_];
   const int used = std::min(tiles_, static_cast<int>(depth_));
   for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
@@ -144,18 +182,26 @@ inline void Executor::end() noexcept {
   publish(segment_.rank(rank_).done.tick, finished);
 }
 
-void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
-  binding_ = &binding;
-  clock_ = &clock;
+// What a binding says of all its calls.
+void Executor::take_up(const Binding& binding) noexcept {
   const Plan& plan = binding.plan();
+  binding_ = &binding;
+  version_ = binding.version();
   kernel_ = binding.kernel();
   tiles_ = binding.tiles();
   iterations_ = tiles_ + plan.max_lag;
+  ticks_ = binding.ticks();
   stride_ = static_cast<std::uint64_t>(plan.stride);
   depth_ = static_cast<std::size_t>(plan.depth);
   ring_ = plan.inlined() ? 1 : 0;
-  first_slot_ = clock.tiles_used[ring_];
   slot_bytes_ = ring_bytes_[ring_];
+}
+
+void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
+  if (binding_ != &binding || version_ != binding.version()) take_up(binding);
+  clock_ = &clock;
+  first_slot_ = clock.tiles_used[ring_] & (depth_ - 1);
+  first_offset_ = first_slot_ * slot_bytes_;
   iteration_ = 0;
   op_ = 1;
   wait_ = credit_ = 0;
@@ -166,24 +212,30 @@ void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
 }
 
 Progress Executor::advance(int spins) noexcept {
-  const std::vector<BoundOp>& ops = binding_->ops();
-  const std::size_t exit = ops.size() - 1;
+  const bool one_tile = iterations_ == 1;
+  return one_tile ? play<true>(spins) : play<false>(spins);
+}
+
+template <bool kOneTile>
+inline Progress Executor::play(int spins) noexcept {
+  const BoundOp* ops = binding_->ops().data();
+  const std::size_t exit = binding_->ops().size() - 1;
   for (; iteration_ < iterations_; ++iteration_, op_ = 1) {
     for (; op_ < exit; ++op_) {
       const BoundOp& op = ops[op_];
-      const int tile = iteration_ - op.lag;
+      const int tile = kOneTile ? 0 : iteration_ - op.lag;
       if (tile < 0 || tile >= tiles_) continue;
-      if (!ready(op, tile, spins)) return mismatch_ ? Progress::mismatch : Progress::blocked;
-      move(op, tile);
+      if (!ready<kOneTile>(op, tile, spins)) return stopped();
+      move<kOneTile>(op, tile);
       wait_ = credit_ = 0;
-      raise_flags(op, tile);
+      raise_flags<kOneTile>(op, tile);
       if (op.post) {
         publish(segment_.rank(rank_).progress.tick, clock_->base + op.when + tile_ticks(tile));
       }
     }
   }
   op_ = exit;
-  if (!ready(ops[exit], tiles_ - 1, spins)) return mismatch_ ? Progress::mismatch : Progress::blocked;
+  if (!ready<kOneTile>(ops[exit], tiles_ - 1, spins)) return stopped();
   end();
   return Progress::done;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/binding.h"
+#include "engine/store_choice.h"
 #include "transport/segment.h"
 
 namespace coll {
@@ -56,13 +57,27 @@ class Executor {
   int tile() const noexcept { return iteration_; }
 
  private:
+  void take_up(const Binding& binding) noexcept;
+  // kOneTile: the call has one iteration, which spares much arithmetic where every ns counts.
+  template <bool kOneTile>
+  Progress play(int spins) noexcept;
+  template <bool kOneTile>
   bool ready(const BoundOp& op, int tile, int spins) noexcept;
   bool credit(int tile, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
+  std::size_t run_pieces(const BoundOp& op, int tile, bool streamed) noexcept;
+  std::size_t bulky_stage_bytes(const BoundOp& op) const noexcept;
+  template <bool kOneTile>
   void move(const BoundOp& op, int tile) noexcept;
   std::byte* address(const BoundOperand& o, std::size_t tile_offset, std::size_t stage_offset) noexcept;
+  template <bool kOneTile>
   void raise_flags(const BoundOp& op, int tile) noexcept;
+  template <bool kOneTile>
+  std::atomic<std::uint64_t>* flag_word(const Flag& f, int tile) const noexcept;
+  template <bool kOneTile>
+  std::uint64_t flag_value(const Flag& f, int tile) const noexcept;
+  Progress stopped() const noexcept { return mismatch_ ? Progress::mismatch : Progress::blocked; }
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
   void end() noexcept;
 
@@ -77,6 +92,7 @@ class Executor {
   Segment segment_;
   int rank_;
   const Binding* binding_ = nullptr;
+  std::uint64_t version_ = 0;
   FoldKernel kernel_ = nullptr;
   GroupClock* clock_ = nullptr;
   Blocked blocked_;
@@ -84,10 +100,11 @@ class Executor {
   std::size_t op_ = 0;
   std::uint32_t wait_ = 0;  // how many of the op's waits, and then of its flags, are met
   std::uint32_t credit_ = 0;
-  std::uint64_t stride_ = 1;
-  std::size_t ring_ = 0, first_slot_ = 0, depth_ = 1, slot_bytes_ = 0;
+  std::uint64_t stride_ = 1, ticks_ = 0;
+  std::size_t ring_ = 0, first_slot_ = 0, first_offset_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
   bool mismatch_ = false;
+  StoreChoice stores_;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
 };

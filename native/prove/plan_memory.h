@@ -24,6 +24,12 @@ struct PlanCell {
   int readers = -1;  // head of a list, in PlanMemory
   // For the move being played: the only position at which it reads this cell.
   int read_by = -1, position = 0;
+
+  void write(const Value& written, const Access& by) {
+    value = written;
+    writer = by;
+    readers = -1;
+  }
 };
 
 class PlanMemory {
@@ -50,11 +56,6 @@ class PlanMemory {
                    static_cast<std::size_t>(cell)];
   }
 
-  static void write(PlanCell& cell, const Value& value, const Access& writer) {
-    cell.value = value;
-    cell.writer = writer;
-    cell.readers = -1;
-  }
   void read(PlanCell& cell, const Access& reader) {
     if (cell.readers >= 0) {
       Access& last = readers_[static_cast<std::size_t>(cell.readers)].access;
@@ -83,7 +84,7 @@ class PlanMemory {
   Cells cells_;
   std::size_t most_tiles_;
   std::vector<PlanCell> all_;
-  std::vector<std::size_t> stage_;  // per rank: its first piece
+  std::vector<std::size_t> stage_;  // per rank: its first cell
   std::vector<Reader> readers_;
 };
 

@@ -2,46 +2,33 @@
 #include "prove/plan_proof.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
 #include <tuple>
 
 #include "plan/check.h"
+#include "prove/history.h"
 #include "prove/outcome.h"
-#include "schedule/cells.h"
+#include "prove/plan_memory.h"
 
 namespace coll {
 namespace {
-
-// For each rank the number of its last op that is known to be finished.
-using VectorClock = std::vector<int>;
-
-struct Access {
-  int rank = -1;
-  int time = 0;
-  int op = 0;
-};
-
-// What is known of one piece of memory: a cell of a user buffer for one tile, or of one slot.
-struct Memory {
-  Value value;
-  Access writer;
-  std::vector<Access> readers;  // since the last write
-};
 
 class PlanRun {
  public:
   PlanRun(const Plan& plan, bool in_place, const TilesPerCall& tiles, Report& report)
       : plan_(plan), layout_(plan.layout), tiles_(tiles), report_(report),
-        algebra_(layout_.kind, layout_.p, false), cells_(layout_, in_place),
-        most_tiles_(*std::max_element(tiles.begin(), tiles.end())), time_(ranks(), 0),
-        known_(ranks(), -1), clock_(ranks(), VectorClock(ranks(), -1)),
-        slot_use_(static_cast<std::size_t>(plan.depth), -1) {
-    std::size_t total = cells_.total() * static_cast<std::size_t>(most_tiles_);
-    for (const RankPlan& mine : plan.ranks) {
-      stage_base_.push_back(total);
-      total += static_cast<std::size_t>(mine.stage_cells) * static_cast<std::size_t>(plan.depth);
+        algebra_(layout_.kind, layout_.p, false),
+        most_tiles_(*std::max_element(tiles.begin(), tiles.end())),
+        memory_(plan, in_place, most_tiles_), history_(plan, most_tiles_),
+        known_(plan.ranks.size(), -1), slot_use_(static_cast<std::size_t>(plan.depth), -1) {
+    for (int rank = 0; rank < layout_.p; ++rank) {
+      for (int op = 1; op < mine(rank).exit(); ++op) moves_.push_back({rank, op});
     }
-    memory_.resize(total);
-    sort_moves();
+    std::stable_sort(moves_.begin(), moves_.end(), [&](const Move& a, const Move& b) {
+      return std::tuple(op_of(a).round, op_of(a).phase) < std::tuple(op_of(b).round, op_of(b).phase);
+    });
   }
 
   void run() {
@@ -53,38 +40,24 @@ class PlanRun {
     int rank, op;
   };
 
-  std::size_t ranks() const { return plan_.ranks.size(); }
   int tiles() const { return tiles_[static_cast<std::size_t>(call_)]; }
   const RankPlan& mine(int rank) const { return plan_.ranks[static_cast<std::size_t>(rank)]; }
   const PlanOp& op_of(const Move& m) const { return mine(m.rank).ops[static_cast<std::size_t>(m.op)]; }
-  VectorClock& clock(int rank) { return clock_[static_cast<std::size_t>(rank)]; }
   std::uint32_t tag(int tile) const {
     return static_cast<std::uint32_t>(call_ * (most_tiles_ + 1) + tile + 1);
   }
+  std::size_t slot(int tile) const { return static_cast<std::size_t>((running_ + tile) % plan_.depth); }
+  int& known(int rank) { return known_[static_cast<std::size_t>(rank)]; }
+  Access here(const Move& m) const { return {m.rank, history_.now(m.rank), m.op}; }
 
-  void sort_moves() {
-    for (int rank = 0; rank < layout_.p; ++rank) {
-      for (int op = 1; op < mine(rank).exit(); ++op) moves_.push_back({rank, op});
-    }
-    std::stable_sort(moves_.begin(), moves_.end(), [&](const Move& a, const Move& b) {
-      return std::tuple(op_of(a).round, op_of(a).phase) < std::tuple(op_of(b).round, op_of(b).phase);
-    });
-  }
-
-  std::string where(int rank, int op, int tile) const {
-    return describe(plan_, rank, op) + ", tile " + std::to_string(tile) + " of call " +
-           std::to_string(call_ + 1);
-  }
-  void fault(Check check, int rank, int op, int tile, const std::string& text) {
-    if (report_.first(check)) report_.message = where(rank, op, tile) + ": " + text;
+  void fault(Check check, const Move& m, int tile, const std::string& text) {
+    if (!report_.first(check)) return;
+    report_.message = describe(plan_, m.rank, m.op) + ", tile " + std::to_string(tile) +
+                      " of call " + std::to_string(call_ + 1) + ": " + text;
   }
 
   void play_call() {
-    finished_.clear();
-    finished_.resize(ranks());
-    for (std::size_t r = 0; r < ranks(); ++r) {
-      finished_[r].resize(plan_.ranks[r].ops.size() * static_cast<std::size_t>(tiles()));
-    }
+    history_.begin_call();
     for (int rank = 0; rank < layout_.p; ++rank) enter(rank);
     for (int i = 0; i < tiles() + plan_.max_lag; ++i) {
       for (const Move& m : moves_) {
@@ -94,237 +67,210 @@ class PlanRun {
     }
     judge();
     for (int rank = 0; rank < layout_.p; ++rank) leave(rank);
-    exits_.push_back(clock_);
+    history_.end_call();
     for (int tile = 0; tile < tiles(); ++tile) slot_use_[slot(tile)] = call_;
     running_ += tiles();
   }
 
-  std::size_t slot(int tile) const { return static_cast<std::size_t>((running_ + tile) % plan_.depth); }
-
-  VectorClock& finished(int rank, int op, int tile) {
-    return finished_[static_cast<std::size_t>(rank)]
-                    [static_cast<std::size_t>(op) * static_cast<std::size_t>(tiles()) +
-                     static_cast<std::size_t>(tile)];
-  }
-
   // Everything of the rank itself that came before is known; then what the waits add.
-  void begin(int rank, int op, int tile) {
-    for (const Wait& w : mine(rank).waits(mine(rank).ops[static_cast<std::size_t>(op)])) {
-      const int other = w.op == 0 ? 0 : tile - w.back;
-      if (other < 0) continue;  // a slot of an earlier call: the credit rule
-      join(rank, op, tile, w.peer, w.op, other, false);
+  void await(const Move& m, int tile) {
+    for (const Wait& w : mine(m.rank).waits(op_of(m))) {
+      // A slot of an earlier call: the credit rule sees to it.
+      if (w.back > tile) continue;
+      learn(m, tile, w.peer, w.op, tile - w.back, false);
     }
   }
 
-  void join(int rank, int op, int tile, int peer, int peer_op, int peer_tile, bool flag) {
-    const PlanOp& other = mine(peer).ops[static_cast<std::size_t>(peer_op)];
-    const VectorClock& then = finished(peer, peer_op, peer_tile);
-    if (then.empty() || (!flag && !other.post)) {
-      fault(kMatching, rank, op, tile,
-            "may wait for ever for " + describe(plan_, peer, peer_op) + ", tile " +
-                std::to_string(peer_tile));
-      return;
-    }
-    for (std::size_t r = 0; r < ranks(); ++r) clock(rank)[r] = std::max(clock(rank)[r], then[r]);
+  void learn(const Move& m, int tile, int peer, int op, int peer_tile, bool by_flag) {
+    const bool told = by_flag || op_of({peer, op}).post;
+    if (history_.learn(m.rank, peer, op, peer_tile) && told) return;
+    fault(kMatching, m, tile,
+          "may wait for ever for " + describe(plan_, peer, op) + ", tile " +
+              std::to_string(peer_tile));
   }
 
-  void finish(int rank, int op, int tile) {
-    clock(rank)[static_cast<std::size_t>(rank)] = time_[static_cast<std::size_t>(rank)]++;
-    finished(rank, op, tile) = clock(rank);
-  }
-
-  int now(int rank) const { return time_[static_cast<std::size_t>(rank)]; }
-
+  // Calls f(plan cell, number of the cell in the buffer, tile).
   template <class F>
-  void each_user_memory(int rank, F&& f) {
-    for (int b = 0; b < kBuffers; ++b) {
-      for (int c = 0; c < layout_.cells(rank, static_cast<Buffer>(b)); ++c) {
-        for (int tile = 0; tile < tiles(); ++tile) {
-          f(user(cells_.id(rank, static_cast<Buffer>(b), c), tile), static_cast<Buffer>(b), c, tile);
-        }
-      }
+  void each_cell(int rank, Buffer buffer, F&& f) {
+    for (int c = 0; c < layout_.cells(rank, buffer); ++c) {
+      const std::size_t id = memory_.cells().id(rank, buffer, c);
+      for (int tile = 0; tile < tiles(); ++tile) f(memory_.user(id, tile), c, tile);
     }
-  }
-
-  Memory& user(std::size_t cell, int tile) {
-    return memory_[cell * static_cast<std::size_t>(most_tiles_) + static_cast<std::size_t>(tile)];
   }
 
   // The caller writes all of its buffers before it calls; the inputs after the rest, so that in
   // place they stand.
   void enter(int rank) {
-    begin(rank, 0, 0);
-    each_user_memory(rank, [&](Memory& m, Buffer, int, int) {
-      m.value = {};
-      m.writer = {rank, now(rank), 0};
-      m.readers.clear();
+    const Access caller = here({rank, 0});
+    for (const Buffer buffer : {Buffer::output, Buffer::scratch}) {
+      each_cell(rank, buffer, [&](PlanCell& cell, int, int) { cell.write({}, caller); });
+    }
+    each_cell(rank, Buffer::input, [&](PlanCell& cell, int c, int tile) {
+      cell.write(algebra_.leaf(layout_.chunk(rank, Buffer::input, c), rank), caller);
+      cell.value.tag = tag(tile);
     });
-    each_user_memory(rank, [&](Memory& m, Buffer b, int c, int tile) {
-      if (b != Buffer::input) return;
-      m.value = algebra_.leaf(layout_.chunk(rank, b, c), rank);
-      m.value.tag = tag(tile);
-    });
-    finish(rank, 0, 0);
-    for (int tile = 1; tile < tiles(); ++tile) finished(rank, 0, tile) = finished(rank, 0, 0);
+    history_.finish(rank, 0, 0);
   }
 
   // From here on the caller may read, write or free its buffers.
   void leave(int rank) {
-    const int op = mine(rank).exit();
-    begin(rank, op, tiles() - 1);
-    each_user_memory(rank, [&](Memory& m, Buffer, int, int) {
-      must_follow(rank, op, tiles() - 1, m.writer, "the caller gets its buffer back");
-      for (const Access& r : m.readers) {
-        must_follow(rank, op, tiles() - 1, r, "the caller gets its buffer back");
-      }
-    });
-    finish(rank, op, tiles() - 1);
-    // Finishing a closed collective proves that everybody had entered it, so had left the last one.
-    if (layout_.closed()) {
-      known_[static_cast<std::size_t>(rank)] = std::max(known_[static_cast<std::size_t>(rank)], call_ - 1);
+    const Move exit{rank, mine(rank).exit()};
+    const int last = tiles() - 1;
+    await(exit, last);
+    for (const Buffer buffer : {Buffer::input, Buffer::output, Buffer::scratch}) {
+      each_cell(rank, buffer, [&](const PlanCell& cell, int, int) {
+        must_follow_all(exit, last, cell, "the caller gets its buffer back");
+      });
     }
+    history_.finish(rank, exit.op, last);
+    // Finishing a closed collective proves that everybody had entered it, so had left the last one.
+    if (layout_.closed()) known(rank) = std::max(known(rank), call_ - 1);
   }
 
   void play(const Move& m, int tile) {
-    begin(m.rank, m.op, tile);
-    const RankPlan& plan = mine(m.rank);
-    const PlanOp& op = op_of(m);
+    await(m, tile);
     credit(m, tile);
-    operands_.clear();
-    for (const Operand& o : plan.sources(op)) {
+    sources_.clear();
+    for (const Operand& o : mine(m.rank).sources(op_of(m))) {
       if (plan_.inlined() && o.area >= 0) {
         const int writer = mine(o.rank).areas[static_cast<std::size_t>(o.area)].writer;
-        join(m.rank, m.op, tile, o.rank, writer, tile, true);
+        learn(m, tile, o.rank, writer, tile, true);
       }
-      operands_.push_back(cells_of_operand(plan, o, tile));
+      locate(m, o, tile, sources_);
     }
-    for (const auto& cells : operands_) {
-      for (Memory* cell : cells) read(m, tile, *cell);
-    }
-    fold(m, tile);
-    for (const Operand& o : plan.destinations(op)) write_operand(m, tile, o);
-    finish(m.rank, m.op, tile);
+    const std::size_t cells = sources_.size() / op_of(m).sources.count;
+    ++move_;
+    for (std::size_t i = 0; i < sources_.size(); ++i) read(m, tile, *sources_[i], i % cells);
+    fold(m, tile, cells);
+    for (const Operand& o : mine(m.rank).destinations(op_of(m))) write(m, tile, o);
+    history_.finish(m.rank, m.op, tile);
   }
 
   // The rule of the engine: the first use of a slot in a call waits until all peers have left the
   // call that used it last, unless that is known.
   void credit(const Move& m, int tile) {
-    const bool stages = std::any_of(mine(m.rank).destinations(op_of(m)).begin(),
-                                    mine(m.rank).destinations(op_of(m)).end(),
+    const auto destinations = mine(m.rank).destinations(op_of(m));
+    const bool stages = std::any_of(destinations.begin(), destinations.end(),
                                     [](const Operand& o) { return o.area >= 0; });
     const int used = tile < plan_.depth ? slot_use_[slot(tile)] : -1;
-    int& known = known_[static_cast<std::size_t>(m.rank)];
-    if (!stages || used <= known) return;
-    for (int peer = 0; peer < layout_.p; ++peer) {
-      const VectorClock& then = exits_[static_cast<std::size_t>(used)][static_cast<std::size_t>(peer)];
-      for (std::size_t r = 0; r < ranks(); ++r) clock(m.rank)[r] = std::max(clock(m.rank)[r], then[r]);
-    }
-    known = used;
+    if (!stages || used <= known(m.rank)) return;
+    for (int peer = 0; peer < layout_.p; ++peer) history_.learn_exit(m.rank, peer, used);
+    known(m.rank) = used;
   }
 
-  std::vector<Memory*> cells_of_operand(const RankPlan& plan, const Operand& o, int tile) {
-    std::vector<Memory*> out;
-    for (const PlaceRange& r : plan.ranges(o)) {
+  // Appends the cells of an operand of the move, in message order.
+  void locate(const Move& m, const Operand& o, int tile, std::vector<PlanCell*>& out) {
+    for (const PlaceRange& r : mine(m.rank).ranges(o)) {
       for (int c = r.first; c < r.first + r.cells; ++c) {
-        if (r.place == Place::stage) {
-          out.push_back(&memory_[stage_base_[static_cast<std::size_t>(o.rank)] +
-                                 slot(tile) * static_cast<std::size_t>(mine(o.rank).stage_cells) +
-                                 static_cast<std::size_t>(c)]);
-        } else {
-          out.push_back(&user(cells_.id(o.rank, static_cast<Buffer>(r.place), c), tile));
-        }
+        const bool staged = r.place == Place::stage;
+        out.push_back(staged ? &memory_.stage(o.rank, slot(tile), c)
+                             : &memory_.user(memory_.cells().id(
+                                                 o.rank, static_cast<Buffer>(r.place), c),
+                                             tile));
       }
     }
-    return out;
   }
 
-  void must_follow(int rank, int op, int tile, const Access& before, const char* what) {
-    if (before.rank < 0 || before.rank == rank) return;
-    if (clock(rank)[static_cast<std::size_t>(before.rank)] >= before.time) return;
-    fault(kDefined, rank, op, tile,
+  void must_follow(const Move& m, int tile, const Access& before, const char* what) {
+    if (before.rank < 0 || before.rank == m.rank) return;
+    if (history_.knows(m.rank, before.rank, before.time)) return;
+    fault(kDefined, m, tile,
           std::string(what) + ", but nothing makes it wait for " +
               describe(plan_, before.rank, before.op));
   }
-
-  void read(const Move& m, int tile, Memory& cell) {
-    must_follow(m.rank, m.op, tile, cell.writer, "reads a cell");
-    if (!cell.value.defined()) fault(kDefined, m.rank, m.op, tile, "reads a cell that holds nothing");
-    if (cell.value.defined() && cell.value.tag != tag(tile)) {
-      fault(kResult, m.rank, m.op, tile, "reads what another tile or call left there");
-    }
-    if (!cell.readers.empty() && cell.readers.back().rank == m.rank) cell.readers.pop_back();
-    cell.readers.push_back({m.rank, now(m.rank), m.op});
+  void must_follow_all(const Move& m, int tile, const PlanCell& cell, const char* what) {
+    must_follow(m, tile, cell.writer, what);
+    memory_.each_reader(cell, [&](const Access& a) { must_follow(m, tile, a, what); });
   }
 
-  void fold(const Move& m, int tile) {
+  void read(const Move& m, int tile, PlanCell& cell, std::size_t position) {
+    must_follow(m, tile, cell.writer, "reads a cell");
+    if (!cell.value.defined()) fault(kDefined, m, tile, "reads a cell that holds nothing");
+    if (cell.value.defined() && cell.value.tag != tag(tile)) {
+      fault(kResult, m, tile, "reads what another tile or call left there");
+    }
+    memory_.read(cell, here(m));
+    const int at = static_cast<int>(position);
+    const bool again = cell.read_by == move_ && cell.position != at;
+    cell.position = again ? PlanMemory::kManyPositions : at;
+    cell.read_by = move_;
+  }
+
+  // An operand at position `at` of message order is sources_[k * cells + at].
+  void fold(const Move& m, int tile, std::size_t cells) {
     results_.clear();
-    for (std::size_t at = 0; at < operands_.front().size(); ++at) {
-      Value value = algebra_.fold(operands_.size(), op_of(m).shape,
-                                  [&](std::size_t k) { return operands_[k][at]->value; });
-      if (op_of(m).complete) {
-        if (layout_.kind != Kind::barrier && value.count != static_cast<std::uint32_t>(layout_.p)) {
-          fault(kResult, m.rank, m.op, tile, "finishes a sum that lacks contributions");
-        }
-        value.finished = true;
-      }
+    const PlanOp& op = op_of(m);
+    for (std::size_t at = 0; at < cells; ++at) {
+      Value value = algebra_.fold(op.sources.count, op.shape,
+                                  [&](std::size_t k) { return sources_[k * cells + at]->value; });
       if (!value.defined()) {
-        fault(kDefined, m.rank, m.op, tile, "folds operands that do not belong together");
+        fault(kDefined, m, tile, "folds operands that do not belong together");
       }
+      if (op.complete) complete(m, tile, value);
       results_.push_back(value);
     }
   }
 
-  void write_operand(const Move& m, int tile, const Operand& o) {
-    const std::vector<Memory*> cells = cells_of_operand(mine(m.rank), o, tile);
+  void complete(const Move& m, int tile, Value& value) {
+    const bool sum = layout_.kind != Kind::barrier;
+    if (sum && value.count != static_cast<std::uint32_t>(layout_.p)) {
+      fault(kResult, m, tile, "finishes a sum that lacks contributions");
+    }
+    if (sum && value.finished) fault(kResult, m, tile, "finishes a sum that was finished before");
+    value.finished = true;
+  }
+
+  void write(const Move& m, int tile, const Operand& o) {
+    targets_.clear();
+    locate(m, o, tile, targets_);
     std::size_t at = 0;
     for (const PlaceRange& r : mine(m.rank).ranges(o)) {
       for (int c = r.first; c < r.first + r.cells; ++c, ++at) {
-        Memory& cell = *cells[at];
-        must_follow(m.rank, m.op, tile, cell.writer, "overwrites a cell");
-        for (const Access& reader : cell.readers) {
-          must_follow(m.rank, m.op, tile, reader, "overwrites a cell");
+        PlanCell& cell = *targets_[at];
+        must_follow_all(m, tile, cell, "overwrites a cell");
+        // A move runs through its cells once: what it writes it may read at that place only.
+        if (cell.read_by == move_ && cell.position != static_cast<int>(at)) {
+          fault(kDefined, m, tile, "writes a cell that it reads at another place");
         }
-        overlap(m, tile, &cell, at);
         if (r.place == Place::input) {
-          fault(kInput, m.rank, m.op, tile, "writes the caller's input");
-        } else if (r.place != Place::stage &&
-                   results_[at].chunk != layout_.chunk(o.rank, static_cast<Buffer>(r.place), c)) {
-          fault(kResult, m.rank, m.op, tile,
-                "puts chunk " + std::to_string(results_[at].chunk) + " into the cell of chunk " +
-                    std::to_string(layout_.chunk(o.rank, static_cast<Buffer>(r.place), c)));
+          fault(kInput, m, tile, "writes the caller's input");
+        } else if (r.place != Place::stage) {
+          expect_chunk(m, tile, results_[at],
+                       layout_.chunk(o.rank, static_cast<Buffer>(r.place), c));
         }
-        cell.value = results_[at];
-        cell.writer = {m.rank, now(m.rank), m.op};
-        cell.readers.clear();
+        cell.write(results_[at], here(m));
       }
     }
   }
 
-  // A move runs through its cells once: it may not write one that it reads at another position.
-  void overlap(const Move& m, int tile, const Memory* cell, std::size_t at) {
-    for (const auto& cells : operands_) {
-      for (std::size_t i = 0; i < cells.size(); ++i) {
-        if (cells[i] == cell && i != at) {
-          fault(kDefined, m.rank, m.op, tile, "writes a cell that it reads at another place");
-        }
-      }
-    }
+  void expect_chunk(const Move& m, int tile, const Value& value, int chunk) {
+    if (value.chunk == chunk) return;
+    fault(kResult, m, tile,
+          "puts chunk " + std::to_string(value.chunk) + " into the cell of chunk " +
+              std::to_string(chunk));
   }
 
   void judge() {
-    std::vector<Value> values(cells_.total());
+    outputs_.resize(memory_.cells().total());
     for (int tile = 0; tile < tiles() && report_.proved; ++tile) {
-      for (std::size_t c = 0; c < values.size(); ++c) {
-        values[c] = user(c, tile).value;
-        if (values[c].tag != tag(tile)) values[c] = {};
-      }
-      judge_outcome({layout_, cells_, values, algebra_}, report_);
-      const bool sums = layout_.contributors() > 1 && layout_.kind != Kind::barrier;
-      for (int rank = 0; rank < layout_.p && sums; ++rank) {
-        for (int c = 0; c < layout_.cells(rank, Buffer::output); ++c) {
-          if (values[cells_.id(rank, Buffer::output, c)].finished) continue;
-          fault(kResult, rank, mine(rank).exit(), tile, "a result without its epilogue");
-        }
+      each_output(tile, [&](int, std::size_t id, const Value& value) {
+        outputs_[id] = value.tag == tag(tile) ? value : Value{};
+      });
+      judge_outcome({layout_, memory_.cells(), outputs_, algebra_}, report_);
+      if (layout_.contributors() == 1 || layout_.kind == Kind::barrier) continue;
+      each_output(tile, [&](int rank, std::size_t, const Value& value) {
+        if (value.finished) return;
+        fault(kResult, {rank, mine(rank).exit()}, tile,
+              "chunk " + std::to_string(value.chunk) + " of the output lacks its epilogue");
+      });
+    }
+  }
+  template <class F>
+  void each_output(int tile, F&& f) {
+    for (int rank = 0; rank < layout_.p; ++rank) {
+      for (int c = 0; c < layout_.cells(rank, Buffer::output); ++c) {
+        const std::size_t id = memory_.cells().id(rank, Buffer::output, c);
+        f(rank, id, memory_.user(id, tile).value);
       }
     }
   }
@@ -334,21 +280,35 @@ class PlanRun {
   TilesPerCall tiles_;
   Report& report_;
   Algebra algebra_;
-  Cells cells_;
   int most_tiles_;
-  int call_ = 0, running_ = 0;
+  PlanMemory memory_;
+  History history_;
+  int call_ = 0, running_ = 0, move_ = 0;
   std::vector<Move> moves_;
-  std::vector<int> time_;   // finished ops per rank, over all calls
-  std::vector<int> known_;  // the last call that all peers are known to have left
-  std::vector<VectorClock> clock_;
-  std::vector<std::vector<VectorClock>> finished_;  // [rank][op * tiles + tile] of this call
-  std::vector<std::vector<VectorClock>> exits_;     // [call][rank]
-  std::vector<int> slot_use_;                       // the call that last used each slot
-  std::vector<Memory> memory_;
-  std::vector<std::size_t> stage_base_;
-  std::vector<std::vector<Memory*>> operands_;
-  std::vector<Value> results_;
+  std::vector<int> known_;     // the last call that all peers are known to have left
+  std::vector<int> slot_use_;  // the call that last used each slot
+  std::vector<PlanCell*> sources_, targets_;
+  std::vector<Value> results_, outputs_;
 };
+
+// What a proof keeps is bounded: a plan that was read from somewhere must not make the prover take
+// all memory or all day. A chunk per rank and 256 ranks stay well below.
+std::optional<std::string> too_large(const Plan& plan, const TilesPerCall& tiles) {
+  constexpr std::int64_t kMostCells = std::int64_t{1} << 23;
+  constexpr std::int64_t kMostMoved = std::int64_t{1} << 27;
+  constexpr std::int64_t kMostEvents = std::int64_t{1} << 27;
+  const std::int64_t most = *std::max_element(tiles.begin(), tiles.end()), p = plan.layout.p;
+  std::int64_t cells = p * plan.layout.chunks * kBuffers * most, ops = 0, moved = 0;
+  for (const RankPlan& mine : plan.ranks) {
+    cells += std::int64_t{mine.stage_cells} * plan.depth;
+    ops += static_cast<std::int64_t>(mine.ops.size());
+    for (const PlaceRange& r : mine.range_pool) moved += r.cells;
+    moved += static_cast<std::int64_t>(mine.wait_pool.size());
+  }
+  if (cells > kMostCells) return "too many cells for a proof";
+  if (moved * most > kMostMoved || ops * most * p > kMostEvents) return "too many moves for a proof";
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -359,15 +319,20 @@ std::vector<TilesPerCall> usual_tiles(const Plan& plan) {
 }
 
 Report prove(const Plan& plan, bool in_place, const std::vector<TilesPerCall>& tiles,
-             unsigned checks) {
+             unsigned checks, const Claims& claims) {
   Report report(checks);
-  if (const auto broken = broken_structure(plan)) {
+  auto broken = broken_structure(plan);
+  for (const TilesPerCall& t : tiles) {
+    if (!broken) broken = too_large(plan, t);
+  }
+  if (broken) {
     if (report.first(kStructure)) report.message = *broken;
     return report;
   }
   for (const TilesPerCall& t : tiles) {
     if (report.proved) PlanRun(plan, in_place, t, report).run();
   }
+  if (report.proved) hold_to_trees(claims, report);
   return report;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "prove/claims.h"
 #include "prove/report.h"
 
 namespace coll {
@@ -19,7 +20,8 @@ using TilesPerCall = std::array<int, kCallsInARow>;
 // How many tiles the calls of a proof have: few, more than the ring has slots, and changing.
 std::vector<TilesPerCall> usual_tiles(const Plan& plan);
 
+// Of the claims, a plan is held to those about summation trees.
 Report prove(const Plan& plan, bool in_place, const std::vector<TilesPerCall>& tiles,
-             unsigned checks = kAllChecks);
+             unsigned checks = kAllChecks, const Claims& claims = {});
 
 }  // namespace coll

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the documentation that is read off the code: ``python -m scripts.generate_docs``.
+
+A page and a drawing for every algorithm, their index, the table of environment variables, the
+figures in README.md and the diff in HACKING.md. With ``--check`` nothing is written: what is not as
+it would be written is named, and the exit code is 1. The output depends on nothing but the sources,
+the compiled table of algorithms and bench/results/limits.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import collectives as cl
+from collectives._ffi import check, ffi, lib, text
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = Path("docs/algorithms")
+SOURCES = Path("native/algorithms")
+COMMAND = "python -m scripts.generate_docs"
+MARK = f"<!-- Written by {COMMAND}: do not edit. -->\n"
+
+SHOWN = (2, 4, 5, 8, 64)  # numbers of ranks in the table of costs
+PROVED = 64  # as in tests/native/prove_test.cc
+ROOTED = ("broadcast", "reduce")
+SUMMING = ("allreduce", "reduce_scatter", "reduce")
+MEANING = {
+    "p": "p ranks",
+    "L": "L = ceil(log2 p)",
+    "K": "K = floor(log2 p)",
+    "P": "P = 2^K",
+    ">": "a comparison is 1 or 0",
+}
+LEGEND = (
+    "Bytes are sent and reductions made by the busiest rank, as shares of the whole vector; "
+    "a message to several peers counts once for each."
+)
+EXAMPLE = "allreduce_circulant"  # whose diff HACKING.md shows
+
+
+def documents(root: Path = ROOT) -> dict[Path, str]:
+    """Return every generated file below ``root``, by its path from there, with its text."""
+    table = cl.algorithms()
+    made = {PAGES / "index.md": index(table)}
+    for algorithm in table:
+        name = file_name(algorithm)
+        made[PAGES / f"{name}.md"] = page(algorithm, root)
+        made[PAGES / f"{name}.svg"] = cl.draw(algorithm.name, drawn(algorithm), algorithm.kind)
+    made[Path("docs/environment.md")] = environment()
+    readme, hacking = Path("README.md"), Path("HACKING.md")
+    made[readme] = between(root / readme, "table", figures(root / "bench/results/limits.json"))
+    made[hacking] = between(root / hacking, "diff", diff(root))
+    return made
+
+
+def file_name(algorithm: cl.Algorithm) -> str:
+    """Return the name of an algorithm's source and page, without its ending."""
+    return f"{algorithm.kind}_{algorithm.name}"
+
+
+def drawn(algorithm: cl.Algorithm) -> int:
+    """Return for how many ranks an algorithm is drawn: 5, or 4 where it wants powers of two."""
+    return 5 if algorithm.fits(5) else 4
+
+
+# ---- one page per algorithm ----------------------------------------------------------------------
+
+
+def page(algorithm: cl.Algorithm, root: Path) -> str:
+    """Return the page of an algorithm. Raises ValueError where a proof fails."""
+    name, kind = algorithm.name, algorithm.kind
+    source = SOURCES / f"{file_name(algorithm)}.cc"
+    proofs = proved(algorithm)
+    argument = "" if kind == "barrier" else "x, "
+    picture = f"{file_name(algorithm)}.svg"
+    parts = [
+        MARK + f"# {kind} {name}",
+        algorithm.summary,
+        *quoted(root / source),
+        table(
+            ["", ""],
+            [
+                ["paper", algorithm.paper],
+                ["ranks", algorithm.restriction or "any"],
+                ["source", f"[{source}](../../{source})"],
+                ["use", f'`comm.{kind}({argument}algorithm="{name}")`'],
+                ["measure", f"`collbench {kind} -n 4 --algorithms {name}`"],
+            ],
+        ),
+        "## Cost",
+        costs(algorithm),
+        "## Proof",
+        proof(algorithm, proofs),
+        *(["## Summation tree", tree(algorithm, proofs)] if kind in SUMMING else []),
+        f"## {drawn(algorithm)} ranks",
+        f"![{kind} {name}, {drawn(algorithm)} ranks: arrows are messages]({picture})",
+        "## 4 ranks, step by step",
+        f"```text\n{cl.draw(name, 4, kind, format='text')}```",
+        "[All algorithms](index.md)",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def quoted(source: Path) -> list[str]:
+    """Return the comment at the top of a source, where it says more than its citation."""
+    words = []
+    for line in source.read_text(encoding="utf-8").splitlines()[1:]:
+        if not line.startswith("//"):
+            break
+        words.append(line.removeprefix("//").strip())
+    comment = " ".join(words)
+    # A citation ends in its year.
+    beyond = re.split(r"\b(?:19|20)\d\d\b", comment, maxsplit=1)[-1]
+    return [f"> {comment}"] if beyond.strip(" .") else []
+
+
+def costs(algorithm: cl.Algorithm) -> str:
+    """Return the table of claims and their values, and what the letters mean."""
+    claims = {
+        "rounds": algorithm.rounds,
+        "bytes": algorithm.bytes,
+        "reductions": algorithm.reductions,
+    }
+    ranks = [p for p in SHOWN if algorithm.fits(p)]
+    rows = [
+        [claim, f"`{formula}`", *(number(algorithm.formula(claim, p)) for p in ranks)]
+        for claim, formula in claims.items()
+        if formula
+    ]
+    used = "".join(claims.values())
+    letters = ", ".join(words for sign, words in MEANING.items() if sign in used or sign == "p")
+    return table(["", "formula", *(f"p = {p}" for p in ranks)], rows) + f"\n\n{letters}. {LEGEND}"
+
+
+def proved(algorithm: cl.Algorithm) -> list[cl.Proof]:
+    """Return the proofs for every p that fits, up to 64. Raises ValueError where one fails."""
+    proofs = cl.verify(algorithm.name, range(1, PROVED + 1), algorithm.kind)
+    for one in proofs:
+        if not one.proved:
+            raise ValueError(f"{file_name(algorithm)}, p = {one.p}: {one.message}")
+    return proofs
+
+
+def proof(algorithm: cl.Algorithm, proofs: Sequence[cl.Proof]) -> str:
+    """Say what is proved, and where."""
+    every = "every root, " if algorithm.kind in ROOTED else ""
+    fitting = "p" if not algorithm.restriction else f"p that fits ({algorithm.restriction})"
+    return (
+        f"The schedule is proved for every {fitting} ≤ {PROVED}, {every}in place and out of place, "
+        f"and the costs above are counted and compared: {len(proofs)} proofs, repeated whenever "
+        "this page is written or checked. [prove_test.cc](../../tests/native/prove_test.cc), part "
+        "of `make test`, proves all that again, samples up to p = 1024, and for every p ≤ 64 the "
+        "plans of the shared-memory engine in all four modes. By hand: "
+        f"`collbench verify {algorithm.name} --kind {algorithm.kind} --plans`."
+    )
+
+
+def tree(algorithm: cl.Algorithm, proofs: Sequence[cl.Proof]) -> str:
+    """Say what the proofs found out about the order in which a sum is made."""
+    vector = all(one.same_tree_in_vector for one in proofs)
+    if all(one.rank_order for one in proofs):
+        order = "Each element's operands are folded in the order of their ranks."
+    elif all(one.rank_order for one in proofs if one.root == 0) and algorithm.kind in ROOTED:
+        order = "Operands are folded in the order of their ranks where the root is rank 0."
+    else:
+        order = "Operands are not always folded in the order of their ranks."
+    facts = [
+        order,
+        "All elements are folded in the same order: the bits of a result depend neither on its "
+        "place in the vector nor on how many elements there are."
+        if vector
+        else "Elements in different parts of the vector are folded in different orders: the bits "
+        "of a floating-point sum depend on its place.",
+    ]
+    if algorithm.kind == "allreduce":
+        same = all(one.same_tree_on_ranks for one in proofs)
+        facts.insert(0, "All ranks get the same bits." if same else "Bits may differ by rank.")
+    return "\n".join(f"* {fact}" for fact in facts)
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def index(algorithms: Iterable[cl.Algorithm]) -> str:
+    """Return the table of all algorithms."""
+    rows = []
+    for a in algorithms:
+        bits = "-"
+        if a.kind == "allreduce":
+            bits = "yes" if all(one.same_tree_in_vector for one in proved(a)) else "no"
+        rows.append(
+            [
+                f"[{a.kind} {a.name}]({file_name(a)}.md)",
+                f"`{a.rounds}`",
+                f"`{a.bytes}`" if a.bytes else "-",
+                f"`{a.reductions}`" if a.reductions else "-",
+                a.restriction or "any",
+                bits,
+                a.paper,
+            ]
+        )
+    heads = ["", "rounds", "bytes", "reductions", "ranks", "one order", "paper"]
+    letters = "; ".join(MEANING.values())
+    return (
+        f"{MARK}# Algorithms\n\n{table(heads, rows)}\n\n{letters}. {LEGEND} "
+        '"One order": all elements are folded in the same order, so the bits of a sum do not '
+        "depend on its place in the vector.\n\n"
+        f"Every one is proved for every p ≤ {PROVED}: each page says how.\n"
+    )
+
+
+def environment() -> str:
+    """Return the page of environment variables, from the table that the library reads."""
+    variable = ffi.new("coll_variable *")
+    rows = []
+    for number_ in range(lib.coll_variable_count()):
+        check(lib.coll_variable_get(number_, variable))
+        name, kind, fallback, sentence = (
+            text(part)
+            for part in (variable.name, variable.type, variable.fallback, variable.sentence)
+        )
+        shown = f"`{fallback}`" if fallback else "none"
+        rows.append([f"`{name}`", f"`{kind}`", shown, sentence])
+    return (
+        f"{MARK}# Environment variables\n\n"
+        "All that the library reads. `collrun` sets the first four for the ranks that it starts; "
+        "without RANK and SIZE a process is alone, rank 0 of 1. `collbench env` prints their "
+        "present values.\n\n" + table(["variable", "type", "default", "meaning"], rows) + "\n"
+    )
+
+
+def figures(results: Path) -> str:
+    """Return the measured shares of the machine's limits, with machine, date and command."""
+    measured = json.loads(results.read_text(encoding="utf-8"))
+    machine, rows = measured["machine"], measured["rows"]
+    lines = [
+        [
+            f"{row['row']} ({row['placement']})",
+            duration(row["measured_ns"]),
+            f"{row['goal'].replace('<=', '≤').replace('>=', '≥')}: {duration(row['allowed_ns'])}",
+            f"{row['share']:.2f}",
+            "met" if row["met"] else "missed",
+        ]
+        for row in rows
+    ]
+    blocks = sorted({row["blocks"] for row in rows})
+    counted = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
+    where = (
+        f"`python -m bench.limits`, {machine['date'][:10]}, {machine['cpu']}, "
+        f"{machine['cores']} cores, load {machine['load']:.1f}, Linux {machine['kernel']}, commit "
+        f"{machine['commit'] or 'unknown'}. Medians of {counted} blocks; every block probes its "
+        "limit beside the call. Near and far: the distance of the two cores at that moment."
+    )
+    heads = ["row", "measured", "time allowed by the goal", "share", "goal"]
+    return table(heads, lines, numbers=(1, 3)) + f"\n\n{where}"
+
+
+def diff(root: Path) -> str:
+    """Return the change that adds an algorithm, as it would be for one that is there."""
+    table_lines = (root / SOURCES / "algorithms.inc").read_text(encoding="utf-8").splitlines()
+    at = table_lines.index(f"ALGORITHM({EXAMPLE})")
+    around = [table_lines[at - 1], table_lines[at], table_lines[at + 1]]
+    source = (root / SOURCES / f"{EXAMPLE}.cc").read_text(encoding="utf-8").splitlines()
+    lines = [
+        f"--- a/{SOURCES}/algorithms.inc",
+        f"+++ b/{SOURCES}/algorithms.inc",
+        f"@@ -{at},2 +{at},3 @@",
+        *(sign + line for sign, line in zip(" + ", around, strict=True)),
+        "--- /dev/null",
+        f"+++ b/{SOURCES}/{EXAMPLE}.cc",
+        f"@@ -0,0 +1,{len(source)} @@",
+        *(f"+{line}" for line in source),
+    ]
+    return "```diff\n" + "\n".join(lines) + "\n```"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """Return a table in Markdown; the columns ``numbers`` are right-aligned."""
+    rule = ["--:" if column in numbers else "---" for column in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
+
+
+def number(value: float) -> str:
+    """Write a number with up to four digits."""
+    return f"{value:.4g}"
+
+
+def duration(nanoseconds: float) -> str:
+    """Write a time with a fitting unit."""
+    return f"{nanoseconds:.0f} ns" if nanoseconds < 1e4 else f"{nanoseconds / 1e3:.1f} µs"
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def between(path: Path, mark: str, content: str) -> str:
+    """Return the text of a file with what stands between its two marks replaced."""
+    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"{path} lacks its marks {begin} and {end}")
+    return f"{before}{begin}\n{content}\n{end}{after}"
+
+
+def stale(root: Path, made: dict[Path, str]) -> list[str]:
+    """Name the files below ``root`` that are missing, not as they would be made, or left over."""
+    wrong = []
+    for path, content in made.items():
+        if not (root / path).exists():
+            wrong.append(f"{path} is missing")
+        elif (root / path).read_text(encoding="utf-8") != content:
+            wrong.append(f"{path} is stale")
+    there = {path.relative_to(root) for path in (root / PAGES).glob("*") if path.is_file()}
+    return wrong + [f"{path} belongs to no algorithm" for path in sorted(there - made.keys())]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write, or with --check only look. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__.partition(":")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; name what is stale")
+    parser.add_argument("--root", type=Path, default=ROOT, help="of the checkout (this one)")
+    chosen = parser.parse_args(arguments)
+    made = documents(chosen.root)
+    if chosen.check:
+        wrong = stale(chosen.root, made)
+        for sentence in wrong:
+            sys.stderr.write(f"{sentence}: run {COMMAND}\n")
+        return 1 if wrong else 0
+    (chosen.root / PAGES).mkdir(parents=True, exist_ok=True)
+    for old in (chosen.root / PAGES).glob("*"):
+        if old.relative_to(chosen.root) not in made:
+            old.unlink()
+    for path, content in made.items():
+        (chosen.root / path).write_text(content, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
