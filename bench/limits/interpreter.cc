@@ -122,7 +122,7 @@ class HandWritten {
     void* destinations[2] = {x, y};
     kernel_({.sources = sources, .destinations = destinations, .n = n,
              .k = b == nullptr ? 1U : 2U, .m = y == nullptr ? 1U : 2U, .balanced = false,
-             .streaming = 0, .scale = 1});
+             .streaming = 0, .divisor = 1});
   }
 
   std::byte* rings_;

@@ -158,7 +158,7 @@ void Binding::bind(const CallData& call) {
   element_bytes_ = size_of(call.dtype);
   const bool reduces = plan_.layout.contributors() > 1 && plan_.layout.kind != Kind::barrier;
   kernel_ = fold_kernel(call.dtype, reduces ? call.op : Reduction::sum);
-  scale_ = call.op == Reduction::avg && reduces ? 1.0 / plan_.layout.p : 1.0;
+  divisor_ = call.op == Reduction::avg && reduces ? plan_.layout.p : 1.0;
   partition_.cut(call.count, call.counts);
   choose_tile();
   bulky_ = partition_.tile_elements() * element_bytes_ >= StoreChoice::kBulky;
@@ -304,7 +304,7 @@ void Binding::bind_ready_moves() {
                           .m = op.m,
                           .balanced = op.balanced,
                           .streaming = 0,
-                          .scale = op.complete ? scale_ : 1.0});
+                          .divisor = op.complete ? divisor_ : 1.0});
         stage += pieces_[i].elements * element_bytes_;
       }
     }

@@ -111,7 +111,7 @@ class Binding {
     return ready_.empty() ? nullptr : &ready_[op.ready + slot * (op.pieces_end - op.pieces)];
   }
   FoldKernel kernel() const noexcept { return kernel_; }
-  double scale() const noexcept { return scale_; }
+  double divisor() const noexcept { return divisor_; }
   std::size_t element_bytes() const noexcept { return element_bytes_; }
   std::size_t tile_elements() const noexcept { return partition_.tile_elements(); }
   int tiles() const noexcept { return partition_.tiles(); }
@@ -148,7 +148,7 @@ class Binding {
   bool bound_ = false, bulky_ = false, uses_scratch_ = false, reads_peers_ = false;
   CallData call_;
   FoldKernel kernel_ = nullptr;
-  double scale_ = 1;
+  double divisor_ = 1;
   std::size_t element_bytes_ = 1;
   std::vector<BoundOp> ops_;
   std::vector<BoundWait> waits_;

@@ -147,7 +147,7 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool streamed) noe
              .m = op.m,
              .balanced = op.balanced,
              .streaming = streamed ? op.stage_bits : 0,
-             .scale = op.complete ? binding_->scale() : 1.0});
+             .divisor = op.complete ? binding_->divisor() : 1.0});
     done += n * size;
   }
   return done;

@@ -70,7 +70,7 @@ FoldKernel with_op(InstructionSet set, Reduction op) noexcept {
   switch (op) {
     case Reduction::avg:
       if (!std::is_floating_point_v<typename Element::Value>) break;
-      [[fallthrough]];  // the caller's scale makes the sum an average
+      [[fallthrough]];  // the caller's divisor makes the sum an average
     case Reduction::sum:
       return compiled_for<Element, Sum>(set);
     case Reduction::prod:

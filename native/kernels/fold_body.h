@@ -34,10 +34,10 @@ class FoldBody {
   // nanoseconds count. False: not one of them, nothing was done.
   [[gnu::always_inline]] static bool direct(const Fold& fold) noexcept {
     if (fold.k == 2 && fold.m <= 2 && !streams(fold)) {
-      scaled(fold) ? two_sources<true>(fold) : two_sources<false>(fold);
+      divided(fold) ? two_sources<true>(fold) : two_sources<false>(fold);
       return true;
     }
-    if (fold.k != 1 || scaled(fold)) return false;
+    if (fold.k != 1 || divided(fold)) return false;
     for (std::uint32_t j = 0; j < fold.m; ++j) {
       copy_bytes(fold.destinations[j], fold.sources[0], fold.n * sizeof(Memory), streamed(fold, j));
     }
@@ -78,8 +78,8 @@ class FoldBody {
     return static_cast<Cell*>(fold.destinations[j]);
   }
 
-  [[gnu::always_inline]] static bool scaled(const Fold& fold) noexcept {
-    return std::is_floating_point_v<Value> && fold.scale != 1;
+  [[gnu::always_inline]] static bool divided(const Fold& fold) noexcept {
+    return std::is_floating_point_v<Value> && fold.divisor != 1;
   }
   [[gnu::always_inline]] static bool streamed(const Fold& fold, std::uint32_t j) noexcept {
     return j < 32 && (fold.streaming >> j & 1) != 0;
@@ -95,13 +95,13 @@ class FoldBody {
     return reinterpret_cast<std::uintptr_t>(fold.destinations[j]) % 64 / sizeof(Memory);
   }
 
-  template <bool kScaled>
+  template <bool kDivided>
   [[gnu::always_inline]] static void two_sources(const Fold& fold) noexcept {
     const Cell *a = source(fold, 0), *b = source(fold, 1);
-    const auto scale = static_cast<Value>(fold.scale);
+    const auto divisor = static_cast<Value>(fold.divisor);
     const auto result = [=](std::size_t i) __attribute__((always_inline)) {
       Value value = Op::apply(Element::load(a[i].value), Element::load(b[i].value));
-      if constexpr (kScaled) value = Product::apply(value, scale);
+      if constexpr (kDivided) value = value / divisor;
       return Element::round(value);
     };
     Cell* to = destination(fold, 0);
@@ -176,10 +176,10 @@ class FoldBody {
   [[gnu::always_inline]] static void write(const Fold& fold, std::size_t first, std::size_t n,
                                            Block& block, bool around_cache) noexcept {
     Value* values = block.data();
-    if (scaled(fold)) {
-      const auto scale = static_cast<Value>(fold.scale);
+    if (divided(fold)) {
+      const auto divisor = static_cast<Value>(fold.divisor);
       for_each_element(n, [=](std::size_t i) __attribute__((always_inline)) {
-        values[i] = Product::apply(values[i], scale);
+        values[i] = values[i] / divisor;
       });
     }
     if (fold.m == 1 && !around_cache) {

@@ -46,16 +46,16 @@ struct Fold {
   bool balanced;
   // Bit i: destination i is not read soon on this core; write it around the cache where it pays.
   std::uint32_t streaming;
-  // The epilogue: results are multiplied by this once, before they are rounded. 1: none, and always
-  // 1 for integers.
-  double scale;
+  // The epilogue: results are divided by this once, before they are rounded: an average of equal
+  // values is that value. 1: none, and always 1 for integers.
+  double divisor;
 };
 
 using FoldKernel = void (*)(const Fold&) noexcept;
 
 // nullptr where the operation is not defined on the dtype (avg of integers).
 // bfloat16 accumulates in float32 and rounds once, to nearest even; its NaNs come out quiet. min
-// and max propagate NaN. Integers wrap around. One source with scale 1 is copied bit by bit.
+// and max propagate NaN. Integers wrap around. One source with divisor 1 is copied bit by bit.
 // The bits are the same on every CPU, except which NaN a float NaN is.
 FoldKernel fold_kernel(Dtype dtype, Reduction op) noexcept;
 

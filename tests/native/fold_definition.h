@@ -82,18 +82,18 @@ V fold_values(Reduction op, bool balanced, const V* values, std::size_t k) {
 }
 
 template <class T>
-std::vector<T> expected(Reduction op, bool balanced, double scale,
+std::vector<T> expected(Reduction op, bool balanced, double divisor,
                         const std::vector<std::vector<T>>& sources) {
   using D = Definition<T>;
   using V = typename D::Value;
-  if (sources.size() == 1 && scale == 1) return sources[0];
+  if (sources.size() == 1 && divisor == 1) return sources[0];
   std::vector<T> result;
   std::vector<V> values(sources.size());
   for (std::size_t i = 0; i < sources[0].size(); ++i) {
     for (std::size_t j = 0; j < values.size(); ++j) values[j] = D::load(sources[j][i]);
     V value = fold_values(op, balanced, values.data(), values.size());
     if constexpr (std::is_floating_point_v<V>) {
-      if (scale != 1) value *= static_cast<V>(scale);
+      if (divisor != 1) value /= static_cast<V>(divisor);
     }
     result.push_back(D::store(value));
   }

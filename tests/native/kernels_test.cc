@@ -116,7 +116,7 @@ struct Case {
   std::uint32_t m;
   bool balanced;
   std::uint32_t streaming;
-  double scale;
+  double divisor;
   bool skewed;    // no operand starts at a multiple of its element's size
   bool in_place;  // the first destinations are sources, the last one first
 };
@@ -141,7 +141,7 @@ void check_fold(FoldKernel kernel, const Case& c, const std::vector<std::vector<
     to.push_back(results[j]->data());
   }
   kernel({from.data(), to.data(), n, static_cast<std::uint32_t>(k), c.m, c.balanced, c.streaming,
-          c.scale});
+          c.divisor});
   for (Placed<T>* result : results) {
     CHECK(same(result->values().data(), wanted.data(), n));
     CHECK(result->margins_intact());
@@ -166,7 +166,7 @@ std::vector<FoldKernel> kernels_of(Dtype dtype, Reduction op) {
 // All shapes of one fold: destinations, lengths, places; small lengths below the vectors' width.
 template <class T>
 void check_shapes(Dtype dtype, Case c, const std::vector<std::vector<T>>& inputs) {
-  const std::vector<T> wanted = expected(c.op, c.balanced, c.scale, inputs);
+  const std::vector<T> wanted = expected(c.op, c.balanced, c.divisor, inputs);
   for (const FoldKernel kernel : kernels_of(dtype, c.op)) {
     for (c.m = 1; c.m <= 3; ++c.m) {
       for (const int place : {0, 1, 2, 3}) {
@@ -194,9 +194,9 @@ void check_dtype(Dtype dtype) {
     if (integral && op == Reduction::avg) continue;
     for (const std::size_t k : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17}) {
       const auto inputs = random_sources<T>(k, n);
-      const double scale = op == Reduction::avg ? 1.0 / static_cast<double>(k) : 1.0;
+      const double divisor = op == Reduction::avg ? static_cast<double>(k) : 1.0;
       for (const bool balanced : {false, true}) {
-        check_shapes(dtype, Case{op, 1, balanced, 0, scale, false, false}, inputs);
+        check_shapes(dtype, Case{op, 1, balanced, 0, divisor, false, false}, inputs);
       }
     }
   }
@@ -212,11 +212,11 @@ TEST(bfloat16_folds) { check_dtype<Bfloat16>(Dtype::bfloat16); }
 // ---- by hand ------------------------------------------------------------------------------------
 
 template <class T>
-T fold_two(Dtype dtype, Reduction op, T a, T b, double scale = 1) {
+T fold_two(Dtype dtype, Reduction op, T a, T b, double divisor = 1) {
   std::array<const void*, 2> from = {&a, &b};
   T result{};
   void* to = &result;
-  coll::fold_kernel(dtype, op)({from.data(), &to, 1, 2, 1, false, 0, scale});
+  coll::fold_kernel(dtype, op)({from.data(), &to, 1, 2, 1, false, 0, divisor});
   return result;
 }
 
@@ -283,15 +283,15 @@ TEST(bfloat16_accumulates_in_float32) {
   CHECK(value_of(result) == 258);
 }
 
-TEST(scale_comes_before_the_rounding) {
+TEST(division_comes_before_the_rounding) {
   const auto inputs = random_sources<Bfloat16>(2, 5000);
   const auto floats = random_sources<float>(1, 5000);
   check_shapes(Dtype::bfloat16, Case{Reduction::prod, 1, false, 0, 0.3, false, false}, inputs);
-  check_shapes(Dtype::float32, Case{Reduction::sum, 1, false, 0, 1.0 / 3, false, false}, floats);
+  check_shapes(Dtype::float32, Case{Reduction::sum, 1, false, 0, 3, false, false}, floats);
   // 1 + 2^-8 is a tie that rounds to 1. Scaled first, it keeps the half place that counts.
   const Bfloat16 one{0x3f80}, half_place{0x3b80};
   CHECK(fold_two(Dtype::bfloat16, Reduction::sum, one, half_place).bits == 0x3f80);
-  CHECK(fold_two(Dtype::bfloat16, Reduction::avg, one, half_place, 1.5).bits == 0x3fc1);
+  CHECK(fold_two(Dtype::bfloat16, Reduction::avg, one, half_place, 2.0 / 3).bits == 0x3fc1);
 }
 
 TEST(up_to_the_most_sources) {

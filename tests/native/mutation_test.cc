@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attacks the provers with mutants of every algorithm's schedules and plans. Here it is checked that
+// nothing crashes, that most are rejected, and that every rejection says where. Whether a survivor is
+// a hole or as right as the original is judged by tests/mutation, from what is written with
+//   MUTATION_REPORT=file   survivors and a sample of the rejected, one JSON object a line
+//   MUTATION_EFFORT=n      n times as many mutants
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "claims_of.h"
+#include "mutants.h"
+#include "plan/encode.h"
+#include "plan/lower.h"
+#include "prove/plan_proof.h"
+#include "schedule/encode.h"
+
+using namespace coll;
+
+namespace {
+
+constexpr std::array kChecks = {
+    std::pair{"structure", kStructure}, std::pair{"matching", kMatching},
+    std::pair{"defined", kDefined},     std::pair{"result", kResult},
+    std::pair{"input", kInput},         std::pair{"cost", kCost},
+    std::pair{"tree", kTree}};
+// A mutant that these do not see must be found out by what it computes.
+constexpr unsigned kObvious = kStructure | kMatching | kCost;
+// Of the rejected, so many go into the report: one in ...
+constexpr int kSample = 40;
+
+int effort() {
+  const char* wish = std::getenv("MUTATION_EFFORT");
+  return wish != nullptr ? std::atoi(wish) : 1;
+}
+
+std::FILE* report_file() {
+  const char* name = std::getenv("MUTATION_REPORT");
+  static std::FILE* file = name != nullptr ? std::fopen(name, "w") : nullptr;
+  return file;
+}
+
+struct Score {
+  int made = 0, quiet = 0, rejected = 0;
+  std::array<int, kChecks.size()> alone{};
+
+  void add(const Score& s) {
+    made += s.made;
+    quiet += s.quiet;
+    rejected += s.rejected;
+    for (std::size_t i = 0; i < alone.size(); ++i) alone[i] += s.alone[i];
+  }
+};
+
+// What mutants are made of, and what they are held to.
+template <class Loose>
+struct Subject {
+  const Algorithm* algorithm;
+  std::string name;
+  Loose original;
+  Claims claims;
+};
+
+Report prove_one(const loose::Schedule& s, bool in_place, const Claims& claims, unsigned checks) {
+  return prove(s.tight(), in_place, claims, checks);
+}
+Report prove_one(const loose::Plan& s, bool in_place, const Claims& claims, unsigned checks) {
+  const Plan plan = s.tight();
+  return prove(plan, in_place, usual_tiles(plan), checks, claims);
+}
+
+template <class Loose>
+class Attack {
+ public:
+  Attack(const char* level, std::span<const mutants::Mutator<Loose>> mutators)
+      : level_(level), mutators_(mutators) {}
+
+  void attack(const Subject<Loose>& subject, unsigned seed, int attempts) {
+    for (const bool in_place : {false, true}) {
+      const Report report = prove_one(subject.original, in_place, subject.claims, kAllChecks);
+      if (!report.proved) check::fail(subject.name + ": " + report.message);
+    }
+    const Loose same = loose::canonical(subject.original);
+    std::set<std::vector<std::int32_t>> seen;
+    mutants::Random random(seed);
+    for (const auto& mutator : mutators_) {
+      for (int i = 0; i < attempts; ++i) {
+        Loose mutant = subject.original;
+        std::string change;
+        if (!mutator.damage(mutant, random, change)) continue;
+        if (loose::canonical(mutant) == same) continue;
+        if (!seen.insert(encode(mutant.tight())).second) continue;
+        judge(subject, mutator.name, change, mutant);
+      }
+    }
+  }
+
+  Score total() const {
+    Score sum;
+    for (const auto& [name, score] : scores_) sum.add(score);
+    return sum;
+  }
+
+  void print() const {
+    std::printf("%-9s %-30s %6s %6s %8s %9s  killed by", level_, "mutator", "made", "quiet",
+                "rejected", "survivors");
+    for (const auto& [name, bit] : kChecks) std::printf(" %9s", name);
+    std::printf("\n");
+    for (const auto& mutator : mutators_) {
+      const auto found = scores_.find(mutator.name);
+      if (found != scores_.end()) print(mutator.name, found->second);
+    }
+    print("all", total());
+  }
+
+ private:
+  bool proved(const Loose& mutant, const Claims& claims, unsigned checks, std::string& message) {
+    for (const bool in_place : {false, true}) {
+      const Report report = prove_one(mutant, in_place, claims, checks);
+      if (report.proved) continue;
+      message = report.message;
+      return false;
+    }
+    return true;
+  }
+
+  void judge(const Subject<Loose>& subject, const char* mutator, const std::string& change,
+             const Loose& mutant) {
+    static const std::regex where("rank [0-9]+.*(step|op|chunk|area) [0-9]+");
+    Score& score = scores_[mutator];
+    ++score.made;
+    std::string message, ignored;
+    const bool survives = proved(mutant, subject.claims, kAllChecks, message);
+    if (proved(mutant, subject.claims, kObvious, ignored)) ++score.quiet;
+    if (!survives) {
+      ++score.rejected;
+      if (!std::regex_search(message, where)) check::fail("says not where: " + message);
+      for (std::size_t i = 0; i < kChecks.size(); ++i) {
+        if (!proved(mutant, subject.claims, kChecks[i].second, message)) ++score.alone[i];
+        if (!std::regex_search(message, where)) check::fail("says not where: " + message);
+      }
+    }
+    if (survives || score.rejected % kSample == 1) {
+      write(subject, mutator, change, mutant, survives ? "" : message);
+    }
+  }
+
+  void write(const Subject<Loose>& subject, const char* mutator, const std::string& change,
+             const Loose& mutant, const std::string& message) const {
+    std::FILE* file = report_file();
+    if (file == nullptr) return;
+    const Claims& c = subject.claims;
+    std::fprintf(file,
+                 "{\"level\": \"%s\", \"subject\": \"%s\", \"mutator\": \"%s\", \"change\": \"%s\", "
+                 "\"message\": \"%s\", \"same_on_ranks\": %d, \"same_in_vector\": %d, "
+                 "\"rank_order\": %d, \"words\": [",
+                 level_, subject.name.c_str(), mutator, change.c_str(), message.c_str(),
+                 c.same_on_ranks, c.same_in_vector, c.rank_order);
+    const char* comma = "";
+    for (const std::int32_t word : encode(mutant.tight())) {
+      std::fprintf(file, "%s%d", comma, word);
+      comma = ", ";
+    }
+    std::fprintf(file, "]}\n");
+  }
+
+  void print(const char* name, const Score& s) const {
+    std::printf("%-9s %-30s %6d %6d %8d %9d           ", level_, name, s.made, s.quiet, s.rejected,
+                s.made - s.rejected);
+    for (const int kills : s.alone) std::printf(" %9d", kills);
+    std::printf("\n");
+    if (report_file() == nullptr) return;
+    std::fprintf(report_file(),
+                 "{\"level\": \"%s score\", \"mutator\": \"%s\", \"made\": %d, \"quiet\": %d, "
+                 "\"rejected\": %d, \"alone\": {",
+                 level_, name, s.made, s.quiet, s.rejected);
+    for (std::size_t i = 0; i < kChecks.size(); ++i) {
+      std::fprintf(report_file(), "%s\"%s\": %d", i == 0 ? "" : ", ", kChecks[i].first, s.alone[i]);
+    }
+    std::fprintf(report_file(), "}}\n");
+    std::fflush(report_file());
+  }
+
+  const char* level_;
+  std::span<const mutants::Mutator<Loose>> mutators_;
+  std::map<std::string, Score> scores_;
+};
+
+std::string text_of(const Algorithm& a, int p, int root) {
+  static constexpr std::array kinds = {"allreduce",  "reduce_scatter", "allgather",
+                                       "broadcast",  "reduce",         "barrier"};
+  return std::string(kinds.at(static_cast<std::size_t>(a.kind))) + " " + a.name + " p " +
+         std::to_string(p) + " root " + std::to_string(root);
+}
+
+int root_of(const Algorithm& a, int p) { return Layout(a.kind, p, 0, p).rooted() ? p / 2 : 0; }
+
+// At least half of the mutants must not be obvious, and few may survive.
+void expect_good(const Score& s) {
+  CHECK(s.made > 500);
+  CHECK(2 * s.quiet >= s.made);
+  CHECK(10 * s.rejected >= 9 * s.made);
+}
+
+template <class... Spans>
+auto joined(Spans... spans) {
+  std::vector<mutants::Mutator<loose::Schedule>> all;
+  (all.insert(all.end(), spans.begin(), spans.end()), ...);
+  return all;
+}
+
+TEST(mutants_of_schedules) {
+  const auto mutators = joined(mutants::of_steps(), mutants::of_messages());
+  Attack<loose::Schedule> attack("schedule", mutators);
+  unsigned seed = 1;
+  for (const int p : {2, 3, 4, 5, 6, 7, 8, 9, 13}) {
+    for (const Algorithm* a : algorithms()) {
+      if (!a->fits(p)) continue;
+      const int root = root_of(*a, p);
+      attack.attack({a, text_of(*a, p, root), loose::Schedule(make_schedule(*a, p, root)),
+                     claims_of(*a, p)},
+                    seed++, effort());
+    }
+  }
+  attack.print();
+  expect_good(attack.total());
+}
+
+TEST(mutants_of_plans) {
+  static constexpr std::array<Lowering, 8> hows = {{{Mode::staged, 1, 0},
+                                                    {Mode::staged, 2, 1},
+                                                    {Mode::staged, 4, 1},
+                                                    {Mode::inlined, 2, 0},
+                                                    {Mode::inlined, 2, 1},
+                                                    {Mode::pull, 2, 1},
+                                                    {Mode::push, 2, 0},
+                                                    {Mode::push, 2, 1}}};
+  Attack<loose::Plan> attack("plan", mutants::of_plans());
+  unsigned seed = 100000;
+  for (const int p : {2, 3, 4, 5, 7, 8}) {
+    for (const Algorithm* a : algorithms()) {
+      if (!a->fits(p)) continue;
+      const int root = root_of(*a, p);
+      const Schedule schedule = make_schedule(*a, p, root);
+      const Lowering how = hows.at(seed % hows.size());
+      ++seed;
+      for (const Lowering& each : hows) {
+        // Effort 1: one of the lowerings; from 2 on all of them.
+        if (effort() == 1 && each.mode != how.mode) continue;
+        attack.attack({a,
+                       text_of(*a, p, root) + " mode " + std::to_string(static_cast<int>(each.mode)) +
+                           " depth " + std::to_string(each.depth) + " lag " + std::to_string(each.lag),
+                       loose::Plan(lower(schedule, each)), claims_of(*a, p)},
+                      ++seed, std::max(1, effort() / 4));
+      }
+    }
+  }
+  attack.print();
+  expect_good(attack.total());
+}
+
+}  // namespace
