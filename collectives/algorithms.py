@@ -13,8 +13,8 @@ from collectives.names import KIND_NAMES, KINDS, MODES, algorithm_index, kind_co
 
 ROOTED = ("broadcast", "reduce")
 
-# The plans of a proof: where messages lie, slots per rank, tiles between two rounds. The deeper
-# pipelines are those that the engine runs; see docs for why depth must exceed the largest lag.
+# The plans that verify() proves: where messages lie, slots per rank, tiles between two rounds. The
+# engine runs the last two; the first shows that the staged form does not depend on its pipeline.
 PLANS = (("staged", 4, 0), ("staged", 4, 1), ("inline", 4, 0))
 
 

@@ -150,8 +150,8 @@ class Job:
         """Copy standard input to the rank that asked for it."""
         for rank in self._ranks:
             if rank.process.stdin is not None:
-                fd = rank.process.stdin.fileno()
-                threading.Thread(target=_copy, args=(0, fd), daemon=True).start()
+                ends = (0, rank.process.stdin)
+                threading.Thread(target=_copy, args=ends, daemon=True).start()
 
     def _turn(self, until: float) -> None:
         """Wait for something to happen, and deal with it."""
@@ -219,12 +219,11 @@ def _dying_with(parent: int) -> Callable[[], None]:
     return prepare
 
 
-def _copy(source: int, target: int) -> None:
-    with contextlib.suppress(OSError):
+def _copy(source: int, target: IO[bytes]) -> None:
+    with contextlib.suppress(OSError), target:
         while data := os.read(source, 1 << 16):
             while data:
-                data = data[os.write(target, data) :]
-    os.close(target)
+                data = data[os.write(target.fileno(), data) :]
 
 
 @contextlib.contextmanager

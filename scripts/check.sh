@@ -48,9 +48,17 @@ run() {
   esac
 }
 
-for name in "${@:-ruff-format ruff mypy clang-format clang-tidy}"; do
-  for part in $name; do
-    echo "check: $part"
-    run "$part"
+if (($# == 0)); then
+  failed=()
+  for part in ruff-format ruff mypy clang-format clang-tidy; do
+    "$PWD/scripts/check.sh" "$part" || failed+=("$part")
   done
+  if ((${#failed[@]})); then
+    echo "check: failed: ${failed[*]}" >&2
+    exit 1
+  fi
+fi
+for part in "$@"; do
+  echo "check: $part"
+  run "$part"
 done

@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export PATH="$PWD/.venv/bin:$PATH"
 unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH
+export CXX="${CXX:-g++}" # the one that prerequisites.sh has looked at
 # Settings of the user's pip that would install elsewhere than into .venv. Index, cache,
 # certificates and constraints stay as they are.
 export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1

@@ -43,10 +43,10 @@ find_python() {
 }
 
 check_compiler() {
-  local compiler version
+  local compiler version clang gnu
   compiler=${CXX:-g++}
   # shellcheck disable=SC2086  # CXX may hold options
-  version=$(printf '__clang_major__ __GNUC__\n' | $compiler -x c++ -E -P - 2>/dev/null) ||
+  version=$($compiler -x c++ -E -P - 2>/dev/null <<<'__clang_major__ __GNUC__') ||
     missing "A C++ compiler is needed, and '$compiler' does not run: install g++ 12 or newer or name another in CXX."
   read -r clang gnu <<<"$version"
   if [[ $clang == __clang_major__ ]]; then

@@ -3,14 +3,23 @@
 # Makes .venv: tools, dependencies, and the package itself as an editable install. What is there
 # already, for the same sources, is left alone. `setup.sh extras` adds the frameworks.
 set -euo pipefail
-python=$("$(dirname "$0")/prerequisites.sh")
-source "$(dirname "$0")/environment.sh"
+here=$(dirname "$0")
+
+# The Python of an earlier set-up stays the choice until PYTHON names another, or it is gone.
+chosen=$(cat "$here/../.venv/stamps/python" 2>/dev/null || true)
+if [[ -z ${PYTHON:-} && -x $chosen ]]; then
+  export PYTHON=$chosen
+fi
+python=$("$here/prerequisites.sh")
+source "$here/environment.sh"
 lock
 
 make_environment() {
   echo "setup: .venv with $python"
   rm -rf .venv
   "$python" -m venv .venv
+  mkdir -p .venv/stamps
+  printf '%s\n' "$python" >.venv/stamps/python
   # Groups of dependencies need pip 25.1; Python 3.11 brings an older one.
   .venv/bin/python -m pip install -qq --upgrade 'pip>=25.1'
 }

@@ -148,7 +148,7 @@ bool Binding::is_bound_to(const CallData& call) const noexcept {
   return bound_ && call.input == call_.input && call.output == call_.output &&
          call.count == call_.count && call.dtype == call_.dtype && call.op == call_.op &&
          call.scratch == call_.scratch && call.counts_hash == call_.counts_hash &&
-         call.tile_bytes == call_.tile_bytes;
+         call.tile_bytes == call_.tile_bytes && call.payload == call_.payload;
 }
 
 void Binding::bind(const CallData& call) {
@@ -166,45 +166,67 @@ void Binding::bind(const CallData& call) {
   bind_pieces();
   bind_flags();
   bind_ready_moves();
+  reserve_unpacked();
   bound_ = true;
 }
 
-// The largest tile whose messages fit the wish and a slot. Equal on all ranks: it depends on the
-// busiest rank's stage, not on this one's.
+// What a message of so many cells can take in a slot, the flag behind it apart.
+std::size_t Binding::message_bytes(int cells, std::size_t elements) const noexcept {
+  const std::size_t n = static_cast<std::size_t>(cells) * elements;
+  const std::size_t bytes = call_.payload == nullptr
+                                ? n * element_bytes_
+                                : sizeof(MessageHeader) + call_.payload->bound(n, call_.dtype);
+  return (bytes + kFlagBytes - 1) / kFlagBytes * kFlagBytes;
+}
+
+std::size_t Binding::stage_bytes(const RankPlan& plan, std::size_t elements) const noexcept {
+  const std::size_t flag = plan_.inlined() ? kFlagBytes : 0;
+  std::size_t bytes = 0;
+  for (const Area& a : plan.areas) bytes += whole_lines(message_bytes(a.cells, elements) + flag);
+  return bytes;
+}
+
+bool Binding::fits(std::size_t elements, std::size_t room) const noexcept {
+  return std::all_of(plan_.ranks.begin(), plan_.ranks.end(), [&](const RankPlan& other) {
+    return stage_bytes(other, elements) <= room;
+  });
+}
+
+// A tile whose messages fit the wish and a slot. Equal on all ranks: it depends on the stage of the
+// busiest rank, not on this one's.
 void Binding::choose_tile() {
   const std::size_t capacity =
       plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
-  std::size_t most_cells = 0, most_areas = 0;
+  std::size_t most_cells = 0;
   for (const RankPlan& other : plan_.ranks) {
     most_cells = std::max(most_cells, static_cast<std::size_t>(other.stage_cells));
-    most_areas = std::max(most_areas, other.areas.size());
   }
-  if (most_cells == 0) return;
-  const std::size_t slack = most_areas * (kLine + kFlagBytes);
-  const std::size_t wish = call_.tile_bytes == 0 ? capacity : std::max(call_.tile_bytes, 2 * slack);
-  const std::size_t room = std::min(wish, capacity);
-  std::size_t elements = room <= slack ? 0 : (room - slack) / (most_cells * element_bytes_);
-  if (elements >= partition_.longest()) return;
+  if (most_cells == 0 || partition_.longest() == 0) return;
+  // A wish that one element of every message exceeds is none.
+  const bool modest = call_.tile_bytes != 0 && fits(1, call_.tile_bytes);
+  const std::size_t room = std::min(modest ? call_.tile_bytes : capacity, capacity);
+  if (fits(partition_.longest(), room)) return;
+  std::size_t elements = std::min(partition_.longest(), room / (most_cells * element_bytes_));
   const std::size_t line = kLine / element_bytes_;
+  while (elements > 0 && !fits(elements, room)) elements -= std::max<std::size_t>(elements / 16, 1);
   if (elements > line) elements -= elements % line;
   if (elements == 0) {
-    throw Error(Status::unsupported,
-                "a slot of " + std::to_string(capacity) + " bytes is too small for the " +
-                    std::to_string(most_areas) + " messages of a rank: use larger slots or staged mode");
+    throw Error(Status::unsupported, "a slot of " + std::to_string(capacity) +
+                                         " bytes is too small for the messages of a rank: use "
+                                         "larger slots or staged mode");
   }
   partition_.tile(elements);
 }
 
-// Areas follow one another in a slot, each as long as its cells can be in a tile.
+// Areas follow one another in a slot, each as long as its message can be.
 void Binding::place_areas() {
   const std::size_t flag = plan_.inlined() ? kFlagBytes : 0;
   for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
     std::size_t offset = 0;
     for (std::size_t a = 0; a < plan_.ranks[r].areas.size(); ++a) {
       area_offset_[r][a] = offset;
-      const auto cells = static_cast<std::size_t>(plan_.ranks[r].areas[a].cells);
-      const std::size_t payload = cells * partition_.tile_elements() * element_bytes_;
-      offset += whole_lines((payload + kFlagBytes - 1) / kFlagBytes * kFlagBytes + flag);
+      const int cells = plan_.ranks[r].areas[a].cells;
+      offset += whole_lines(message_bytes(cells, partition_.tile_elements()) + flag);
     }
   }
 }
@@ -265,11 +287,9 @@ void Binding::bind_flags() {
       if (!plan_.inlined() || !is_stage(o)) return;
       const auto rank = static_cast<std::size_t>(o.rank);
       const Area& area = plan_.ranks[rank].areas[static_cast<std::size_t>(o.area)];
-      const std::size_t payload =
-          static_cast<std::size_t>(area.cells) * partition_.tile_elements() * element_bytes_;
       // Behind the payload, in its last line: it arrives with it.
       const std::size_t end = area_offset_[rank][static_cast<std::size_t>(o.area)] +
-                              (payload + kFlagBytes - 1) / kFlagBytes * kFlagBytes;
+                              message_bytes(area.cells, partition_.tile_elements());
       flags_.push_back({segment_.inline_ring(o.rank) + end, when(o.rank, area.writer),
                         static_cast<std::uint16_t>(o.rank)});
     };
@@ -281,10 +301,26 @@ void Binding::bind_flags() {
   }
 }
 
+void Binding::reserve_unpacked() {
+  if (call_.payload == nullptr) return;
+  std::size_t cells = 0, operands = 0;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    std::size_t mine = 0;
+    for (std::uint32_t r = op_runs_[i]; r < op_runs_[i + 1]; ++r) {
+      mine += static_cast<std::size_t>(runs_[r].chunks);
+    }
+    cells = std::max(cells, mine);
+    operands = std::max(operands, static_cast<std::size_t>(ops_[i].k + ops_[i].m));
+  }
+  unpacked_bytes_ = whole_lines(cells * partition_.tile_elements() * element_bytes_);
+  if (unpacked_.size() < operands * unpacked_bytes_) unpacked_.resize(operands * unpacked_bytes_);
+}
+
 void Binding::bind_ready_moves() {
   ready_.clear();
   pointers_.clear();
-  if (partition_.tiles() != 1 || bulky_ || ready_.capacity() == 0) return;
+  const bool packed = call_.payload != nullptr;
+  if (partition_.tiles() != 1 || bulky_ || packed || ready_.capacity() == 0) return;
   const std::size_t slot_bytes =
       plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
   for (BoundOp& op : ops_) {

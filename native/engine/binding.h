@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/partition.h"
+#include "engine/payload.h"
 #include "kernels/kernels.h"
 #include "plan/plan.h"
 #include "transport/segment.h"
@@ -27,6 +28,7 @@ struct CallData {
   Dtype dtype = Dtype::float32;
   Reduction op = Reduction::sum;
   std::size_t tile_bytes = 0;  // wished stage bytes per tile; equal on all ranks
+  const Payload* payload = nullptr;  // null: dense
 };
 
 enum class Home : std::uint8_t {
@@ -111,6 +113,13 @@ class Binding {
     return ready_.empty() ? nullptr : &ready_[op.ready + slot * (op.pieces_end - op.pieces)];
   }
   FoldKernel kernel() const noexcept { return kernel_; }
+  // How messages are packed, null where they are dense, and room for them unpacked: as many
+  // messages of an op as it has operands, each of unpacked_bytes().
+  const Payload* payload() const noexcept { return call_.payload; }
+  Dtype dtype() const noexcept { return call_.dtype; }
+  std::byte* unpacked(std::size_t operand) const noexcept {
+    return const_cast<std::byte*>(unpacked_.data()) + operand * unpacked_bytes_;
+  }
   double divisor() const noexcept { return divisor_; }
   std::size_t element_bytes() const noexcept { return element_bytes_; }
   std::size_t tile_elements() const noexcept { return partition_.tile_elements(); }
@@ -136,6 +145,10 @@ class Binding {
   void add_piece(const PlanOp& op, const Run& run, int chunk, int chunks);
   BoundOperand address(const Operand& o, Place place, int chunk) const;
   void bind_flags();
+  void reserve_unpacked();
+  std::size_t message_bytes(int cells, std::size_t elements) const noexcept;
+  std::size_t stage_bytes(const RankPlan& plan, std::size_t elements) const noexcept;
+  bool fits(std::size_t elements, std::size_t room) const noexcept;
   void bind_ready_moves();
   std::uint64_t when(int rank, int op) const;
   const RankPlan& mine() const { return plan_.ranks[static_cast<std::size_t>(rank_)]; }
@@ -160,6 +173,8 @@ class Binding {
   std::vector<Flag> flags_;
   std::vector<Fold> ready_;
   std::vector<void*> pointers_;  // of the ready moves
+  std::vector<std::byte> unpacked_;
+  std::size_t unpacked_bytes_ = 0;
   std::vector<std::vector<std::size_t>> area_offset_;  // [rank][area], in a slot
 };
 

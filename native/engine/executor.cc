@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "engine/pause.h"
 #include "transport/system_calls.h"
@@ -95,7 +96,7 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
 }
 
 inline std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offset,
-                             std::size_t stage_offset) noexcept {
+                                    std::size_t stage_offset) noexcept {
   if (o.home == Home::stage) return o.base + stage_offset;
   if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
   const CallRecord& record = segment_.rank(o.rank).records[clock_->calls % kRecords];
@@ -128,18 +129,21 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool streamed) noe
   const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
   const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
   const std::size_t start = slot(tile) * slot_bytes_;
+  const bool packed = binding_->payload() != nullptr;
+  if (packed) unpack_messages(op, tile);
   std::size_t done = 0;
   for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
     const Piece& piece = binding_->pieces()[i];
     if (piece.elements <= skip) continue;
     const std::size_t n = tiles_ == 1 ? piece.elements : std::min(most, piece.elements - skip);
     const BoundOperand* operand = binding_->operands() + piece.operands;
-    for (std::size_t k = 0; k < op.k; ++k) {
-      sources_[k] = address(*operand++, skip * size, start + done);
-    }
-    for (std::size_t m = 0; m < op.m; ++m) {
-      destinations_[m] = address(*operand++, skip * size, start + done);
-    }
+    const auto place = [&](std::size_t i_operand) {
+      const BoundOperand& o = operand[i_operand];
+      if (packed && o.home == Home::stage) return binding_->unpacked(i_operand) + done;
+      return address(o, skip * size, start + done);
+    };
+    for (std::size_t k = 0; k < op.k; ++k) sources_[k] = place(k);
+    for (std::size_t m = 0; m < op.m; ++m) destinations_[m] = place(op.k + m);
     kernel_({.sources = sources_.data(),
              .destinations = destinations_.data(),
              .n = n,
@@ -150,7 +154,48 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool streamed) noe
              .divisor = op.complete ? binding_->divisor() : 1.0});
     done += n * size;
   }
+  if (packed) pack_messages(op, tile);
   return done;
+}
+
+std::size_t Executor::tile_elements(const BoundOp& op, std::size_t skip) const noexcept {
+  std::size_t n = 0;
+  for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
+    const std::size_t elements = binding_->pieces()[i].elements;
+    if (elements <= skip) continue;
+    n += tiles_ == 1 ? elements : std::min(binding_->tile_elements(), elements - skip);
+  }
+  return n;
+}
+
+void Executor::unpack_messages(const BoundOp& op, int tile) noexcept {
+  if (op.pieces == op.pieces_end) return;
+  const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
+  const std::size_t n = tile_elements(op, skip);
+  const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
+  for (std::size_t k = 0; k < op.k; ++k) {
+    if (operand[k].home != Home::stage) continue;
+    const std::byte* message = operand[k].base + slot(tile) * slot_bytes_;
+    MessageHeader header{};
+    std::memcpy(&header, message, sizeof(header));
+    binding_->payload()->unpack(binding_->unpacked(k), n, message + sizeof(header), header.bytes,
+                                binding_->dtype());
+  }
+}
+
+void Executor::pack_messages(const BoundOp& op, int tile) noexcept {
+  if (op.pieces == op.pieces_end) return;
+  const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
+  const std::size_t n = tile_elements(op, skip);
+  const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
+  for (std::size_t m = op.k; m < static_cast<std::size_t>(op.k + op.m); ++m) {
+    if (operand[m].home != Home::stage) continue;
+    std::byte* message = operand[m].base + slot(tile) * slot_bytes_;
+    MessageHeader header{};
+    header.bytes = binding_->payload()->pack(message + sizeof(header), binding_->unpacked(m), n,
+                                             binding_->dtype());
+    std::memcpy(message, &header, sizeof(header));
+  }
 }
 
 template <bool kOneTile>

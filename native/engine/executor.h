@@ -67,6 +67,9 @@ class Executor {
   bool reached(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
   std::size_t run_pieces(const BoundOp& op, int tile, bool streamed) noexcept;
+  std::size_t tile_elements(const BoundOp& op, std::size_t skip) const noexcept;
+  void unpack_messages(const BoundOp& op, int tile) noexcept;
+  void pack_messages(const BoundOp& op, int tile) noexcept;
   std::size_t bulky_stage_bytes(const BoundOp& op) const noexcept;
   template <bool kOneTile>
   void move(const BoundOp& op, int tile) noexcept;

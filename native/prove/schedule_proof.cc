@@ -288,7 +288,7 @@ void hold_to_cost(const Schedule& s, const Claims& claims, Report& report) {
     const Program& program = s.programs[static_cast<std::size_t>(rank)];
     const std::string where =
         w.at < program.steps.size() ? describe(rank, program, w.at)
-                                    : "rank " + std::to_string(rank) + ", which has no step";
+                                    : "rank " + std::to_string(rank) + ", step 0 (there is none)";
     report.message = "cost for p = " + std::to_string(s.p) + ": up to " + where + ", " +
                      std::to_string(counted) + " " + what + " counted, " +
                      std::to_string(*claimed) + " claimed";

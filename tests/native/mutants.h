@@ -34,6 +34,7 @@ class Random {
 template <class Subject>
 struct Mutator {
   const char* name;
+  int weight;  // how often it is tried
   bool (*damage)(Subject&, Random&, std::string& change);
 };
 

@@ -44,6 +44,10 @@ bool any_op(Plan& plan, Random& random, OpPlace& place, bool (*wanted)(const Pla
 }
 
 bool moves(const PlanOp& op) { return !op.sources.empty(); }
+bool unstages(const PlanOp& op) {
+  return std::any_of(op.sources.begin(), op.sources.end(),
+                     [](const Operand& o) { return o.area >= 0; });
+}
 bool waits(const PlanOp& op) { return !op.waits.empty(); }
 bool posts(const PlanOp& op) { return op.post; }
 bool folds(const PlanOp& op) { return op.sources.size() > 1; }
@@ -134,23 +138,29 @@ bool swap_waits(Plan& plan, Random& random, std::string& change) {
   return true;
 }
 
-bool remove_slot(Plan& plan, Random&, std::string& change) {
-  if (plan.depth < 2) return false;
-  --plan.depth;
+void set_depth(Plan& plan, int depth) {
+  plan.depth = depth;
   for (RankPlan& mine : plan.ranks) {
     for (PlanOp& op : mine.ops) {
-      for (Wait& w : op.waits) w.back = w.back > 0 ? plan.depth : 0;
+      for (Wait& w : op.waits) w.back = w.back > 0 ? depth : 0;
     }
   }
-  change = "rank 0 and all: depth " + std::to_string(plan.depth);
+}
+
+// As many slots as the pipeline is deep: one is missing, unless a fold is its own first reader.
+bool remove_slot(Plan& plan, Random&, std::string& change) {
+  if (plan.max_lag < 1 || plan.depth <= plan.max_lag) return false;
+  set_depth(plan, plan.max_lag);
+  change = "all ranks to depth " + std::to_string(plan.depth);
   return true;
 }
 
 // One slot less, and the waits of one op forget it.
 bool remove_slot_and_wait(Plan& plan, Random& random, std::string& change) {
-  std::string dropped;
-  return drop_wait(plan, random, dropped) && remove_slot(plan, random, change) &&
-         !(change += ", " + dropped).empty();
+  if (plan.depth < 2 || !drop_wait(plan, random, change)) return false;
+  set_depth(plan, plan.depth - 1);
+  change += " dropped, depth " + std::to_string(plan.depth);
+  return true;
 }
 
 bool drop_post(Plan& plan, Random& random, std::string& change) {
@@ -259,19 +269,21 @@ bool change_lag(Plan& plan, Random& random, std::string& change) {
   return true;
 }
 
-// A whole phase of a round on all ranks, and what comes after it, works a tile later.
+// A phase of a round that reads slots, and what comes after it, on all ranks, works so much later
+// that the pipeline is as deep as there are slots.
 bool delay_phase(Plan& plan, Random& random, std::string& change) {
   OpPlace place;
-  if (!any_op(plan, random, place, moves)) return false;
+  const int by = plan.depth - plan.max_lag;
+  if (by < 1 || !any_op(plan, random, place, unstages)) return false;
   const PlanOp from = at(plan, place);
   for (RankPlan& mine : plan.ranks) {
     for (PlanOp& op : mine.ops) {
       if (op.sources.empty()) continue;
-      if (std::pair(op.round, op.phase) >= std::pair(from.round, from.phase)) ++op.lag;
+      if (std::pair(op.round, op.phase) >= std::pair(from.round, from.phase)) op.lag += by;
     }
   }
-  ++plan.max_lag;
-  change = "all from " + name(place) + " on";
+  plan.max_lag = plan.depth;
+  change = "all from " + name(place) + " on, by " + std::to_string(by) + " tiles";
   return true;
 }
 
@@ -325,10 +337,11 @@ bool change_shape(Plan& plan, Random& random, std::string& change) {
   return true;
 }
 
-bool change_mode(Plan& plan, Random&, std::string& change) {
-  using coll::Mode;
-  plan.mode = plan.mode == Mode::inlined ? Mode::staged : Mode::inlined;
-  change = "all ranks to " + std::string(plan.mode == Mode::inlined ? "inline" : "staged");
+// Nobody looks at the flags any more.
+bool drop_flags(Plan& plan, Random&, std::string& change) {
+  if (plan.mode != coll::Mode::inlined) return false;
+  plan.mode = coll::Mode::staged;
+  change = "all ranks";
   return true;
 }
 
@@ -336,30 +349,30 @@ bool change_mode(Plan& plan, Random&, std::string& change) {
 
 std::span<const Mutator<Plan>> of_plans() {
   static constexpr auto all = std::to_array<Mutator<Plan>>({
-      {"drop a wait", drop_wait},
-      {"wait for an earlier op", wait_for_earlier_op},
-      {"wait for a later op", wait_for_later_op},
-      {"wait for another peer", wait_for_other_peer},
-      {"wait for another tile", wait_for_other_tile},
-      {"delay a wait", delay_wait},
-      {"wait at the entry", wait_at_entry},
-      {"swap the waits of two ops", swap_waits},
-      {"remove a slot", remove_slot},
-      {"remove a slot and a wait", remove_slot_and_wait},
-      {"drop a post", drop_post},
-      {"shift a source", shift_source},
-      {"shift a destination", shift_destination},
-      {"move an operand", move_operand},
-      {"reorder sources", reorder_sources},
-      {"drop a source", drop_source},
-      {"drop a destination", drop_destination},
-      {"flip complete", flip_complete},
-      {"change a lag", change_lag},
-      {"delay a phase", delay_phase},
-      {"exchange two ops", exchange_ops},
-      {"drop an op", drop_op},
-      {"change the shape of a fold", change_shape},
-      {"change the mode", change_mode},
+      {"drop a wait", 4, drop_wait},
+      {"wait for an earlier op", 4, wait_for_earlier_op},
+      {"wait for a later op", 1, wait_for_later_op},
+      {"wait for another peer", 2, wait_for_other_peer},
+      {"wait for another tile", 2, wait_for_other_tile},
+      {"delay a wait", 4, delay_wait},
+      {"wait at the entry", 1, wait_at_entry},
+      {"swap the waits of two ops", 1, swap_waits},
+      {"remove a slot", 1, remove_slot},
+      {"remove a slot and a wait", 3, remove_slot_and_wait},
+      {"drop a post", 1, drop_post},
+      {"shift a source", 4, shift_source},
+      {"shift a destination", 3, shift_destination},
+      {"move an operand", 3, move_operand},
+      {"reorder sources", 1, reorder_sources},
+      {"drop a source", 2, drop_source},
+      {"drop a destination", 2, drop_destination},
+      {"flip complete", 3, flip_complete},
+      {"change a lag", 1, change_lag},
+      {"delay a phase", 1, delay_phase},
+      {"exchange two ops", 1, exchange_ops},
+      {"drop an op", 2, drop_op},
+      {"change the shape of a fold", 2, change_shape},
+      {"drop the flags", 1, drop_flags},
   });
   return all;
 }

@@ -19,7 +19,6 @@ using loose::Step;
 bool any(const Step&) { return true; }
 bool talks(const Step& step) { return step.op != Op::copy; }
 bool reduces(const Step& step) { return step.op == Op::recv_reduce; }
-bool copies(const Step& step) { return step.op == Op::copy; }
 
 bool drop_step(Schedule& s, Random& random, std::string& change) {
   Place place;
@@ -164,33 +163,23 @@ bool shift_own_operand(Schedule& s, Random& random, std::string& change) {
   return give_chunks(s, place.rank, source, chunks);
 }
 
-bool shift_copy(Schedule& s, Random& random, std::string& change) {
-  Place place;
-  if (!any_step(s, random, place, copies)) return false;
-  at(s, place).round = random.below(at(s, place).round + 1);
-  change = name(place) + " to round " + std::to_string(at(s, place).round);
-  sort_rounds(s);
-  return true;
-}
-
 }  // namespace
 
 std::span<const Mutator<Schedule>> of_steps() {
   static constexpr auto all = std::to_array<Mutator<Schedule>>({
-      {"drop a step", drop_step},
-      {"duplicate a step", duplicate_step},
-      {"swap the rounds of two steps", swap_rounds_of_steps},
-      {"shift the round of a step", shift_round},
-      {"redirect one end", redirect_one_end},
-      {"change the op", change_op},
-      {"change the order of a fold", change_order},
-      {"change the shape of a fold", change_shape},
-      {"shift a range of one end", shift_range_of_one_end},
-      {"resize a range of one end", resize_range_of_one_end},
-      {"change a buffer", change_buffer},
-      {"drop self", drop_self},
-      {"shift the own operand", shift_own_operand},
-      {"shift a copy", shift_copy},
+      {"drop a step", 1, drop_step},
+      {"duplicate a step", 1, duplicate_step},
+      {"swap the rounds of two steps", 1, swap_rounds_of_steps},
+      {"shift the round of a step", 1, shift_round},
+      {"redirect one end", 1, redirect_one_end},
+      {"change the op", 2, change_op},
+      {"change the order of a fold", 1, change_order},
+      {"change the shape of a fold", 2, change_shape},
+      {"shift a range of one end", 2, shift_range_of_one_end},
+      {"resize a range of one end", 1, resize_range_of_one_end},
+      {"change a buffer", 4, change_buffer},
+      {"drop self", 4, drop_self},
+      {"shift the own operand", 4, shift_own_operand},
   });
   return all;
 }

@@ -21,7 +21,7 @@ def run_threads(comms: Sequence[cl.Communicator], work: Work) -> list[Any]:
     sys.setswitchinterval(1e-4)  # every call waits for the interpreter lock once per rank
     try:
         with ThreadPoolExecutor(len(comms)) as pool:
-            return [future.result(60) for future in [pool.submit(work, comm) for comm in comms]]
+            return [future.result(100) for future in [pool.submit(work, comm) for comm in comms]]
     finally:
         sys.setswitchinterval(interval)
 

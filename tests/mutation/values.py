@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that tell contributions apart, and the sums of them that remember how they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise
+
+from tests.mutation.words import BARRIER, Outline
+
+PRIME = 2**61 - 1
+
+
+class WrongError(Exception):
+    """The schedule or plan does not do what it should; the text says what was seen."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """A number; the tree that made it, the same for a + b and b + a; its leaves in order."""
+
+    number: int
+    tree: int
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Trees:
+    """What is claimed of the summation trees."""
+
+    same_on_ranks: bool = False
+    same_in_vector: bool = False
+    rank_order: bool = False
+
+
+class Arithmetic:
+    """Sums of integers modulo a prime, so that a mean is exact; for a barrier, unions."""
+
+    def __init__(self, outline: Outline, salt: int) -> None:
+        self.outline = outline
+        self._salt = salt
+        self._trees: dict[tuple[int, ...], int] = {}
+        self._garbage: Iterator[int] = count(1)
+        self._inverse = pow(outline.p, -1, PRIME)
+
+    def contribution(self, rank: int, chunk: int, *place: int) -> Element:
+        """The operand of a rank: a number that no other operand, or sum of others, has."""
+        number = 1 << rank if self.outline.kind == BARRIER else self._number(rank, chunk, *place)
+        return Element(number, self._tree(-1, rank), (rank,))
+
+    def garbage(self) -> Element:
+        """What was never seen before."""
+        serial = next(self._garbage)
+        return Element(self._number(-1, serial), self._tree(-2, serial), ())
+
+    def add(self, a: Element, b: Element) -> Element:
+        union = self.outline.kind == BARRIER
+        number = a.number | b.number if union else (a.number + b.number) % PRIME
+        low, high = sorted((a.tree, b.tree))
+        return Element(number, self._tree(low, high), a.leaves + b.leaves)
+
+    def fold(self, items: Sequence[Element], balanced: bool) -> Element:
+        """((a + b) + c) + d, or split at the largest power of two below the number of items."""
+        if len(items) == 1:
+            return items[0]
+        half = 1 << (len(items) - 1).bit_length() - 1 if balanced else len(items) - 1
+        left, right = self.fold(items[:half], balanced), self.fold(items[half:], balanced)
+        return self.add(left, right)
+
+    def mean(self, total: Element) -> Element:
+        """A total divided by the number of ranks."""
+        number = total.number * self._inverse % PRIME
+        return Element(number, self._tree(-3, total.tree), total.leaves)
+
+    def result(self, chunk: int, *place: int) -> int:
+        """The number that must come out for a chunk, without division."""
+        outline = self.outline
+        if outline.kind == BARRIER:
+            return (1 << outline.p) - 1
+        if not outline.sums and outline.p > 1:
+            return self.contribution(outline.owner(chunk), chunk, *place).number
+        return sum(self.contribution(r, chunk, *place).number for r in range(outline.p)) % PRIME
+
+    def _number(self, *key: int) -> int:
+        return hash((self._salt, *key)) % PRIME
+
+    def _tree(self, *key: int) -> int:
+        return self._trees.setdefault(key, len(self._trees))
+
+
+def hold_to(claimed: Trees, outline: Outline, results: dict[tuple[int, ...], Element]) -> None:
+    """Compare the trees of all results, keyed by (rank, chunk, place in the chunk ...)."""
+    if not outline.sums:
+        return
+    trees: dict[tuple[int, ...], set[int]] = {}
+    for (_, *place), element in results.items():
+        trees.setdefault(tuple(place), set()).add(element.tree)
+    if claimed.same_on_ranks and any(len(found) > 1 for found in trees.values()):
+        raise WrongError("the summation tree differs between ranks")
+    if claimed.same_in_vector and len(set().union(*trees.values())) > 1:
+        raise WrongError("the summation tree differs along the vector")
+    if claimed.rank_order and any(
+        a > b for element in results.values() for a, b in pairwise(element.leaves)
+    ):
+        raise WrongError("the sum is not in rank order")

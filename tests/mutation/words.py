@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules and plans as read from their encodings: flat lists of integers.
+
+Written from the description of the encoding, for the interpreters of this folder only: they are to
+share no code, and no mistake, with the provers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+SCHEDULE, PLAN = 0x5343, 0x504C
+ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, BARRIER = range(6)
+INPUT, OUTPUT, SCRATCH, STAGE = range(4)
+SEND, RECV, RECV_REDUCE, COPY = range(4)
+INLINED = 1
+SELF = -1
+
+Thing = TypeVar("Thing")
+Cell = tuple[int, int]  # buffer and cell
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a collective is about: kind, ranks, root, chunks."""
+
+    kind: int
+    p: int
+    root: int
+    chunks: int
+
+    @property
+    def rooted(self) -> bool:
+        return self.kind in (BROADCAST, REDUCE)
+
+    @property
+    def sums(self) -> bool:
+        return self.kind in (ALLREDUCE, REDUCE_SCATTER, REDUCE) and self.p > 1
+
+    def inputs(self, rank: int) -> range:
+        """The chunks of which a rank holds an operand, in the order of its input cells."""
+        if self.kind == ALLGATHER:
+            return self._own(rank)
+        return range(0 if self.kind == BROADCAST and rank != self.root else self.chunks)
+
+    def outputs(self, rank: int) -> range:
+        """The chunks that a rank is to end up with, in the order of its output cells."""
+        if self.kind == REDUCE_SCATTER:
+            return self._own(rank)
+        return range(0 if self.kind == REDUCE and rank != self.root else self.chunks)
+
+    def chunk(self, rank: int, cell: Cell) -> int:
+        """The chunk that a cell stands for."""
+        buffer, number = cell
+        chunks = {INPUT: self.inputs(rank), OUTPUT: self.outputs(rank)}
+        return chunks.get(buffer, range(self.chunks))[number]
+
+    def owner(self, chunk: int) -> int:
+        """Of a collective that adds nothing: the rank whose operand a result is."""
+        return chunk // (self.chunks // self.p) if self.kind == ALLGATHER else self.root
+
+    def home(self, rank: int, cell: Cell, in_place: bool) -> Cell:
+        """Where a cell lies: in place, an input lies where the output of the same chunk lies."""
+        if in_place and cell[0] == INPUT:
+            chunk, outputs = self.inputs(rank)[cell[1]], self.outputs(rank)
+            if chunk in outputs:
+                return OUTPUT, outputs.index(chunk)
+        return cell
+
+    def _own(self, rank: int) -> range:
+        each = self.chunks // self.p
+        return range(rank * each, (rank + 1) * each)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a schedule."""
+
+    op: int
+    round: int
+    balanced: bool
+    peers: list[int]
+    source: list[Cell]
+    target: list[Cell]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule: ``ranks[r]`` are the steps of rank r."""
+
+    outline: Outline
+    ranks: list[list[Step]]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Cells of a rank; ``area`` is the message of that rank's stage, or -1."""
+
+    rank: int
+    area: int
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class PlanOp:
+    """One move of a plan; ``waits`` are (peer, op, tiles back)."""
+
+    round: int
+    phase: int
+    lag: int
+    balanced: bool
+    complete: bool
+    post: bool
+    sources: list[Operand]
+    destinations: list[Operand]
+    waits: list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """A rank's ops; ``writers[a]`` is the op that fills area a of its stage."""
+
+    writers: list[int]
+    ops: list[PlanOp]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan: ``depth`` slots per rank; ``ranks[r]`` is the part of rank r."""
+
+    outline: Outline
+    mode: int
+    depth: int
+    max_lag: int
+    ranks: list[RankPlan]
+
+
+class Words:
+    """Reads integers one after the other."""
+
+    def __init__(self, words: Sequence[int]) -> None:
+        self._words = iter(words)
+
+    def next(self) -> int:
+        return next(self._words)
+
+    def many(self, read: Callable[[], Thing]) -> list[Thing]:
+        """Read a number, then as many things."""
+        return [read() for _ in range(self.next())]
+
+    def cells(self) -> list[Cell]:
+        ranges = self.many(lambda: (self.next(), self.next(), self.next()))
+        return [(buffer, cell) for buffer, first, n in ranges for cell in range(first, first + n)]
+
+    def outline(self) -> Outline:
+        return Outline(self.next(), self.next(), self.next(), self.next())
+
+    def step(self) -> Step:
+        op, number, shape = self.next(), self.next(), self.next()
+        return Step(op, number, shape == 1, self.many(self.next), self.cells(), self.cells())
+
+    def operand(self) -> Operand:
+        return Operand(self.next(), self.next(), self.cells())
+
+    def plan_op(self) -> PlanOp:
+        number, phase, lag, shape = self.next(), self.next(), self.next(), self.next()
+        complete, post = self.next() == 1, self.next() == 1
+        sources, destinations = self.many(self.operand), self.many(self.operand)
+        waits = self.many(lambda: (self.next(), self.next(), self.next()))
+        return PlanOp(number, phase, lag, shape == 1, complete, post, sources, destinations, waits)
+
+    def rank_plan(self) -> RankPlan:
+        areas = self.many(lambda: (self.next(), self.next(), self.next()))
+        return RankPlan([writer for _, _, writer in areas], self.many(self.plan_op))
+
+
+def read(words: Sequence[int]) -> Schedule | Plan:
+    """Read the encoding of a schedule or of a plan."""
+    reader = Words(words)
+    magic, version = reader.next(), reader.next()
+    if version != 1 or magic not in (SCHEDULE, PLAN):
+        raise ValueError(f"no encoding that is known here: {magic:#x}, version {version}")
+    outline = reader.outline()
+    if magic == SCHEDULE:
+        return Schedule(outline, [reader.many(reader.step) for _ in range(outline.p)])
+    mode, depth, max_lag, _ = reader.next(), reader.next(), reader.next(), reader.next()
+    return Plan(outline, mode, depth, max_lag, [reader.rank_plan() for _ in range(outline.p)])
