@@ -159,72 +159,115 @@ class Interpreted {
   coll::GroupClock clock_;
 };
 
-// Alternates bursts of both on one rank; the ranks run in step because every call is a barrier.
+// Mean time of a call in a burst of each kind; the ranks keep step because every call is a barrier.
 struct Burst {
   double hand, plan;
 };
 
-std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, int pairs) {
-  const coll::Algorithm& a =
-      *coll::algorithms()[static_cast<std::size_t>(coll::find_algorithm(coll::Kind::allreduce, c.algorithm))];
-  const coll::Plan plan = coll::lower(coll::make_schedule(a, 2), {.mode = c.mode, .depth = 4, .lag = c.lag});
+// What the two ranks of a case share.
+struct Stage {
+  const Case& c;
+  coll::Plan plan;
   std::vector<coll::Membership> members = coll::local_group({.ranks = 2});
+  std::size_t slot;
+  coll::Memory rings;
+  std::atomic<std::uint64_t>* progress;  // two lines
+  std::vector<Burst> bursts;
+  std::atomic<bool> wrong{false};
+};
+
+// One rank of a case: bursts of both kinds in turn.
+class Contest {
+ public:
+  Contest(Stage& stage, int rank)
+      : stage_(stage), rank_(rank), n_(stage.c.bytes / sizeof(float)), in_(n_, 1.0F), out_(n_),
+        interpreted_(stage.c, stage.plan, stage.members[static_cast<std::size_t>(rank)].segment, rank,
+                     in_.data(), out_.data()),
+        hand_(static_cast<std::byte*>(stage.rings.data()), stage.slot, stage.progress, rank) {}
+
+  void run() {
+    for (Burst& burst : stage_.bursts) {
+      const double by_hand = time([this] { by_hand_once(); });
+      expect_sum();
+      const double by_plan = time([this] { interpreted_.call(); });
+      expect_sum();
+      if (rank_ == 0) burst = {by_hand, by_plan};
+    }
+  }
+
+ private:
+  bool small() const { return stage_.c.mode == coll::Mode::inlined; }
+
+  void by_hand_once() {
+    if (small()) {
+      hand_.one_shot(in_.data(), out_.data(), n_);
+    } else {
+      hand_.two_shot(in_.data(), out_.data(), n_, interpreted_.tile());
+    }
+  }
+  // The last sum must be there; then it goes, so that the next must be made.
+  void expect_sum() {
+    if (out_[n_ - 1] != 2.0F) stage_.wrong = true;
+    out_[n_ - 1] = 0;
+  }
+  // As a user would: the inputs rewritten, the outputs read, between two calls.
+  void touch() {
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < n_; ++i) {
+      wrong += out_[i] != 0.0F && out_[i] != 2.0F ? 1 : 0;
+      in_[i] = 1.0F;
+    }
+    if (wrong != 0) stage_.wrong = true;
+  }
+
+  template <class Call>
+  double time(Call&& call) {
+    if (small()) {
+      const double begin = now_ns();
+      for (int i = 0; i < stage_.c.calls; ++i) call();
+      return (now_ns() - begin) / stage_.c.calls;
+    }
+    double ns = 0;
+    for (int i = 0; i < stage_.c.calls; ++i) {
+      touch();
+      interpreted_.call();  // lines the ranks up
+      touch();
+      const double begin = now_ns();
+      call();
+      ns += now_ns() - begin;
+    }
+    return ns / stage_.c.calls;
+  }
+
+  Stage& stage_;
+  int rank_;
+  std::size_t n_;
+  std::vector<float> in_, out_;
+  Interpreted interpreted_;
+  HandWritten hand_;
+};
+
+std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, std::size_t pairs) {
+  const int index = coll::find_algorithm(coll::Kind::allreduce, c.algorithm);
+  const coll::Algorithm& a = *coll::algorithms()[static_cast<std::size_t>(index)];
   const std::size_t slot = c.mode == coll::Mode::inlined ? 16 << 10 : 512 << 10;
-  const coll::Memory rings = coll::Memory::allocate(8 * slot);
   alignas(64) static std::atomic<std::uint64_t> progress[16];
   for (auto& p : progress) p = 0;
-  std::vector<Burst> bursts(static_cast<std::size_t>(pairs));
-  std::string failure;
-  const auto rank_main = [&](int rank) {
+  Stage stage{.c = c,
+              .plan = coll::lower(coll::make_schedule(a, 2), {.mode = c.mode, .depth = 4, .lag = c.lag}),
+              .slot = slot,
+              .rings = coll::Memory::allocate(8 * slot),
+              .progress = progress,
+              .bursts = std::vector<Burst>(pairs)};
+  const auto play = [&](int rank) {
     pin(cores[static_cast<std::size_t>(rank)]);
-    const std::size_t n = c.bytes / sizeof(float);
-    std::vector<float> in(n, 1.0F), out(n);
-    Interpreted interpreted(c, plan, members[static_cast<std::size_t>(rank)].segment, rank, in.data(), out.data());
-    HandWritten hand(static_cast<std::byte*>(rings.data()), slot, progress, rank);
-    const bool small = c.mode == coll::Mode::inlined;
-    const auto touch = [&] {
-      if (small) return;
-      std::size_t wrong = 0;
-      for (std::size_t i = 0; i + 1 < n; ++i) {
-        wrong += out[i] != 0.0F && out[i] != 2.0F;
-        in[i] = 1.0F;
-      }
-      if (wrong != 0) failure = "a wrong sum";
-    };
-    const auto time = [&](auto&& call) {
-      double ns = 0;
-      if (small) {
-        const double begin = now_ns();
-        for (int i = 0; i < c.calls; ++i) call();
-        return (now_ns() - begin) / c.calls;
-      }
-      for (int i = 0; i < c.calls; ++i) {
-        touch();
-        interpreted.call();  // lines the ranks up
-        touch();
-        const double begin = now_ns();
-        call();
-        ns += now_ns() - begin;
-      }
-      return ns / c.calls;
-    };
-    for (std::size_t i = 0; i < bursts.size(); ++i) {
-      const double by_hand = time([&] {
-        small ? hand.one_shot(in.data(), out.data(), n) : hand.two_shot(in.data(), out.data(), n, interpreted.tile());
-      });
-      if (out[n - 1] != 2.0F) failure = "a wrong sum by hand";
-      out[n - 1] = 0;
-      const double by_plan = time([&] { interpreted.call(); });
-      if (out[n - 1] != 2.0F) failure = "a wrong sum by plan";
-      out[n - 1] = 2.0F;
-      if (rank == 0) bursts[i] = {by_hand, by_plan};
-    }
+    Contest(stage, rank).run();
   };
-  std::thread other(rank_main, 1);
-  rank_main(0);
+  std::thread other(play, 1);
+  play(0);
   other.join();
-  if (!failure.empty()) throw std::runtime_error(failure);
-  return bursts;
+  if (stage.wrong) throw std::runtime_error("a wrong sum");
+  return stage.bursts;
 }
 
 int run(int argc, char** argv) {

@@ -108,10 +108,9 @@ class Binding {
   const Piece* pieces() const noexcept { return pieces_.data(); }
   const BoundOperand* operands() const noexcept { return operands_.data(); }
   const Flag* flags() const noexcept { return flags_.data(); }
-  // The moves of an op in a slot, ready for the kernel; null where only pieces() serve.
-  const Fold* ready_moves(const BoundOp& op, std::size_t slot) const noexcept {
-    return ready_.empty() ? nullptr : &ready_[op.ready + slot * (op.pieces_end - op.pieces)];
-  }
+  // The moves of all ops, ready for the kernel: those of an op in slot s begin at op.ready + s times
+  // its pieces. Null where only pieces() serve.
+  const Fold* ready_moves() const noexcept { return ready_.empty() ? nullptr : ready_.data(); }
   FoldKernel kernel() const noexcept { return kernel_; }
   // How messages are packed, null where they are dense, and room for them unpacked: as many
   // messages of an op as it has operands, each of unpacked_bytes().

@@ -52,10 +52,13 @@ inline std::uint64_t Executor::flag_value(const Flag& f, int tile) const noexcep
 }
 
 // The first use of a slot in a call waits until all peers have left the call that used it last.
-bool Executor::credit(int tile, int spins) noexcept {
-  if (tile >= static_cast<int>(depth_)) return true;  // the plan's own waits see to it
+inline bool Executor::has_credit(int tile) const noexcept {
+  // Beyond the first use the plan's own waits see to it.
+  return tile >= static_cast<int>(depth_) || clock_->slot_free[ring_][slot(tile)] <= clock_->known;
+}
+
+bool Executor::earn_credit(int tile, int spins) noexcept {
   const std::uint64_t free = clock_->slot_free[ring_][slot(tile)];
-  if (free <= clock_->known) return true;
   for (; credit_ < segment_.shape().ranks; ++credit_) {
     const int peer = static_cast<int>(credit_);
     if (peer == rank_) continue;
@@ -69,11 +72,11 @@ template <bool kOneTile>
 inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
   const std::uint32_t waits = op.waits_end - op.waits;
   for (; wait_ < waits; ++wait_) {
-    const BoundWait& w = binding_->waits()[op.waits + wait_];
+    const BoundWait& w = waits_[op.waits + wait_];
     if (w.back > tile) continue;  // the slot was last used by an earlier call: credit()
     const std::uint64_t ticks = w.entry ? 0 : tile_ticks(tile - w.back);
     if (!reached({w.tick, clock_->base + w.when + ticks, false, w.peer}, spins)) return false;
-    const bool leaving = &op == &binding_->ops().back();
+    const bool leaving = &op == ops_ + exit_;
     if (!w.first || (tile > 0 && !leaving)) continue;
     const auto& theirs =
         segment_.rank(w.peer).progress.fingerprint[clock_->calls % kFingerprints];
@@ -83,10 +86,10 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
       return false;
     }
   }
-  if (op.stages && !credit(tile, spins)) return false;
+  if (op.stages && !has_credit(tile) && !earn_credit(tile, spins)) return false;
   const std::uint32_t flags = op.reads_end - op.reads;
   for (; wait_ - waits < flags; ++wait_) {
-    const Flag& f = binding_->flags()[op.reads + (wait_ - waits)];
+    const Flag& f = flags_[op.reads + (wait_ - waits)];
     if (!reached({flag_word<kOneTile>(f, tile), flag_value<kOneTile>(f, tile), true, f.rank},
                  spins)) {
       return false;
@@ -200,9 +203,10 @@ void Executor::pack_messages(const BoundOp& op, int tile) noexcept {
 
 template <bool kOneTile>
 inline void Executor::move(const BoundOp& op, int tile) noexcept {
-  const Fold* fold = kOneTile ? binding_->ready_moves(op, first_slot_) : nullptr;
-  if (fold == nullptr) return move_pieces(op, tile);
-  for (const Fold* end = fold + (op.pieces_end - op.pieces); fold != end; ++fold) {
+  if (!kOneTile || ready_ == nullptr) return move_pieces(op, tile);
+  const std::size_t pieces = op.pieces_end - op.pieces;
+  const Fold* fold = ready_ + op.ready + first_slot_ * pieces;
+  for (const Fold* end = fold + pieces; fold != end; ++fold) {
     if (fold->n > 0) kernel_(*fold);
   }
 }
@@ -210,19 +214,24 @@ inline void Executor::move(const BoundOp& op, int tile) noexcept {
 template <bool kOneTile>
 inline void Executor::raise_flags(const BoundOp& op, int tile) noexcept {
   for (std::uint32_t i = op.writes; i < op.writes_end; ++i) {
-    const Flag& f = binding_->flags()[i];
+    const Flag& f = flags_[i];
     publish(*flag_word<kOneTile>(f, tile), flag_value<kOneTile>(f, tile));
   }
 }
 
+template <bool kOneTile>
 inline void Executor::end() noexcept {
   const std::uint64_t finished = clock_->base + ticks_;
   auto& free = clock_->slot_free[ring_];
-  const int used = std::min(tiles_, static_cast<int>(depth_));
-  for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
+  if (kOneTile) {
+    free[first_slot_] = finished;
+  } else {
+    const int used = std::min(tiles_, static_cast<int>(depth_));
+    for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
+  }
   clock_->tiles_used[ring_] += static_cast<std::uint64_t>(tiles_);
   // Finishing a closed collective proves that all peers had left the one before it.
-  if (binding_->plan().layout.closed()) clock_->known = std::max(clock_->known, clock_->base);
+  if (closed_) clock_->known = std::max(clock_->known, clock_->base);
   clock_->base = finished;
   publish(segment_.rank(rank_).done.tick, finished);
 }
@@ -233,11 +242,17 @@ void Executor::take_up(const Binding& binding) noexcept {
   binding_ = &binding;
   version_ = binding.version();
   kernel_ = binding.kernel();
+  ops_ = binding.ops().data();
+  exit_ = binding.ops().size() - 1;
+  waits_ = binding.waits();
+  flags_ = binding.flags();
+  ready_ = binding.ready_moves();
   tiles_ = binding.tiles();
   iterations_ = tiles_ + plan.max_lag;
   ticks_ = binding.ticks();
   stride_ = static_cast<std::uint64_t>(plan.stride);
   depth_ = static_cast<std::size_t>(plan.depth);
+  closed_ = plan.layout.closed();
   ring_ = plan.inlined() ? 1 : 0;
   slot_bytes_ = ring_bytes_[ring_];
 }
@@ -253,7 +268,7 @@ void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
   mismatch_ = false;
   ProgressLine& line = segment_.rank(rank_).progress;
   line.fingerprint[clock.calls % kFingerprints].store(clock.fingerprint, std::memory_order_relaxed);
-  if (binding.ops().front().post) publish(line.tick, clock.base + 1);
+  if (ops_->post) publish(line.tick, clock.base + 1);
 }
 
 Progress Executor::advance(int spins) noexcept {
@@ -263,11 +278,9 @@ Progress Executor::advance(int spins) noexcept {
 
 template <bool kOneTile>
 inline Progress Executor::play(int spins) noexcept {
-  const BoundOp* ops = binding_->ops().data();
-  const std::size_t exit = binding_->ops().size() - 1;
   for (; iteration_ < iterations_; ++iteration_, op_ = 1) {
-    for (; op_ < exit; ++op_) {
-      const BoundOp& op = ops[op_];
+    for (; op_ < exit_; ++op_) {
+      const BoundOp& op = ops_[op_];
       const int tile = kOneTile ? 0 : iteration_ - op.lag;
       if (tile < 0 || tile >= tiles_) continue;
       if (!ready<kOneTile>(op, tile, spins)) return stopped();
@@ -279,9 +292,9 @@ inline Progress Executor::play(int spins) noexcept {
       }
     }
   }
-  op_ = exit;
-  if (!ready<kOneTile>(ops[exit], tiles_ - 1, spins)) return stopped();
-  end();
+  op_ = exit_;
+  if (!ready<kOneTile>(ops_[exit_], tiles_ - 1, spins)) return stopped();
+  end<kOneTile>();
   return Progress::done;
 }
 

@@ -63,7 +63,8 @@ class Executor {
   Progress play(int spins) noexcept;
   template <bool kOneTile>
   bool ready(const BoundOp& op, int tile, int spins) noexcept;
-  bool credit(int tile, int spins) noexcept;
+  bool has_credit(int tile) const noexcept;
+  bool earn_credit(int tile, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
   std::size_t run_pieces(const BoundOp& op, int tile, bool streamed) noexcept;
@@ -82,6 +83,7 @@ class Executor {
   std::uint64_t flag_value(const Flag& f, int tile) const noexcept;
   Progress stopped() const noexcept { return mismatch_ ? Progress::mismatch : Progress::blocked; }
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
+  template <bool kOneTile>
   void end() noexcept;
 
   // Which slot of the ring a tile has. Rings have a power of two of slots: no division here.
@@ -96,7 +98,13 @@ class Executor {
   int rank_;
   const Binding* binding_ = nullptr;
   std::uint64_t version_ = 0;
+  // Of the binding, a load nearer.
   FoldKernel kernel_ = nullptr;
+  const BoundOp* ops_ = nullptr;
+  const BoundWait* waits_ = nullptr;
+  const Flag* flags_ = nullptr;
+  const Fold* ready_ = nullptr;
+  std::size_t exit_ = 0;
   GroupClock* clock_ = nullptr;
   Blocked blocked_;
   int iteration_ = 0, iterations_ = 0, tiles_ = 1;
@@ -106,7 +114,7 @@ class Executor {
   std::uint64_t stride_ = 1, ticks_ = 0;
   std::size_t ring_ = 0, first_slot_ = 0, first_offset_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
-  bool mismatch_ = false;
+  bool mismatch_ = false, closed_ = false;
   StoreChoice stores_;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;

@@ -113,13 +113,17 @@ coll_status coll_close(coll_comm *comm);
 /* Floods: every rank's present and later calls return COLL_ABORTED with `reason`. */
 coll_status coll_abort(coll_comm *comm, const char *reason);
 
+/* This rank, 0 ... ranks-1; -1 for NULL. */
 int32_t coll_rank(const coll_comm *comm);
+/* How many ranks the communicator has; 0 for NULL. */
 int32_t coll_ranks(const coll_comm *comm);
 /* How many collectives this communicator has begun. */
 uint64_t coll_sequence(const coll_comm *comm);
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
+/* Makes the call and returns when this rank's part is done and its buffers are its own again. All
+ * ranks must make the same calls in the same order; where they do not, all get COLL_MISMATCH. */
 coll_status coll_run(coll_comm *comm, const coll_call *call);
 /* Goes on with a call that returned COLL_IN_PROGRESS. */
 coll_status coll_resume(coll_comm *comm);
@@ -129,18 +133,25 @@ coll_status coll_collective(coll_comm *comm, int32_t kind, const void *input, vo
                             size_t count, int32_t dtype, int32_t op, int32_t root,
                             int32_t algorithm, int32_t mode, double timeout);
 
+/* output := the fold of all ranks' inputs, on every rank. */
 coll_status coll_allreduce(coll_comm *comm, const void *input, void *output, size_t count,
                            int32_t dtype, int32_t op);
+/* output (count / ranks elements) := this rank's part of the fold of all inputs (count elements). */
 coll_status coll_reduce_scatter(coll_comm *comm, const void *input, void *output, size_t count,
                                 int32_t dtype, int32_t op);
+/* output (ranks * count elements) := all ranks' inputs (count elements), in rank order. */
 coll_status coll_allgather(coll_comm *comm, const void *input, void *output, size_t count,
                            int32_t dtype);
+/* The same with counts[r] elements from rank r; all ranks pass the same counts. */
 coll_status coll_allgatherv(coll_comm *comm, const void *input, void *output,
                             const size_t *counts, int32_t dtype);
+/* output := the root's input, on every rank. Only the root's input is read. */
 coll_status coll_broadcast(coll_comm *comm, const void *input, void *output, size_t count,
                            int32_t dtype, int32_t root);
+/* output := the fold of all inputs, on the root. Elsewhere output is not touched and may be NULL. */
 coll_status coll_reduce(coll_comm *comm, const void *input, void *output, size_t count,
                         int32_t dtype, int32_t op, int32_t root);
+/* Returns when all ranks have entered. */
 coll_status coll_barrier(coll_comm *comm);
 
 /* ---- errors ----------------------------------------------------------------------------------- */
@@ -149,7 +160,9 @@ coll_status coll_barrier(coll_comm *comm);
 const char *coll_last_error(void);
 /* The rank at fault in that failure, -1 where there is none. */
 int32_t coll_last_error_rank(void);
+/* "peer_lost" for COLL_PEER_LOST, and so on. */
 const char *coll_status_name(int32_t status);
+/* Of the library, for instance "0.1.0". */
 const char *coll_version(void);
 
 /* An environment variable that the library reads. */
@@ -160,7 +173,9 @@ typedef struct coll_variable {
   const char *sentence;
 } coll_variable;
 
+/* How many there are. */
 int32_t coll_variable_count(void);
+/* The variable at 0 ... count-1. */
 coll_status coll_variable_get(int32_t index, coll_variable *out);
 
 /* ---- algorithms as data --------------------------------------------------------------------- */
@@ -176,7 +191,9 @@ typedef struct coll_algorithm {
   const char *restriction; /* "" any p */
 } coll_algorithm;
 
+/* How many there are, over all kinds. */
 int32_t coll_algorithm_count(void);
+/* The algorithm at 0 ... count-1; its strings live as long as the library. */
 coll_status coll_algorithm_get(int32_t index, coll_algorithm *out);
 /* Index of `name` among the algorithms of `kind`; -1 where there is none. */
 int32_t coll_algorithm_find(int32_t kind, const char *name);
@@ -213,6 +230,7 @@ typedef enum coll_check {
   COLL_CHECK_ALL = 127
 } coll_check;
 
+/* Proves the schedule of an algorithm for p ranks. COLL_OK also where `out->proved` is 0. */
 coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
                        coll_proof *out);
 /* The plan of the segment engine for this algorithm: lowered in `mode` with `depth` slots and
@@ -223,11 +241,13 @@ coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t 
 /* Schedules and plans as flat arrays of int32 (docs/encoding.md). coll_free() them. */
 coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t **data,
                           size_t *length);
+/* The plan, before it is bound to any buffer. */
 coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
                       int32_t lag, int32_t **data, size_t *length);
 /* Proves an encoded schedule or plan; `algorithm` names the claims to hold it to, -1 none. */
 coll_status coll_prove_encoded(const int32_t *data, size_t length, int32_t in_place,
                                int32_t algorithm, int32_t checks, coll_proof *out);
+/* Frees what coll_schedule() or coll_plan() handed out. */
 void coll_free(void *data);
 
 #ifdef __cplusplus

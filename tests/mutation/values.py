@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
+from typing import NamedTuple
 
 from tests.mutation.words import BARRIER, Outline
 
@@ -16,8 +17,7 @@ class WrongError(Exception):
     """The schedule or plan does not do what it should; the text says what was seen."""
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     """A number; the tree that made it, the same for a + b and b + a; its leaves in order."""
 
     number: int
@@ -41,13 +41,19 @@ class Arithmetic:
         self.outline = outline
         self._salt = salt
         self._trees: dict[tuple[int, ...], int] = {}
+        self._contributions: dict[tuple[int, ...], Element] = {}
+        self._results: dict[tuple[int, ...], int] = {}
         self._garbage: Iterator[int] = count(1)
         self._inverse = pow(outline.p, -1, PRIME)
 
-    def contribution(self, rank: int, chunk: int, *place: int) -> Element:
-        """The operand of a rank: a number that no other operand, or sum of others, has."""
-        number = 1 << rank if self.outline.kind == BARRIER else self._number(rank, chunk, *place)
-        return Element(number, self._tree(-1, rank), (rank,))
+    def contribution(self, *key: int) -> Element:
+        """The operand (rank, chunk, place ...): a number that no other, or sum of others, has."""
+        known = self._contributions.get(key)
+        if known is None:
+            rank = key[0]
+            number = 1 << rank if self.outline.kind == BARRIER else self._number(*key)
+            known = self._contributions[key] = Element(number, self._tree(-1, rank), (rank,))
+        return known
 
     def garbage(self) -> Element:
         """What was never seen before."""
@@ -73,14 +79,19 @@ class Arithmetic:
         number = total.number * self._inverse % PRIME
         return Element(number, self._tree(-3, total.tree), total.leaves)
 
-    def result(self, chunk: int, *place: int) -> int:
-        """The number that must come out for a chunk, without division."""
+    def result(self, *key: int) -> int:
+        """The number that must come out for (chunk, place ...), before any division."""
+        if key not in self._results:
+            self._results[key] = self._result(key[0], key)
+        return self._results[key]
+
+    def _result(self, chunk: int, key: tuple[int, ...]) -> int:
         outline = self.outline
         if outline.kind == BARRIER:
             return (1 << outline.p) - 1
         if not outline.sums and outline.p > 1:
-            return self.contribution(outline.owner(chunk), chunk, *place).number
-        return sum(self.contribution(r, chunk, *place).number for r in range(outline.p)) % PRIME
+            return self.contribution(outline.owner(chunk), *key).number
+        return sum(self.contribution(rank, *key).number for rank in range(outline.p)) % PRIME
 
     def _number(self, *key: int) -> int:
         return hash((self._salt, *key)) % PRIME

@@ -161,6 +161,7 @@ Plan canonical(Plan plan) {
         if (number < theirs.size()) theirs[number] = true;
       }
       if (op.sources.size() <= kFew) op.shape = coll::Shape::left;
+      if (plan.layout.kind == coll::Kind::barrier) op.complete = false;
     }
   }
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {

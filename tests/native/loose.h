@@ -63,7 +63,8 @@ struct Plan {
   coll::Plan tight() const;
 };
 
-// Waits sorted, posts that nobody waits for taken back, shapes of few operands left.
+// Waits sorted, posts that nobody waits for taken back, shapes of few operands left; no epilogue
+// where nothing is summed.
 Plan canonical(Plan plan);
 bool operator==(const Plan& a, const Plan& b);
 

@@ -190,16 +190,16 @@ bool shift_root(Schedule& s, Random& random, std::string& change) {
 
 std::span<const Mutator<Schedule>> of_messages() {
   static constexpr auto all = std::to_array<Mutator<Schedule>>({
-      {"duplicate a message", 1, duplicate_message},
-      {"drop a message", 3, drop_message},
-      {"shift the round of a message", 2, shift_message},
-      {"reorder two rounds", 4, reorder_rounds},
-      {"exchange two ranks in a round", 4, exchange_ranks},
-      {"redirect both ends", 3, redirect_both_ends},
-      {"re-range both ends", 4, rerange_both_ends},
-      {"shorten both ends", 4, resize_both_ends},
-      {"exchange chunks at both sides", 4, exchange_chunks},
-      {"shift the root", 1, shift_root},
+      {"duplicate a message", 3, duplicate_message},
+      {"drop a message", 8, drop_message},
+      {"shift the round of a message", 5, shift_message},
+      {"reorder two rounds", 10, reorder_rounds},
+      {"exchange two ranks in a round", 10, exchange_ranks},
+      {"redirect both ends", 8, redirect_both_ends},
+      {"re-range both ends", 10, rerange_both_ends},
+      {"shorten both ends", 10, resize_both_ends},
+      {"exchange chunks at both sides", 10, exchange_chunks},
+      {"shift the root", 3, shift_root},
   });
   return all;
 }

@@ -34,7 +34,7 @@ class Random {
 template <class Subject>
 struct Mutator {
   const char* name;
-  int weight;  // how often it is tried
+  int weight;  // how often it is tried, next to the others
   bool (*damage)(Subject&, Random&, std::string& change);
 };
 

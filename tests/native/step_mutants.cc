@@ -167,19 +167,19 @@ bool shift_own_operand(Schedule& s, Random& random, std::string& change) {
 
 std::span<const Mutator<Schedule>> of_steps() {
   static constexpr auto all = std::to_array<Mutator<Schedule>>({
-      {"drop a step", 1, drop_step},
-      {"duplicate a step", 1, duplicate_step},
-      {"swap the rounds of two steps", 1, swap_rounds_of_steps},
-      {"shift the round of a step", 1, shift_round},
-      {"redirect one end", 1, redirect_one_end},
-      {"change the op", 2, change_op},
+      {"drop a step", 3, drop_step},
+      {"duplicate a step", 3, duplicate_step},
+      {"swap the rounds of two steps", 3, swap_rounds_of_steps},
+      {"shift the round of a step", 3, shift_round},
+      {"redirect one end", 3, redirect_one_end},
+      {"change the op", 5, change_op},
       {"change the order of a fold", 1, change_order},
-      {"change the shape of a fold", 2, change_shape},
-      {"shift a range of one end", 2, shift_range_of_one_end},
-      {"resize a range of one end", 1, resize_range_of_one_end},
-      {"change a buffer", 4, change_buffer},
-      {"drop self", 4, drop_self},
-      {"shift the own operand", 4, shift_own_operand},
+      {"change the shape of a fold", 5, change_shape},
+      {"shift a range of one end", 5, shift_range_of_one_end},
+      {"resize a range of one end", 3, resize_range_of_one_end},
+      {"change a buffer", 10, change_buffer},
+      {"drop self", 10, drop_self},
+      {"shift the own operand", 10, shift_own_operand},
   });
   return all;
 }
