@@ -139,7 +139,9 @@ coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t 
                             int32_t mode, int32_t depth, int32_t lag, coll_proof* out) {
   return guarded([&] {
     const coll::Plan plan = coll::make_plan(algorithm, p, root, mode, depth, lag);
-    coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan)), *out);
+    const coll::Claims claims = coll::claims_of(coll::algorithm_at(algorithm), p);
+    coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan), coll::kAllChecks, claims),
+               *out);
     coll::fill_sizes(plan, *out);
     return Status::ok;
   });
@@ -168,15 +170,18 @@ coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_pl
   return guarded([&] {
     const std::span<const std::int32_t> words(data, length);
     const auto wanted = static_cast<unsigned>(checks);
+    const auto claims_for = [&](int p) {
+      return algorithm < 0 || p < 1 ? coll::Claims{} : coll::claims_of(coll::algorithm_at(algorithm), p);
+    };
     if (!words.empty() && words.front() == coll::kPlanMagic) {
       const coll::Plan plan = coll::decode_plan(words);
-      const auto tiles = coll::usual_tiles(plan);
-      coll::fill(coll::prove(plan, in_place != 0, tiles, wanted), *out);
+      coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan), wanted,
+                             claims_for(plan.layout.p)),
+                 *out);
       return Status::ok;
     }
     const coll::Schedule schedule = coll::decode(words);
-    const coll::Claims claims =
-        algorithm < 0 ? coll::Claims{} : coll::claims_of(coll::algorithm_at(algorithm), schedule.p);
+    const coll::Claims claims = claims_for(schedule.p);
     coll::fill(coll::prove(schedule, in_place != 0, claims, wanted), *out);
     return Status::ok;
   });

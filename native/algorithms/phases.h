@@ -57,7 +57,8 @@ inline Chunks cyclic(const Blocks& blocks, int first, int count) {
 
 inline int floor_log2(int p) { return std::bit_width(static_cast<unsigned>(p)) - 1; }
 inline int ceil_log2(int p) { return p <= 1 ? 0 : floor_log2(p - 1) + 1; }
-inline int power_below(int p) { return 1 << floor_log2(p); }  // the largest power of two <= p
+// The largest power of two <= p.
+inline int power_below(int p) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(p))); }
 
 int reduce_scatter_ring_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 int allgather_ring_phase(Builder& b, int round, const Team& team, const Blocks& blocks);

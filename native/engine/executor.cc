@@ -10,7 +10,8 @@
 
 namespace coll {
 
-Executor::Executor(Segment segment, int rank) : segment_(segment), rank_(rank) {
+Executor::Executor(Segment segment, int rank)
+    : segment_(segment), own_(&segment.rank(rank)), rank_(rank) {
   const auto most = static_cast<std::size_t>(segment.shape().ranks) + 1;
   sources_.resize(most);
   destinations_.resize(most);
@@ -22,7 +23,7 @@ Executor::Executor(Segment segment, int rank) : segment_(segment), rank_(rank) {
 inline void Executor::publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   word.store(value, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (segment_.rank(rank_).watch.watchers.load(std::memory_order_relaxed) != 0) {
+  if (own_->watch.watchers.load(std::memory_order_relaxed) != 0) {
     futex_wake_all(&word);
   }
 }
@@ -65,14 +66,15 @@ bool Executor::earn_credit(int tile, int spins) noexcept {
     if (!reached({&segment_.rank(peer).done.tick, free, false, peer}, spins)) return false;
   }
   clock_->known = free;
+  credit_ = 0;
   return true;
 }
 
 template <bool kOneTile>
-inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
+inline bool Executor::ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept {
   const std::uint32_t waits = op.waits_end - op.waits;
-  for (; wait_ < waits; ++wait_) {
-    const BoundWait& w = waits_[op.waits + wait_];
+  for (; met < waits; ++met) {
+    const BoundWait& w = waits_[op.waits + met];
     if (w.back > tile) continue;  // the slot was last used by an earlier call: credit()
     const std::uint64_t ticks = w.entry ? 0 : tile_ticks(tile - w.back);
     if (!reached({w.tick, clock_->base + w.when + ticks, false, w.peer}, spins)) return false;
@@ -88,8 +90,8 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins) noexcept {
   }
   if (op.stages && !has_credit(tile) && !earn_credit(tile, spins)) return false;
   const std::uint32_t flags = op.reads_end - op.reads;
-  for (; wait_ - waits < flags; ++wait_) {
-    const Flag& f = flags_[op.reads + (wait_ - waits)];
+  for (; met - waits < flags; ++met) {
+    const Flag& f = flags_[op.reads + (met - waits)];
     if (!reached({flag_word<kOneTile>(f, tile), flag_value<kOneTile>(f, tile), true, f.rank},
                  spins)) {
       return false;
@@ -233,7 +235,7 @@ inline void Executor::end() noexcept {
   // Finishing a closed collective proves that all peers had left the one before it.
   if (closed_) clock_->known = std::max(clock_->known, clock_->base);
   clock_->base = finished;
-  publish(segment_.rank(rank_).done.tick, finished);
+  publish(own_->done.tick, finished);
 }
 
 // What a binding says of all its calls.
@@ -264,9 +266,9 @@ void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
   first_offset_ = first_slot_ * slot_bytes_;
   iteration_ = 0;
   op_ = 1;
-  wait_ = credit_ = 0;
+  met_ = credit_ = 0;
   mismatch_ = false;
-  ProgressLine& line = segment_.rank(rank_).progress;
+  ProgressLine& line = own_->progress;
   line.fingerprint[clock.calls % kFingerprints].store(clock.fingerprint, std::memory_order_relaxed);
   if (ops_->post) publish(line.tick, clock.base + 1);
 }
@@ -278,22 +280,24 @@ Progress Executor::advance(int spins) noexcept {
 
 template <bool kOneTile>
 inline Progress Executor::play(int spins) noexcept {
-  for (; iteration_ < iterations_; ++iteration_, op_ = 1) {
-    for (; op_ < exit_; ++op_) {
-      const BoundOp& op = ops_[op_];
-      const int tile = kOneTile ? 0 : iteration_ - op.lag;
+  int i = iteration_;
+  std::size_t number = op_;
+  std::uint32_t met = met_;
+  for (; i < iterations_; ++i, number = 1) {
+    for (; number < exit_; ++number) {
+      const BoundOp& op = ops_[number];
+      const int tile = kOneTile ? 0 : i - op.lag;
       if (tile < 0 || tile >= tiles_) continue;
-      if (!ready<kOneTile>(op, tile, spins)) return stopped();
+      if (!ready<kOneTile>(op, tile, spins, met)) return stop(i, number, met);
       move<kOneTile>(op, tile);
-      wait_ = credit_ = 0;
+      met = 0;
       raise_flags<kOneTile>(op, tile);
       if (op.post) {
-        publish(segment_.rank(rank_).progress.tick, clock_->base + op.when + tile_ticks(tile));
+        publish(own_->progress.tick, clock_->base + op.when + tile_ticks(tile));
       }
     }
   }
-  op_ = exit_;
-  if (!ready<kOneTile>(ops_[exit_], tiles_ - 1, spins)) return stopped();
+  if (!ready<kOneTile>(ops_[exit_], tiles_ - 1, spins, met)) return stop(i, exit_, met);
   end<kOneTile>();
   return Progress::done;
 }

@@ -54,7 +54,7 @@ class Executor {
   const Blocked& blocked() const noexcept { return blocked_; }
   // For messages: the op and tile that wait.
   int op() const noexcept { return static_cast<int>(op_); }
-  int tile() const noexcept { return iteration_; }
+  int iteration() const noexcept { return iteration_; }
 
  private:
   void take_up(const Binding& binding) noexcept;
@@ -62,7 +62,7 @@ class Executor {
   template <bool kOneTile>
   Progress play(int spins) noexcept;
   template <bool kOneTile>
-  bool ready(const BoundOp& op, int tile, int spins) noexcept;
+  bool ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept;
   bool has_credit(int tile) const noexcept;
   bool earn_credit(int tile, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
@@ -81,7 +81,12 @@ class Executor {
   std::atomic<std::uint64_t>* flag_word(const Flag& f, int tile) const noexcept;
   template <bool kOneTile>
   std::uint64_t flag_value(const Flag& f, int tile) const noexcept;
-  Progress stopped() const noexcept { return mismatch_ ? Progress::mismatch : Progress::blocked; }
+  Progress stop(int iteration, std::size_t op, std::uint32_t met) noexcept {
+    iteration_ = iteration;
+    op_ = op;
+    met_ = met;
+    return mismatch_ ? Progress::mismatch : Progress::blocked;
+  }
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
   template <bool kOneTile>
   void end() noexcept;
@@ -95,6 +100,7 @@ class Executor {
   }
 
   Segment segment_;
+  RankControl* own_;
   int rank_;
   const Binding* binding_ = nullptr;
   std::uint64_t version_ = 0;
@@ -107,10 +113,12 @@ class Executor {
   std::size_t exit_ = 0;
   GroupClock* clock_ = nullptr;
   Blocked blocked_;
-  int iteration_ = 0, iterations_ = 0, tiles_ = 1;
-  std::size_t op_ = 0;
-  std::uint32_t wait_ = 0;  // how many of the op's waits, and then of its flags, are met
-  std::uint32_t credit_ = 0;
+  // Where the call goes on; advance() works on copies, which stay in registers.
+  int iteration_ = 0;
+  std::size_t op_ = 1;
+  std::uint32_t met_ = 0;     // how many of the op's waits, and then of its flags, are met
+  std::uint32_t credit_ = 0;  // how many peers are known to have left the slot
+  int iterations_ = 0, tiles_ = 1;
   std::uint64_t stride_ = 1, ticks_ = 0;
   std::size_t ring_ = 0, first_slot_ = 0, first_offset_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};

@@ -18,7 +18,8 @@ class PlanCheck {
   std::optional<std::string> run() const {
     if (const char* fault = outline_fault()) return fault;
     for (int rank = 0; rank < plan_.layout.p; ++rank) {
-      if (const char* fault = rank_fault(rank)) return "rank " + std::to_string(rank) + ": " + fault;
+      if (const char* fault = rank_fault(rank))
+        return "rank " + std::to_string(rank) + ": " + fault;
     }
     // Only now do all ops and areas that an op may name exist.
     for (int rank = 0; rank < plan_.layout.p; ++rank) {
@@ -74,8 +75,8 @@ class PlanCheck {
     }
     for (std::size_t a = 0; a < plan.areas.size(); ++a) {
       if (writer[a] >= 0) continue;
-      return "rank " + std::to_string(rank) + ", area " + std::to_string(a) +
-             ": op " + std::to_string(plan.areas[a].writer) + " does not fill it";
+      return "rank " + std::to_string(rank) + ", area " + std::to_string(a) + ": op " +
+             std::to_string(plan.areas[a].writer) + " does not fill it";
     }
     return std::nullopt;
   }

@@ -15,7 +15,9 @@ class History {
  public:
   History(const Plan& plan, int most_tiles)
       : ranks_(static_cast<std::size_t>(plan.layout.p)),
-        most_tiles_(static_cast<std::size_t>(most_tiles)), time_(ranks_, 0), began_(ranks_, 0),
+        most_tiles_(static_cast<std::size_t>(most_tiles)),
+        time_(ranks_, 0),
+        began_(ranks_, 0),
         clocks_(ranks_ * ranks_, -1) {
     std::size_t total = 0;
     for (const RankPlan& mine : plan.ranks) {
@@ -67,10 +69,10 @@ class History {
   }
 
   std::size_t ranks_, most_tiles_;
-  std::vector<int> time_, began_;      // per rank: its own clock, now and when the call began
-  std::vector<int> clocks_;            // [rank][of rank]
-  std::vector<std::size_t> first_;     // per rank: its first event
-  std::vector<int> finished_;          // [event][of rank]: the clock when the op had finished
+  std::vector<int> time_, began_;        // per rank: its own clock, now and when the call began
+  std::vector<int> clocks_;              // [rank][of rank]
+  std::vector<std::size_t> first_;       // per rank: its first event
+  std::vector<int> finished_;            // [event][of rank]: the clock when the op had finished
   std::vector<std::vector<int>> exits_;  // [call]: clocks_ then
 };
 

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "schedule/cells.h"
 #include "prove/report.h"
 #include "prove/value.h"
+#include "schedule/cells.h"
 #include "schedule/layout.h"
 
 namespace coll {

@@ -37,7 +37,9 @@ class PlanMemory {
   static constexpr int kManyPositions = -1;
 
   PlanMemory(const Plan& plan, bool in_place, int most_tiles)
-      : plan_(plan), cells_(plan.layout, in_place), most_tiles_(static_cast<std::size_t>(most_tiles)) {
+      : plan_(plan),
+        cells_(plan.layout, in_place),
+        most_tiles_(static_cast<std::size_t>(most_tiles)) {
     std::size_t total = cells_.total() * most_tiles_;
     for (const RankPlan& mine : plan.ranks) {
       stage_.push_back(total);
@@ -53,7 +55,7 @@ class PlanMemory {
   PlanCell& stage(int rank, std::size_t slot, int cell) {
     const auto r = static_cast<std::size_t>(rank);
     return all_[stage_[r] + slot * static_cast<std::size_t>(plan_.ranks[r].stage_cells) +
-                   static_cast<std::size_t>(cell)];
+                static_cast<std::size_t>(cell)];
   }
 
   void read(PlanCell& cell, const Access& reader) {

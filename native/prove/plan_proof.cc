@@ -18,16 +18,23 @@ namespace {
 class PlanRun {
  public:
   PlanRun(const Plan& plan, bool in_place, const TilesPerCall& tiles, Report& report)
-      : plan_(plan), layout_(plan.layout), tiles_(tiles), report_(report),
+      : plan_(plan),
+        layout_(plan.layout),
+        tiles_(tiles),
+        report_(report),
         algebra_(layout_.kind, layout_.p, false),
         most_tiles_(*std::max_element(tiles.begin(), tiles.end())),
-        memory_(plan, in_place, most_tiles_), history_(plan, most_tiles_),
-        known_(plan.ranks.size(), -1), slot_use_(static_cast<std::size_t>(plan.depth), -1) {
+        memory_(plan, in_place, most_tiles_),
+        history_(plan, most_tiles_),
+        known_(plan.ranks.size(), -1),
+        slot_use_(static_cast<std::size_t>(plan.depth), -1) {
+    if (uses_scratch()) buffers_.push_back(Buffer::scratch);
     for (int rank = 0; rank < layout_.p; ++rank) {
       for (int op = 1; op < mine(rank).exit(); ++op) moves_.push_back({rank, op});
     }
     std::stable_sort(moves_.begin(), moves_.end(), [&](const Move& a, const Move& b) {
-      return std::tuple(op_of(a).round, op_of(a).phase) < std::tuple(op_of(b).round, op_of(b).phase);
+      return std::tuple(op_of(a).round, op_of(a).phase) <
+             std::tuple(op_of(b).round, op_of(b).phase);
     });
   }
 
@@ -40,13 +47,24 @@ class PlanRun {
     int rank, op;
   };
 
+  // Most plans do not, and a third of all cells is worth looking.
+  bool uses_scratch() const {
+    return std::any_of(plan_.ranks.begin(), plan_.ranks.end(), [](const RankPlan& rank) {
+      return std::any_of(rank.range_pool.begin(), rank.range_pool.end(),
+                         [](const PlaceRange& r) { return r.place == Place::scratch; });
+    });
+  }
   int tiles() const { return tiles_[static_cast<std::size_t>(call_)]; }
   const RankPlan& mine(int rank) const { return plan_.ranks[static_cast<std::size_t>(rank)]; }
-  const PlanOp& op_of(const Move& m) const { return mine(m.rank).ops[static_cast<std::size_t>(m.op)]; }
+  const PlanOp& op_of(const Move& m) const {
+    return mine(m.rank).ops[static_cast<std::size_t>(m.op)];
+  }
   std::uint32_t tag(int tile) const {
     return static_cast<std::uint32_t>(call_ * (most_tiles_ + 1) + tile + 1);
   }
-  std::size_t slot(int tile) const { return static_cast<std::size_t>((running_ + tile) % plan_.depth); }
+  std::size_t slot(int tile) const {
+    return static_cast<std::size_t>((running_ + tile) % plan_.depth);
+  }
   int& known(int rank) { return known_[static_cast<std::size_t>(rank)]; }
   Access here(const Move& m) const { return {m.rank, history_.now(m.rank), m.op}; }
 
@@ -102,7 +120,8 @@ class PlanRun {
   // place they stand.
   void enter(int rank) {
     const Access caller = here({rank, 0});
-    for (const Buffer buffer : {Buffer::output, Buffer::scratch}) {
+    for (const Buffer buffer : buffers_) {
+      if (buffer == Buffer::input) continue;
       each_cell(rank, buffer, [&](PlanCell& cell, int, int) { cell.write({}, caller); });
     }
     each_cell(rank, Buffer::input, [&](PlanCell& cell, int c, int tile) {
@@ -117,7 +136,7 @@ class PlanRun {
     const Move exit{rank, mine(rank).exit()};
     const int last = tiles() - 1;
     await(exit, last);
-    for (const Buffer buffer : {Buffer::input, Buffer::output, Buffer::scratch}) {
+    for (const Buffer buffer : buffers_) {
       each_cell(rank, buffer, [&](const PlanCell& cell, int, int) {
         must_follow_all(exit, last, cell, "the caller gets its buffer back");
       });
@@ -163,10 +182,10 @@ class PlanRun {
     for (const PlaceRange& r : mine(m.rank).ranges(o)) {
       for (int c = r.first; c < r.first + r.cells; ++c) {
         const bool staged = r.place == Place::stage;
-        out.push_back(staged ? &memory_.stage(o.rank, slot(tile), c)
-                             : &memory_.user(memory_.cells().id(
-                                                 o.rank, static_cast<Buffer>(r.place), c),
-                                             tile));
+        out.push_back(
+            staged
+                ? &memory_.stage(o.rank, slot(tile), c)
+                : &memory_.user(memory_.cells().id(o.rank, static_cast<Buffer>(r.place), c), tile));
       }
     }
   }
@@ -284,6 +303,7 @@ class PlanRun {
   PlanMemory memory_;
   History history_;
   int call_ = 0, running_ = 0, move_ = 0;
+  std::vector<Buffer> buffers_ = {Buffer::input, Buffer::output};
   std::vector<Move> moves_;
   std::vector<int> known_;     // the last call that all peers are known to have left
   std::vector<int> slot_use_;  // the call that last used each slot
@@ -306,7 +326,8 @@ std::optional<std::string> too_large(const Plan& plan, const TilesPerCall& tiles
     moved += static_cast<std::int64_t>(mine.wait_pool.size());
   }
   if (cells > kMostCells) return "too many cells for a proof";
-  if (moved * most > kMostMoved || ops * most * p > kMostEvents) return "too many moves for a proof";
+  if (moved * most > kMostMoved || ops * most * p > kMostEvents)
+    return "too many moves for a proof";
   return std::nullopt;
 }
 

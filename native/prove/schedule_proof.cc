@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "schedule/cells.h"
 #include "prove/outcome.h"
+#include "schedule/cells.h"
 #include "schedule/check.h"
 #include "schedule/layout.h"
 
@@ -23,9 +23,15 @@ struct Message {
 class SymbolicRun {
  public:
   SymbolicRun(const Schedule& s, bool in_place, bool details, Report& report)
-      : s_(s), layout_(s), report_(report), algebra_(s.kind, s.p, details),
-        cells_(layout_, in_place), values_(cells_.total()), writer_(cells_.total(), kNobody),
-        cursor_(static_cast<std::size_t>(s.p)), inbox_(static_cast<std::size_t>(s.p)) {}
+      : s_(s),
+        layout_(s),
+        report_(report),
+        algebra_(s.kind, s.p, details),
+        cells_(layout_, in_place),
+        values_(cells_.total()),
+        writer_(cells_.total(), kNobody),
+        cursor_(static_cast<std::size_t>(s.p)),
+        inbox_(static_cast<std::size_t>(s.p)) {}
 
   void run() {
     fill_inputs();
@@ -82,7 +88,8 @@ class SymbolicRun {
   template <class F>
   void each_cell(int rank, std::span<const CellRange> ranges, F&& f) {
     for (const CellRange& r : ranges) {
-      for (int c = r.first; c < r.first + r.cells; ++c) f(cells_.id(rank, r.buffer, c), r.buffer, c);
+      for (int c = r.first; c < r.first + r.cells; ++c)
+        f(cells_.id(rank, r.buffer, c), r.buffer, c);
     }
   }
 
@@ -186,8 +193,9 @@ class SymbolicRun {
     if (buffer == Buffer::input) fault(kInput, rank, i, "writes the caller's input");
     const int chunk = layout_.chunk(rank, buffer, cell);
     if (value.defined() && value.chunk != chunk) {
-      fault(kResult, rank, i, "puts chunk " + std::to_string(value.chunk) +
-                                  " into the cell of chunk " + std::to_string(chunk));
+      fault(kResult, rank, i,
+            "puts chunk " + std::to_string(value.chunk) + " into the cell of chunk " +
+                std::to_string(chunk));
     } else if (!value.defined()) {
       fault(kDefined, rank, i,
             "makes chunk " + std::to_string(chunk) + " of operands that do not belong together");
@@ -219,7 +227,8 @@ class SymbolicRun {
     each(round, Op::copy, Op::copy, [&](int rank, std::size_t i, const Step& step) {
       own_.clear();
       each_cell(rank, program(rank).source(step), [&](std::size_t id, Buffer, int) {
-        if (!values_[id].defined()) fault(kDefined, rank, i, "copies a cell that holds nothing yet");
+        if (!values_[id].defined())
+          fault(kDefined, rank, i, "copies a cell that holds nothing yet");
         own_.push_back(values_[id]);
       });
       std::size_t at = 0;
@@ -286,9 +295,9 @@ void hold_to_cost(const Schedule& s, const Claims& claims, Report& report) {
     if (!claimed || std::abs(counted - *claimed) <= 1e-9 || !report.first(kCost)) return;
     const int rank = std::max(w.rank, 0);
     const Program& program = s.programs[static_cast<std::size_t>(rank)];
-    const std::string where =
-        w.at < program.steps.size() ? describe(rank, program, w.at)
-                                    : "rank " + std::to_string(rank) + ", step 0 (there is none)";
+    const std::string where = w.at < program.steps.size()
+                                  ? describe(rank, program, w.at)
+                                  : "rank " + std::to_string(rank) + ", step 0 (there is none)";
     report.message = "cost for p = " + std::to_string(s.p) + ": up to " + where + ", " +
                      std::to_string(counted) + " " + what + " counted, " +
                      std::to_string(*claimed) + " claimed";

@@ -19,8 +19,12 @@ std::uint64_t rank_hash(int rank) { return mix(static_cast<std::uint64_t>(rank) 
 }  // namespace
 
 Value Algebra::leaf(int chunk, int rank) {
-  Value value{.chunk = chunk, .count = 1, .set = rank_hash(rank), .tree = mix(rank_hash(rank)),
-              .low = rank, .high = rank + 1};
+  Value value{.chunk = chunk,
+              .count = 1,
+              .set = rank_hash(rank),
+              .tree = mix(rank_hash(rank)),
+              .low = rank,
+              .high = rank + 1};
   if (details_) {
     value.detail = static_cast<int>(pool_.size());
     pool_.emplace_back(static_cast<std::size_t>(p_)).at(static_cast<std::size_t>(rank)) = 1;
@@ -31,7 +35,9 @@ Value Algebra::leaf(int chunk, int rank) {
 Value Algebra::combine(const Value& a, const Value& b) {
   if (!a.defined() || !b.defined() || a.chunk != b.chunk) return {};
   if (a.tag != b.tag || a.finished || b.finished) return {};
-  Value sum{.chunk = a.chunk, .count = a.count + b.count, .set = a.set + b.set,
+  Value sum{.chunk = a.chunk,
+            .count = a.count + b.count,
+            .set = a.set + b.set,
             .tree = mix(std::min(a.tree, b.tree) + 3 * mix(std::max(a.tree, b.tree))),
             .tag = a.tag};
   if (a.low < a.high && a.high == b.low && b.low < b.high) {
@@ -73,7 +79,8 @@ std::string Algebra::explain(const Value& value, int contributors, int owner) co
   std::string lacks, twice;
   int listed = 0;
   for (int r = 0; r < p_; ++r) {
-    const int want = contributors > 1 || r == owner ? 1 : 0, have = counts[static_cast<std::size_t>(r)];
+    const int want = contributors > 1 || r == owner ? 1 : 0,
+              have = counts[static_cast<std::size_t>(r)];
     if (have == want || ++listed > 8) continue;
     std::string& list = have < want ? lacks : twice;
     list += (list.empty() ? "" : ",") + std::to_string(r) +

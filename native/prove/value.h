@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbolic values: what a cell holds, as the multiset of contributions and the tree that folded them.
+// Symbolic values: what a cell holds, as the multiset of contributions and the tree that folded
+// them.
 #pragma once
 
 #include <cstdint>

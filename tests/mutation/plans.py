@@ -115,8 +115,9 @@ class PlanRun:
                 operand = self.arithmetic.contribution(rank, chunk, call, tile)
                 if address[1] == INPUT and self.memory[address] != operand:
                     raise WrongError(f"rank {rank} finds chunk {chunk} of its input changed")
-        for address in [a for a in self.memory if a[0] == rank and a[1] != STAGE]:
-            self.memory[address] = self.arithmetic.garbage()
+        for address in self.memory:
+            if address[0] == rank and address[1] != STAGE:
+                self.memory[address] = self.arithmetic.garbage()
         for tile in range(max(0, tiles - self.plan.depth), tiles):
             me.slot_free[self._slot(call, tile)] = call + 1
         if not outline.rooted:

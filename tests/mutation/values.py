@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tests.mutation.words import BARRIER, Outline
 
 PRIME = 2**61 - 1
+SPREAD = 0x9E3779B97F4A7C15
 
 
 class WrongError(Exception):
@@ -58,7 +59,7 @@ class Arithmetic:
     def garbage(self) -> Element:
         """What was never seen before."""
         serial = next(self._garbage)
-        return Element(self._number(-1, serial), self._tree(-2, serial), ())
+        return Element((self._salt + serial * SPREAD) % PRIME, -serial, ())
 
     def add(self, a: Element, b: Element) -> Element:
         union = self.outline.kind == BARRIER

@@ -2,8 +2,8 @@
 // The random bed: ranks as threads, random calls of every algorithm in every mode, no barrier between
 // calls, buffers poisoned the moment a call returns. Inputs are small integers, whose sums are exact
 // in any order, so every element is compared bit by bit. Runs under ThreadSanitizer as well.
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -109,8 +109,8 @@ class RankCall {
     call(from, to);
     verify(to, out);
     if (!plan_.in_place) CHECK(input == before);
-    std::memset(input.data(), 0xA5, input.size() * sizeof(T));
-    std::memset(output.data(), 0xA5, output.size() * sizeof(T));
+    std::fill(input.begin(), input.end(), static_cast<T>(-77));
+    std::fill(output.begin(), output.end(), static_cast<T>(-77));
   }
 
  private:
@@ -172,9 +172,15 @@ class RankCall {
   std::vector<std::size_t> start_;
 };
 
+// Sanitizers cost ten times as much; the bed can also run for hours.
 int calls_per_size() {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int kUsual = 100;
+#else
+  constexpr int kUsual = 400;
+#endif
   const char* wish = std::getenv("ENGINE_TEST_CALLS");
-  return wish != nullptr ? std::atoi(wish) : 600;
+  return wish != nullptr ? static_cast<int>(std::strtol(wish, nullptr, 10)) : kUsual;
 }
 
 void random_bed(int p, std::size_t slot_bytes) {

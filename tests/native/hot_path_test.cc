@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nothing is allocated in a call: plans, bindings and scratch are made at the first call of a shape,
 // binding again to other buffers or counts allocates nothing.
-#include <malloc.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -26,6 +24,10 @@ void* counted(std::size_t bytes) {
 
 void* operator new(std::size_t bytes) { return counted(bytes); }
 void* operator new[](std::size_t bytes) { return counted(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -56,8 +56,7 @@ coll::Slice pool(coll::RankPlan& mine, const std::vector<Operand>& from) {
 
 }  // namespace
 
-Schedule::Schedule(const coll::Schedule& s)
-    : kind(s.kind), p(s.p), root(s.root), chunks(s.chunks) {
+Schedule::Schedule(const coll::Schedule& s) : kind(s.kind), p(s.p), root(s.root), chunks(s.chunks) {
   for (const coll::Program& program : s.programs) {
     auto& mine = ranks.emplace_back();
     for (const coll::Step& step : program.steps) {
@@ -111,7 +110,10 @@ bool operator==(const Schedule& a, const Schedule& b) {
 }
 
 Plan::Plan(const coll::Plan& plan)
-    : layout(plan.layout), mode(plan.mode), depth(plan.depth), max_lag(plan.max_lag),
+    : layout(plan.layout),
+      mode(plan.mode),
+      depth(plan.depth),
+      max_lag(plan.max_lag),
       stride(plan.stride) {
   for (const coll::RankPlan& from : plan.ranks) {
     RankPlan& mine = ranks.emplace_back();
@@ -136,8 +138,12 @@ coll::Plan Plan::tight() const {
     mine.areas = from.areas;
     for (const coll::Area& a : mine.areas) mine.stage_cells += a.cells;
     for (const PlanOp& op : from.ops) {
-      coll::PlanOp out{.round = op.round, .phase = op.phase, .lag = op.lag, .shape = op.shape,
-                       .complete = op.complete, .post = op.post};
+      coll::PlanOp out{.round = op.round,
+                       .phase = op.phase,
+                       .lag = op.lag,
+                       .shape = op.shape,
+                       .complete = op.complete,
+                       .post = op.post};
       out.sources = pool(mine, op.sources);
       out.destinations = pool(mine, op.destinations);
       out.waits = pool(mine.wait_pool, op.waits);

@@ -115,7 +115,8 @@ bool delay_wait(Plan& plan, Random& random, std::string& change) {
   auto& ops = of(plan, w.place.rank).ops;
   if (w.place.op + 1 >= ops.size()) return false;
   ops[w.place.op + 1].waits.push_back(*w.wait);
-  ops[w.place.op].waits.erase(ops[w.place.op].waits.begin() + (w.wait - ops[w.place.op].waits.data()));
+  ops[w.place.op].waits.erase(ops[w.place.op].waits.begin() +
+                              (w.wait - ops[w.place.op].waits.data()));
   return true;
 }
 
@@ -124,7 +125,8 @@ bool wait_at_entry(Plan& plan, Random& random, std::string& change) {
   if (!any_wait(plan, random, w, change) || w.wait->op != 0) return false;
   auto& ops = of(plan, w.place.rank).ops;
   ops.front().waits.push_back(*w.wait);
-  ops[w.place.op].waits.erase(ops[w.place.op].waits.begin() + (w.wait - ops[w.place.op].waits.data()));
+  ops[w.place.op].waits.erase(ops[w.place.op].waits.begin() +
+                              (w.wait - ops[w.place.op].waits.data()));
   return true;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves every algorithm of the table: its schedules for every number of ranks to 64, every root, in
-// place and out of place, and samples to 1024 ranks; its plans in every mode, depth and lag. All of
-// it is to take less than half a minute of one core.
+// Proves every algorithm of the table: its schedules for every number of ranks to 64, every root,
+// in place and out of place, and samples to 1024 ranks; its plans in every mode, depth and lag. All
+// of it is to take less than half a minute of one core.
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -50,24 +50,36 @@ void each_case(int p, F&& f) {
   }
 }
 
+// Of many ranks one placing, in turns: the time goes into the last few samples.
+bool left_out(int p, int most_in_both, bool in_place) {
+  return p > most_in_both && in_place != (p % 2 == 0);
+}
+
 int prove_schedule(const Algorithm& a, int p, int root) {
   const Schedule schedule = make_schedule(a, p, root);
+  int proofs = 0;
   for (const bool in_place : {false, true}) {
+    if (left_out(p, 256, in_place)) continue;
     expect_proved(prove(schedule, in_place, claims_of(a, p)), name_of(a, p, root, in_place));
+    ++proofs;
   }
-  return 2;
+  return proofs;
 }
 
 int prove_plan(const Algorithm& a, const Schedule& schedule, const Lowering& how) {
   const Plan plan = lower(schedule, how);
   const auto tiles = usual_tiles(plan);
+  const Claims claims = claims_of(a, schedule.p);
+  int proofs = 0;
   for (const bool in_place : {false, true}) {
-    expect_proved(prove(plan, in_place, tiles),
+    if (left_out(schedule.p, 32, in_place)) continue;
+    ++proofs;
+    expect_proved(prove(plan, in_place, tiles, kAllChecks, claims),
                   name_of(a, schedule.p, schedule.root, in_place) + ", mode " +
                       std::to_string(static_cast<int>(how.mode)) + ", depth " +
                       std::to_string(how.depth) + ", lag " + std::to_string(how.lag));
   }
-  return 2;
+  return proofs;
 }
 
 void print(const char* what, int proofs, double since) {
@@ -87,7 +99,7 @@ TEST(schedules_of_all_ranks_and_roots) {
 TEST(schedules_of_many_ranks) {
   const double start = seconds_used();
   int proofs = 0;
-  for (const int p : {96, 127, 128, 255, 256, 511, 512, 1000, 1024}) {
+  for (const int p : {96, 127, 128, 255, 256, 511, 512, 1001, 1024}) {
     if (kSanitized && p > 128) break;
     for (const Algorithm* a : algorithms()) {
       if (a->fits(p)) proofs += prove_schedule(*a, p, p / 3 * (Layout(a->kind, p, 0, p).rooted()));

@@ -37,7 +37,8 @@ Ranges ranges_of(const std::vector<std::pair<coll::Buffer, int>>& cells);
 
 std::vector<int> chunks_of(const loose::Schedule& s, int rank, const Ranges& ranges);
 // The same buffers, and `chunks` in place of the chunks; false where a buffer lacks a chunk.
-bool give_chunks(const loose::Schedule& s, int rank, Ranges& ranges, const std::vector<int>& chunks);
+bool give_chunks(const loose::Schedule& s, int rank, Ranges& ranges,
+                 const std::vector<int>& chunks);
 
 // Steps may stand in any round now: list them by it again.
 void sort_rounds(loose::Schedule& s);

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No mutant of a schedule or plan that is wrong gets past the provers.
+
+The native program makes the mutants and asks the provers (tests/native/mutation_test.cc). What they
+let pass is judged here by running it; so are the originals, and a sample of what they rejected.
+``RECORD_MUTATION=1`` writes the scores and the survivors to bench/results/mutation.json.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.brute_force import SEEDS
+from tests.mutation.report import Mutant, Report, faults, load
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build" / "dev" / "mutation_test"
+LEVELS = ("schedule", "plan")
+CHECKS = {
+    "schedule": ("structure", "matching", "defined", "result", "input", "cost", "tree"),
+    "plan": ("structure", "matching", "defined", "result", "input", "tree"),
+}
+# Enough to see that the interpreter runs what is right; what is not right it sees at once.
+SEEDS_OF_ORIGINALS = 2
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Attack the provers."""
+    if not PROGRAM.exists():
+        pytest.skip(f"{PROGRAM.relative_to(ROOT)} is missing: `make test` builds it")
+    path = tmp_path_factory.mktemp("mutation") / "report.jsonl"
+    environment = {**os.environ, "MUTATION_FULL": "1", "MUTATION_REPORT": str(path)}
+    done = subprocess.run(
+        [str(PROGRAM)], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    print(done.stdout)
+    return load(path)
+
+
+@pytest.fixture(scope="module")
+def survivors(report: Report) -> list[tuple[Mutant, str | None]]:
+    """Every mutant that was proved, and what is wrong with it."""
+    return list(zip(report.survivors, faults(report.survivors, SEEDS), strict=True))
+
+
+def test_originals_are_right(report: Report) -> None:
+    few = [original for original in report.originals if " p 8 " not in original.subject]
+    assert len(few) > 300
+    found = zip(few, faults(few, SEEDS_OF_ORIGINALS), strict=True)
+    assert [f"{original}: {fault}" for original, fault in found if fault] == []
+
+
+def test_survivors_are_right(survivors: list[tuple[Mutant, str | None]]) -> None:
+    holes = [f"{mutant}: proved, but {fault}" for mutant, fault in survivors if fault]
+    assert holes == []
+    print(*(f"equivalent: {mutant}" for mutant, _ in survivors), sep="\n")
+
+
+def test_interpreter_sees_most_of_what_is_rejected(report: Report) -> None:
+    found = faults(report.rejected, SEEDS)
+    assert len(found) > 300
+    assert sum(fault is not None for fault in found) > 0.8 * len(found)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_score(report: Report, survivors: list[tuple[Mutant, str | None]], level: str) -> None:
+    total = report.total(level)
+    equivalent = sum(m.level == level and fault is None for m, fault in survivors)
+    assert total.made > 8000
+    assert total.quiet >= total.made / 2
+    assert total.rejected >= 0.99 * (total.made - equivalent)
+    assert [check for check in CHECKS[level] if total.alone[check] == 0] == []
+
+
+def test_record(report: Report, survivors: list[tuple[Mutant, str | None]]) -> None:
+    record = {
+        "scores": [asdict(score) for score in report.scores],
+        "equivalent": [str(mutant) for mutant, fault in survivors if fault is None],
+        "wrong": [f"{mutant}: {fault}" for mutant, fault in survivors if fault],
+        "seeds": SEEDS,
+    }
+    assert len(record["scores"]) > 40
+    if os.environ.get("RECORD_MUTATION"):
+        from bench.record import RESULTS, save
+
+        save(RESULTS / "mutation.json", record)
