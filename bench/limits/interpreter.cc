@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What interpreting a plan costs: the executor on a bound plan beside a loop written by hand for two
-// ranks with the same kernels, slots and flags, in interleaved bursts. Prints JSON; used by
+// What interpreting a plan costs: the executor on a bound plan beside a loop written by hand for
+// two ranks with the same kernels, slots and flags, in interleaved bursts. Prints JSON; used by
 // `python -m bench.limits`.
 //
 //   coll_interpreter [pairs [case]]    case: 0 for the first
@@ -54,8 +54,12 @@ void spin_until(const std::atomic<std::uint64_t>& word, std::uint64_t value, boo
 // One rank of the loop written by hand, over its own pair of rings.
 class HandWritten {
  public:
-  HandWritten(std::byte* rings, std::size_t slot_bytes, std::atomic<std::uint64_t>* progress, int rank)
-      : rings_(rings), slot_bytes_(slot_bytes), progress_(progress), rank_(rank),
+  HandWritten(std::byte* rings, std::size_t slot_bytes, std::atomic<std::uint64_t>* progress,
+              int rank)
+      : rings_(rings),
+        slot_bytes_(slot_bytes),
+        progress_(progress),
+        rank_(rank),
         kernel_(coll::fold_kernel(coll::Dtype::float32, coll::Reduction::sum)) {}
 
   // Both publish the whole vector with a flag behind it; both add in rank order.
@@ -64,7 +68,8 @@ class HandWritten {
     const std::size_t slot = (calls_ % kSlots) * slot_bytes_, end = (n * sizeof(float) + 7) / 8 * 8;
     std::byte* mine = ring(rank_) + slot;
     fold(in, nullptr, mine, nullptr, n);
-    reinterpret_cast<std::atomic<std::uint64_t>*>(mine + end)->store(flag, std::memory_order_release);
+    reinterpret_cast<std::atomic<std::uint64_t>*>(mine + end)
+        ->store(flag, std::memory_order_release);
     const std::byte* theirs = ring(1 - rank_) + slot;
     spin_until(*reinterpret_cast<const std::atomic<std::uint64_t>*>(theirs + end), flag, true);
     rank_ == 0 ? fold(in, theirs, out, nullptr, n) : fold(theirs, in, out, nullptr, n);
@@ -106,7 +111,9 @@ class HandWritten {
  private:
   static constexpr std::size_t kSlots = 4;
 
-  std::byte* ring(int rank) const { return rings_ + static_cast<std::size_t>(rank) * kSlots * slot_bytes_; }
+  std::byte* ring(int rank) const {
+    return rings_ + static_cast<std::size_t>(rank) * kSlots * slot_bytes_;
+  }
   std::byte* area(int rank, std::size_t tile, std::size_t which) const {
     return ring(rank) + ((running_ + tile) % kSlots) * slot_bytes_ + which * slot_bytes_ / 2;
   }
@@ -120,9 +127,14 @@ class HandWritten {
   void fold(const void* a, const void* b, void* x, void* y, std::size_t n) const {
     const void* sources[2] = {a, b};
     void* destinations[2] = {x, y};
-    kernel_({.sources = sources, .destinations = destinations, .n = n,
-             .k = b == nullptr ? 1U : 2U, .m = y == nullptr ? 1U : 2U, .balanced = false,
-             .streaming = 0, .divisor = 1});
+    kernel_({.sources = sources,
+             .destinations = destinations,
+             .n = n,
+             .k = b == nullptr ? 1U : 2U,
+             .m = y == nullptr ? 1U : 2U,
+             .balanced = false,
+             .streaming = 0,
+             .divisor = 1});
   }
 
   std::byte* rings_;
@@ -140,8 +152,11 @@ class Interpreted {
   Interpreted(const Case& c, const coll::Plan& plan, const coll::Segment& segment, int rank,
               const float* in, float* out)
       : binding_(plan, rank, segment), executor_(segment, rank) {
-    binding_.bind({.input = in, .output = out, .count = c.bytes / sizeof(float),
-                   .dtype = coll::Dtype::float32, .op = coll::Reduction::sum,
+    binding_.bind({.input = in,
+                   .output = out,
+                   .count = c.bytes / sizeof(float),
+                   .dtype = coll::Dtype::float32,
+                   .op = coll::Reduction::sum,
                    .tile_bytes = c.tile_bytes});
   }
   void call() {
@@ -180,9 +195,13 @@ struct Stage {
 class Contest {
  public:
   Contest(Stage& stage, int rank)
-      : stage_(stage), rank_(rank), n_(stage.c.bytes / sizeof(float)), in_(n_, 1.0F), out_(n_),
-        interpreted_(stage.c, stage.plan, stage.members[static_cast<std::size_t>(rank)].segment, rank,
-                     in_.data(), out_.data()),
+      : stage_(stage),
+        rank_(rank),
+        n_(stage.c.bytes / sizeof(float)),
+        in_(n_, 1.0F),
+        out_(n_),
+        interpreted_(stage.c, stage.plan, stage.members[static_cast<std::size_t>(rank)].segment,
+                     rank, in_.data(), out_.data()),
         hand_(static_cast<std::byte*>(stage.rings.data()), stage.slot, stage.progress, rank) {}
 
   void run() {
@@ -253,12 +272,13 @@ std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, std::si
   const std::size_t slot = c.mode == coll::Mode::inlined ? 16 << 10 : 512 << 10;
   alignas(64) static std::atomic<std::uint64_t> progress[16];
   for (auto& p : progress) p = 0;
-  Stage stage{.c = c,
-              .plan = coll::lower(coll::make_schedule(a, 2), {.mode = c.mode, .depth = 4, .lag = c.lag}),
-              .slot = slot,
-              .rings = coll::Memory::allocate(8 * slot),
-              .progress = progress,
-              .bursts = std::vector<Burst>(pairs)};
+  Stage stage{
+      .c = c,
+      .plan = coll::lower(coll::make_schedule(a, 2), {.mode = c.mode, .depth = 4, .lag = c.lag}),
+      .slot = slot,
+      .rings = coll::Memory::allocate(8 * slot),
+      .progress = progress,
+      .bursts = std::vector<Burst>(pairs)};
   const auto play = [&](int rank) {
     pin(cores[static_cast<std::size_t>(rank)]);
     Contest(stage, rank).run();
@@ -284,12 +304,14 @@ int run(int argc, char** argv) {
       std::thread([&] {  // pinning stays with this thread
         const double before = line_latency_ns(cores[0], cores[1]);
         for (const Burst& b : measure(c, cores, 3)) {
-          std::printf("%s\n  {\"row\": \"%s\", \"bytes\": %zu, \"hand_ns\": %.2f, \"plan_ns\": %.2f, "
-                      "\"line_ns\": %.1f}",
-                      first ? "" : ",", c.name, c.bytes, b.hand, b.plan, before);
+          std::printf(
+              "%s\n  {\"row\": \"%s\", \"bytes\": %zu, \"hand_ns\": %.2f, \"plan_ns\": %.2f, "
+              "\"line_ns\": %.1f}",
+              first ? "" : ",", c.name, c.bytes, b.hand, b.plan, before);
           first = false;
         }
-      }).join();
+      })
+          .join();
     }
   }
   std::printf("\n]}\n");

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Algorithms, schedules, plans and proofs as data, behind the C interface.
-#include "algorithms/algorithm.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "abi/guarded.h"
+#include "algorithms/algorithm.h"
 #include "base/formula.h"
 #include "bootstrap/environment.h"
 #include "plan/encode.h"
@@ -91,9 +90,14 @@ int32_t coll_algorithm_count(void) { return static_cast<int32_t>(coll::algorithm
 coll_status coll_algorithm_get(int32_t index, coll_algorithm* out) {
   return guarded([&] {
     const coll::Algorithm& a = coll::algorithm_at(index);
-    *out = {.kind = static_cast<int32_t>(a.kind), .name = a.name, .paper = a.paper,
-            .summary = a.summary, .rounds = a.rounds, .bytes = a.bytes,
-            .reductions = a.reductions, .restriction = a.restriction};
+    *out = {.kind = static_cast<int32_t>(a.kind),
+            .name = a.name,
+            .paper = a.paper,
+            .summary = a.summary,
+            .rounds = a.rounds,
+            .bytes = a.bytes,
+            .reductions = a.reductions,
+            .restriction = a.restriction};
     return Status::ok;
   });
 }
@@ -171,7 +175,8 @@ coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_pl
     const std::span<const std::int32_t> words(data, length);
     const auto wanted = static_cast<unsigned>(checks);
     const auto claims_for = [&](int p) {
-      return algorithm < 0 || p < 1 ? coll::Claims{} : coll::claims_of(coll::algorithm_at(algorithm), p);
+      return algorithm < 0 || p < 1 ? coll::Claims{}
+                                    : coll::claims_of(coll::algorithm_at(algorithm), p);
     };
     if (!words.empty() && words.front() == coll::kPlanMagic) {
       const coll::Plan plan = coll::decode_plan(words);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Life of a communicator, and collectives, behind the C interface.
+#include "communicator/communicator.h"
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -7,7 +9,6 @@
 #include "abi/guarded.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/rendezvous.h"
-#include "communicator/communicator.h"
 
 struct coll_comm {
   coll::Communicator communicator;
@@ -102,8 +103,7 @@ coll_status coll_init_from_environment(int32_t interruptible, coll_comm** comm) 
     const coll::Environment environment = coll::read_environment();
     coll_options options{};
     options.ranks = environment.identity.ranks;
-    options.timeout =
-        environment.timeout_s > 0 ? environment.timeout_s : coll::kDefaultTimeout;
+    options.timeout = environment.timeout_s > 0 ? environment.timeout_s : coll::kDefaultTimeout;
     options.interruptible = interruptible;
     *comm = coll::join(environment.identity, options);
     return Status::ok;
@@ -140,7 +140,9 @@ coll_status coll_abort(coll_comm* comm, const char* reason) {
   });
 }
 
-int32_t coll_rank(const coll_comm* comm) { return comm == nullptr ? -1 : comm->communicator.rank(); }
+int32_t coll_rank(const coll_comm* comm) {
+  return comm == nullptr ? -1 : comm->communicator.rank();
+}
 
 int32_t coll_ranks(const coll_comm* comm) {
   return comm == nullptr ? 0 : comm->communicator.ranks();
@@ -215,7 +217,8 @@ coll_status coll_allgatherv(coll_comm* comm, const void* input, void* output, co
 
 coll_status coll_broadcast(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype, int32_t root) {
-  return coll_collective(comm, COLL_BROADCAST, input, output, count, dtype, COLL_SUM, root, -1, -1, 0);
+  return coll_collective(comm, COLL_BROADCAST, input, output, count, dtype, COLL_SUM, root, -1, -1,
+                         0);
 }
 
 coll_status coll_reduce(coll_comm* comm, const void* input, void* output, size_t count,
@@ -224,7 +227,8 @@ coll_status coll_reduce(coll_comm* comm, const void* input, void* output, size_t
 }
 
 coll_status coll_barrier(coll_comm* comm) {
-  return coll_collective(comm, COLL_BARRIER, nullptr, nullptr, 0, COLL_UINT8, COLL_SUM, 0, -1, -1, 0);
+  return coll_collective(comm, COLL_BARRIER, nullptr, nullptr, 0, COLL_UINT8, COLL_SUM, 0, -1, -1,
+                         0);
 }
 
 }  // extern "C"

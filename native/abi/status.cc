@@ -32,9 +32,8 @@ int32_t coll_last_error_rank(void) { return coll::last_error.rank; }
 
 const char* coll_status_name(int32_t status) {
   static constexpr std::array names = {
-      "ok",      "invalid_argument", "unsupported",   "mismatch", "timeout",   "peer_lost",
-      "aborted", "closed",           "out_of_memory", "system",   "bootstrap", "internal",
-      "in_progress"};
+      "ok",     "invalid_argument", "unsupported", "mismatch",  "timeout",  "peer_lost",  "aborted",
+      "closed", "out_of_memory",    "system",      "bootstrap", "internal", "in_progress"};
   const auto i = static_cast<std::size_t>(status);
   return i < names.size() ? names[i] : "unknown";
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an algorithm is: a pure function that writes one rank's program, and what it claims of itself.
+// What an algorithm is: a pure function that writes one rank's program, and what it claims of
+// itself.
 #pragma once
 
 #include <span>

@@ -20,8 +20,9 @@ int allgather_circulant_phase(Builder& b, int round, const Team& team, const Blo
 const Algorithm allgather_circulant = {
     .kind = Kind::allgather,
     .name = "circulant",
-    .paper = "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, "
-             "arXiv:2410.14234, 2024",
+    .paper =
+        "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, "
+        "arXiv:2410.14234, 2024",
     .summary = "Optimal in rounds and bytes for any number of ranks.",
     .rounds = "L",
     .bytes = "(p-1)/p",

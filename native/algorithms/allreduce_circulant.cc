@@ -8,8 +8,9 @@ namespace coll {
 const Algorithm allreduce_circulant = {
     .kind = Kind::allreduce,
     .name = "circulant",
-    .paper = "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, "
-             "arXiv:2410.14234, 2024",
+    .paper =
+        "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, "
+        "arXiv:2410.14234, 2024",
     .summary = "Optimal bytes in 2 ceil(log2 p) rounds for any p: the default between machines.",
     .rounds = "2*L",
     .bytes = "2*(p-1)/p",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graham & Shipman, "MPI Support for Multi-core Architectures: Optimized Shared Memory Collectives",
-// EuroPVM/MPI 2008: the whole vector is published once, read by all, and everybody adds in rank
-// order. Fewest rounds, most bytes.
+// Graham & Shipman, "MPI Support for Multi-core Architectures: Optimized Shared Memory
+// Collectives", EuroPVM/MPI 2008: the whole vector is published once, read by all, and everybody
+// adds in rank order. Fewest rounds, most bytes.
 #include "algorithms/algorithm.h"
 #include "algorithms/phases.h"
 
@@ -10,8 +10,9 @@ namespace coll {
 const Algorithm allreduce_direct_one_shot = {
     .kind = Kind::allreduce,
     .name = "direct_one_shot",
-    .paper = "Graham & Shipman, MPI Support for Multi-core Architectures: Optimized Shared Memory "
-             "Collectives, EuroPVM/MPI 2008",
+    .paper =
+        "Graham & Shipman, MPI Support for Multi-core Architectures: Optimized Shared Memory "
+        "Collectives, EuroPVM/MPI 2008",
     .summary = "One round: everybody reads everybody's vector. Short vectors in shared memory.",
     .rounds = "p>1",
     .bytes = "p-1",

@@ -9,8 +9,9 @@ namespace coll {
 const Algorithm allreduce_recursive_doubling = {
     .kind = Kind::allreduce,
     .name = "recursive_doubling",
-    .paper = "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
-             "MPICH, IJHPCA 19(1), 2005",
+    .paper =
+        "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
+        "MPICH, IJHPCA 19(1), 2005",
     .summary = "Fewest rounds with one message each: short vectors, ranks a power of two.",
     .rounds = "K+2*(p>P)",
     .bytes = "K+(p>P)",

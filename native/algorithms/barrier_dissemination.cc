@@ -9,8 +9,9 @@ namespace coll {
 const Algorithm barrier_dissemination = {
     .kind = Kind::barrier,
     .name = "dissemination",
-    .paper = "Hensgen, Finkel & Manber, Two Algorithms for Barrier Synchronization, IJPP 17(1), "
-             "1988",
+    .paper =
+        "Hensgen, Finkel & Manber, Two Algorithms for Barrier Synchronization, IJPP 17(1), "
+        "1988",
     .summary = "Everybody tells the rank 1, 2, 4, ... places on; no rank waits longer than needed.",
     .rounds = "L",
     .bytes = "",

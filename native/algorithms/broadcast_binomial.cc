@@ -9,8 +9,9 @@ namespace coll {
 const Algorithm broadcast_binomial = {
     .kind = Kind::broadcast,
     .name = "binomial",
-    .paper = "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
-             "MPICH, IJHPCA 19(1), 2005",
+    .paper =
+        "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
+        "MPICH, IJHPCA 19(1), 2005",
     .summary = "The number of ranks that know doubles in every round.",
     .rounds = "L",
     .bytes = "L",

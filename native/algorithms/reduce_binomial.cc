@@ -11,8 +11,9 @@ namespace coll {
 const Algorithm reduce_binomial = {
     .kind = Kind::reduce,
     .name = "binomial",
-    .paper = "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
-             "MPICH, IJHPCA 19(1), 2005",
+    .paper =
+        "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
+        "MPICH, IJHPCA 19(1), 2005",
     .summary = "Neighbours merge first, then neighbours' neighbours, until the root has all.",
     .rounds = "L",
     .bytes = "p>1",

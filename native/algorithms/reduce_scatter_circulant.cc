@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", arXiv:2410.14234, 2024.
-// Member r holds partial sums of the s blocks r ... r+s-1. With h = ceil(s/2) it hands the upper ones
-// to member r+h and keeps h of them; s = n, then halved until one block is left.
+// Member r holds partial sums of the s blocks r ... r+s-1. With h = ceil(s/2) it hands the upper
+// ones to member r+h and keeps h of them; s = n, then halved until one block is left.
 #include "algorithms/algorithm.h"
 #include "algorithms/phases.h"
 
@@ -19,8 +19,9 @@ int reduce_scatter_circulant_phase(Builder& b, int round, const Team& team, cons
 const Algorithm reduce_scatter_circulant = {
     .kind = Kind::reduce_scatter,
     .name = "circulant",
-    .paper = "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, "
-             "arXiv:2410.14234, 2024",
+    .paper =
+        "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, "
+        "arXiv:2410.14234, 2024",
     .summary = "Optimal in rounds, bytes and additions at once, for any number of ranks.",
     .rounds = "L",
     .bytes = "(p-1)/p",

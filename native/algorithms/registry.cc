@@ -30,8 +30,8 @@ int find_algorithm(Kind kind, const char* name) {
 Schedule make_schedule(const Algorithm& a, int p, int root) {
   if (p < 1) throw Error(Status::invalid_argument, "a schedule needs at least one rank");
   if (root < 0 || root >= p) {
-    throw Error(Status::invalid_argument, "root " + std::to_string(root) + " is not a rank of " +
-                                              std::to_string(p));
+    throw Error(Status::invalid_argument,
+                "root " + std::to_string(root) + " is not a rank of " + std::to_string(p));
   }
   if (!a.fits(p)) {
     throw Error(Status::unsupported, std::string(a.name) + " is not defined for " +

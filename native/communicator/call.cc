@@ -32,7 +32,8 @@ void validate_enums(const Call& call, int ranks) {
   }
   const bool rooted = call.kind == Kind::broadcast || call.kind == Kind::reduce;
   if (rooted && (call.root < 0 || call.root >= ranks)) {
-    refuse(call, "root " + std::to_string(call.root) + " is not a rank of " + std::to_string(ranks));
+    refuse(call,
+           "root " + std::to_string(call.root) + " is not a rank of " + std::to_string(ranks));
   }
   if (!(call.timeout >= 0)) refuse(call, "the time-out must not be negative");
 }
@@ -63,9 +64,8 @@ Sides sides_of(const Call& call, int rank, int ranks) {
 }
 
 void validate_sizes(const Call& call, int ranks) {
-  const std::size_t most =
-      static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) /
-      (size_of(call.dtype) * static_cast<std::size_t>(ranks));
+  const std::size_t most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) /
+                           (size_of(call.dtype) * static_cast<std::size_t>(ranks));
   std::size_t sum = 0;
   for (int r = 0; call.counts != nullptr && r < ranks; ++r) {
     if (call.counts[r] > most - sum) refuse(call, "the counts are larger than any memory");
@@ -92,7 +92,8 @@ void validate(const Call& call, int rank, int ranks) {
   const std::size_t size = size_of(call.dtype);
   if (!overlap(call.input, sides.in * size, call.output, sides.out * size)) return;
   // In place: the input is where its chunks belong in the output, or the other way round.
-  std::size_t own = call.kind == Kind::reduce_scatter ? static_cast<std::size_t>(rank) * sides.out : 0;
+  std::size_t own =
+      call.kind == Kind::reduce_scatter ? static_cast<std::size_t>(rank) * sides.out : 0;
   for (int r = 0; call.kind == Kind::allgather && r < rank; ++r) {
     own += call.counts != nullptr ? call.counts[r] : call.count;
   }
@@ -101,8 +102,9 @@ void validate(const Call& call, int rank, int ranks) {
   const bool in_place =
       call.kind == Kind::allgather ? in == out + own * size : out == in + own * size;
   if (!in_place) {
-    refuse(call, "input and output overlap without being in place: pass the same array, or two "
-                 "that share no memory");
+    refuse(call,
+           "input and output overlap without being in place: pass the same array, or two "
+           "that share no memory");
   }
 }
 

@@ -45,10 +45,16 @@ class Communicator::Guard {
 
 Communicator::Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
                            bool shares_memory)
-    : membership_(std::move(membership)), segment_(membership_.segment), rank_(rank),
-      ranks_(static_cast<int>(segment_.shape().ranks)), timeout_(timeout),
-      interruptible_(interruptible), shares_memory_(shares_memory), forks_(process_forks()),
-      plans_(segment_, rank), executor_(segment_, rank) {
+    : membership_(std::move(membership)),
+      segment_(membership_.segment),
+      rank_(rank),
+      ranks_(static_cast<int>(segment_.shape().ranks)),
+      timeout_(timeout),
+      interruptible_(interruptible),
+      shares_memory_(shares_memory),
+      forks_(process_forks()),
+      plans_(segment_, rank),
+      executor_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
   watch.fenced.store(all_cores_fence_register() ? 1 : 0, std::memory_order_relaxed);
@@ -83,15 +89,16 @@ void Communicator::check_failed() {
 bool Communicator::resolved_for(const Call& c) const noexcept {
   const Call& l = last_.call;
   return last_.plan != nullptr && c.kind == l.kind && c.dtype == l.dtype && c.op == l.op &&
-         c.root == l.root && c.count == l.count && c.algorithm == l.algorithm &&
-         c.mode == l.mode && c.counts == nullptr && l.counts == nullptr;
+         c.root == l.root && c.count == l.count && c.algorithm == l.algorithm && c.mode == l.mode &&
+         c.counts == nullptr && l.counts == nullptr;
 }
 
 // Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
 void Communicator::resolve(const Call& call) {
   last_.plan = nullptr;
   const std::size_t elements = vector_elements(call, ranks_);
-  Choice choice = choose(call.kind, ranks_, elements * size_of(call.dtype), call.algorithm, call.mode);
+  Choice choice =
+      choose(call.kind, ranks_, elements * size_of(call.dtype), call.algorithm, call.mode);
   const bool direct = choice.mode == Mode::pull || choice.mode == Mode::push;
   if (direct && !shares_memory_) {
     throw Error(Status::unsupported,
@@ -224,9 +231,8 @@ Status Communicator::wait_slowly() {
     if (seconds.back() == '.') seconds.pop_back();
     fail({Status::timeout, blocked.peer,
           std::string(name_of(static_cast<Kind>(note_.kind))) + " #" +
-              std::to_string(note_.number) + ": rank " + std::to_string(rank_) +
-              " gave up after " + seconds + " s: " +
-              whereabouts(segment_, own_call(), blocked.peer)});
+              std::to_string(note_.number) + ": rank " + std::to_string(rank_) + " gave up after " +
+              seconds + " s: " + whereabouts(segment_, own_call(), blocked.peer)});
   }
   const double left = std::min(deadline_ - time, next_look_ - time) * 1e6;
   const int sleep = std::clamp(static_cast<int>(left), 100, kLongestSleep);

@@ -57,7 +57,7 @@ std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own) {
     const std::string how = life == Life::dead ? " died" : " closed its communicator";
     const std::string when = begun >= own.note.number ? " during this call"
                              : begun == 0             ? " before its first call"
-                                          : " after its call #" + std::to_string(begun);
+                                                      : " after its call #" + std::to_string(begun);
     return Cause{Status::peer_lost, peer, label(own.note) + ": " + who + how + when};
   }
   return std::nullopt;

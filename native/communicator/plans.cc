@@ -11,10 +11,9 @@
 namespace coll {
 
 PreparedPlan& Plans::get(const Choice& choice, int root) {
-  const std::uint64_t key = static_cast<std::uint64_t>(choice.algorithm) |
-                            static_cast<std::uint64_t>(choice.mode) << 16 |
-                            static_cast<std::uint64_t>(choice.lag) << 24 |
-                            static_cast<std::uint64_t>(root) << 32;
+  const std::uint64_t key =
+      static_cast<std::uint64_t>(choice.algorithm) | static_cast<std::uint64_t>(choice.mode) << 16 |
+      static_cast<std::uint64_t>(choice.lag) << 24 | static_cast<std::uint64_t>(root) << 32;
   auto& prepared = plans_[key];
   if (!prepared) prepared = std::make_unique<PreparedPlan>(make(choice, root), rank_, segment_);
   return *prepared;

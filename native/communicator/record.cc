@@ -15,8 +15,8 @@ std::uint64_t pack(const CallNote& n) noexcept {
          static_cast<std::uint64_t>(n.algorithm) << 32 | static_cast<std::uint64_t>(n.parts) << 63;
 }
 
-void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed,
-                  const void* input, const void* output, const void* scratch) noexcept {
+void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed, const void* input,
+                  const void* output, const void* scratch) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   record.word[0].store(0, std::memory_order_release);
   record.word[1].store(note.fingerprint, std::memory_order_release);
@@ -39,10 +39,15 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
     }
     if (record.word[0].load(std::memory_order_acquire) != number) continue;
     const auto byte = [&](int shift) { return static_cast<int>(word[2] >> shift & 0xFF); };
-    return CallNote{.number = number, .fingerprint = word[1], .kind = byte(0), .dtype = byte(8),
-                    .op = byte(16), .mode = byte(24),
+    return CallNote{.number = number,
+                    .fingerprint = word[1],
+                    .kind = byte(0),
+                    .dtype = byte(8),
+                    .op = byte(16),
+                    .mode = byte(24),
                     .algorithm = static_cast<int>(word[2] >> 32 & 0x7FFFFFFF),
-                    .root = static_cast<int>(word[4]), .count = word[3],
+                    .root = static_cast<int>(word[4]),
+                    .count = word[3],
                     .parts = (word[2] >> 63) != 0};
   }
   return std::nullopt;

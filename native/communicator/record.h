@@ -24,8 +24,8 @@ struct CallNote {
 std::uint64_t pack(const CallNote& note) noexcept;
 
 // Readers may be looking: the number is written last.
-void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed,
-                  const void* input, const void* output, const void* scratch) noexcept;
+void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed, const void* input,
+                  const void* output, const void* scratch) noexcept;
 
 // The record of call `number` of a rank, where it is still (or already) there.
 std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint64_t number);

@@ -187,9 +187,8 @@ std::size_t Binding::stage_bytes(const RankPlan& plan, std::size_t elements) con
 }
 
 bool Binding::fits(std::size_t elements, std::size_t room) const noexcept {
-  return std::all_of(plan_.ranks.begin(), plan_.ranks.end(), [&](const RankPlan& other) {
-    return stage_bytes(other, elements) <= room;
-  });
+  return std::all_of(plan_.ranks.begin(), plan_.ranks.end(),
+                     [&](const RankPlan& other) { return stage_bytes(other, elements) <= room; });
 }
 
 // A tile whose messages fit the wish and a slot. Equal on all ranks: it depends on the stage of the
@@ -265,8 +264,7 @@ BoundOperand Binding::address(const Operand& o, Place place, int chunk) const {
     return {ring + offset, Home::stage, 0, rank};
   }
   const int first = plan_.layout.first_chunk(o.rank, static_cast<Buffer>(place));
-  const std::size_t offset =
-      (partition_.begin(chunk) - partition_.begin(first)) * element_bytes_;
+  const std::size_t offset = (partition_.begin(chunk) - partition_.begin(first)) * element_bytes_;
   if (o.rank != rank_) {
     return {reinterpret_cast<std::byte*>(offset), Home::remote, static_cast<std::uint8_t>(place),
             rank};

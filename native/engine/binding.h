@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan bound to one rank, its segment, and the buffers and count of a call. Everything that can be
-// computed before the first byte moves is computed here; binding again to other buffers allocates
-// nothing, and binding again to the same ones does nothing.
+// A plan bound to one rank, its segment, and the buffers and count of a call. Everything that can
+// be computed before the first byte moves is computed here; binding again to other buffers
+// allocates nothing, and binding again to the same ones does nothing.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct CallData {
   std::uint64_t counts_hash = 0;
   Dtype dtype = Dtype::float32;
   Reduction op = Reduction::sum;
-  std::size_t tile_bytes = 0;  // wished stage bytes per tile; equal on all ranks
+  std::size_t tile_bytes = 0;        // wished stage bytes per tile; equal on all ranks
   const Payload* payload = nullptr;  // null: dense
 };
 
@@ -59,9 +59,9 @@ struct BoundWait {
   std::uint64_t when;  // ticks after the base of the call, for tile 0
   std::uint16_t peer;
   std::uint16_t op;
-  std::int32_t back;     // tiles
-  bool entry;            // the same for all tiles
-  bool first;            // the first time in a call that this peer is waited for
+  std::int32_t back;  // tiles
+  bool entry;         // the same for all tiles
+  bool first;         // the first time in a call that this peer is waited for
 };
 
 // The flag of an area of an inline slot.
@@ -108,8 +108,8 @@ class Binding {
   const Piece* pieces() const noexcept { return pieces_.data(); }
   const BoundOperand* operands() const noexcept { return operands_.data(); }
   const Flag* flags() const noexcept { return flags_.data(); }
-  // The moves of all ops, ready for the kernel: those of an op in slot s begin at op.ready + s times
-  // its pieces. Null where only pieces() serve.
+  // The moves of all ops, ready for the kernel: those of an op in slot s begin at op.ready + s
+  // times its pieces. Null where only pieces() serve.
   const Fold* ready_moves() const noexcept { return ready_.empty() ? nullptr : ready_.data(); }
   FoldKernel kernel() const noexcept { return kernel_; }
   // How messages are packed, null where they are dense, and room for them unpacked: as many
@@ -124,7 +124,8 @@ class Binding {
   std::size_t tile_elements() const noexcept { return partition_.tile_elements(); }
   int tiles() const noexcept { return partition_.tiles(); }
   std::uint64_t ticks() const noexcept {
-    return 2 + static_cast<std::uint64_t>(tiles() + plan_.max_lag) * static_cast<std::uint64_t>(plan_.stride);
+    return 2 + static_cast<std::uint64_t>(tiles() + plan_.max_lag) *
+                   static_cast<std::uint64_t>(plan_.stride);
   }
 
  private:

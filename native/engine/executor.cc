@@ -19,7 +19,8 @@ Executor::Executor(Segment segment, int rank)
 }
 
 // Either the sleeper sees the new word, or we see the sleeper: the fence between our store and our
-// load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line transfer.
+// load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line
+// transfer.
 inline void Executor::publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
   word.store(value, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -80,8 +81,7 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins, std::uint32_
     if (!reached({w.tick, clock_->base + w.when + ticks, false, w.peer}, spins)) return false;
     const bool leaving = &op == ops_ + exit_;
     if (!w.first || (tile > 0 && !leaving)) continue;
-    const auto& theirs =
-        segment_.rank(w.peer).progress.fingerprint[clock_->calls % kFingerprints];
+    const auto& theirs = segment_.rank(w.peer).progress.fingerprint[clock_->calls % kFingerprints];
     if (theirs.load(std::memory_order_relaxed) != clock_->fingerprint) {
       blocked_ = {w.tick, ~0ULL, false, w.peer};
       mismatch_ = true;
@@ -106,7 +106,8 @@ inline std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offs
   if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
   const CallRecord& record = segment_.rank(o.rank).records[clock_->calls % kRecords];
   const std::uint64_t buffer = record.word[5 + o.place].load(std::memory_order_relaxed);
-  return reinterpret_cast<std::byte*>(buffer + reinterpret_cast<std::uintptr_t>(o.base)) + tile_offset;
+  return reinterpret_cast<std::byte*>(buffer + reinterpret_cast<std::uintptr_t>(o.base)) +
+         tile_offset;
 }
 
 // The bytes that an op puts into this rank's stage in a tile, where it does nothing else.
@@ -175,7 +176,8 @@ std::size_t Executor::tile_elements(const BoundOp& op, std::size_t skip) const n
 
 void Executor::unpack_messages(const BoundOp& op, int tile) noexcept {
   if (op.pieces == op.pieces_end) return;
-  const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
+  const std::size_t skip =
+      tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
   const std::size_t n = tile_elements(op, skip);
   const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
   for (std::size_t k = 0; k < op.k; ++k) {
@@ -190,7 +192,8 @@ void Executor::unpack_messages(const BoundOp& op, int tile) noexcept {
 
 void Executor::pack_messages(const BoundOp& op, int tile) noexcept {
   if (op.pieces == op.pieces_end) return;
-  const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
+  const std::size_t skip =
+      tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
   const std::size_t n = tile_elements(op, skip);
   const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
   for (std::size_t m = op.k; m < static_cast<std::size_t>(op.k + op.m); ++m) {

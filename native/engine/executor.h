@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs bound plans. One resumable function: every wait is a possible return, so the same code serves
-// blocking calls, calls that look up for signals, and calls in flight. It never sees an algorithm.
+// Runs bound plans. One resumable function: every wait is a possible return, so the same code
+// serves blocking calls, calls that look up for signals, and calls in flight. It never sees an
+// algorithm.
 #pragma once
 
 #include <array>
@@ -33,10 +34,10 @@ enum class Progress : std::uint8_t { done, blocked, mismatch };
 
 // The place of one rank on its group's clock: what outlives a call.
 struct GroupClock {
-  std::uint64_t base = 0;   // tick at which the next call begins, on all ranks
-  std::uint64_t calls = 0;  // begun so far
+  std::uint64_t base = 0;         // tick at which the next call begins, on all ranks
+  std::uint64_t calls = 0;        // begun so far
   std::uint64_t fingerprint = 0;  // of all calls so far, this one included
-  std::uint64_t known = 0;  // a tick that all peers have passed
+  std::uint64_t known = 0;        // a tick that all peers have passed
   // Per ring (large, inline): tiles ever used, and the tick at which each slot's last user ended.
   std::array<std::uint64_t, 2> tiles_used{};
   std::array<std::array<std::uint64_t, kMaxDepth>, 2> slot_free{};
@@ -74,7 +75,8 @@ class Executor {
   std::size_t bulky_stage_bytes(const BoundOp& op) const noexcept;
   template <bool kOneTile>
   void move(const BoundOp& op, int tile) noexcept;
-  std::byte* address(const BoundOperand& o, std::size_t tile_offset, std::size_t stage_offset) noexcept;
+  std::byte* address(const BoundOperand& o, std::size_t tile_offset,
+                     std::size_t stage_offset) noexcept;
   template <bool kOneTile>
   void raise_flags(const BoundOp& op, int tile) noexcept;
   template <bool kOneTile>

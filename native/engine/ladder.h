@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank waits: spin a bounded time, then yield, then sleep on a futex, at most 50 ms at a time.
-// Spinning alone is a million times slower where ranks share cores; only the sleeping rung looks at
-// clocks, signals and dead peers.
+// How a rank waits: spin a bounded time, then yield, then sleep on a futex, at most 50 ms at a
+// time. Spinning alone is a million times slower where ranks share cores; only the sleeping rung
+// looks at clocks, signals and dead peers.
 #pragma once
 
 #include "engine/executor.h"

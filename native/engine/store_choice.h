@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ordinary or non-temporal stores into the stage? Where two cores share no cache, ordinary stores to
-// lines that the peer has just read crawl (2 GB/s against 30); where they do, non-temporal ones cost
-// the reader its cache. Virtual machines move their cores every few seconds: so every rank times its
-// own writes and now and then tries the other kind. It is its own affair: no peer can tell.
+// Ordinary or non-temporal stores into the stage? Where two cores share no cache, ordinary stores
+// to lines that the peer has just read crawl (2 GB/s against 30); where they do, non-temporal ones
+// cost the reader its cache. Virtual machines move their cores every few seconds: so every rank
+// times its own writes and now and then tries the other kind. It is its own affair: no peer can
+// tell.
 #pragma once
 
 #include <cstddef>

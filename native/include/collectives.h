@@ -72,13 +72,13 @@ typedef struct coll_comm coll_comm;
 
 /* How to make a communicator. Zero-initialise, set `size`, then what differs from the default. */
 typedef struct coll_options {
-  size_t size;         /* sizeof(coll_options): lets the struct grow */
-  int32_t rank;        /* 0 ... ranks-1 */
-  int32_t ranks;       /* how many ranks take part */
-  const char *job;     /* one name for all ranks of a job; NULL: "default" */
-  int32_t attempt;     /* restarts of a job count up, so that late-comers are refused */
-  double timeout;      /* seconds for a call, and for finding the others; 0: 300 */
-  size_t slot_bytes;   /* size of one staging slot per rank; 0: the default */
+  size_t size;           /* sizeof(coll_options): lets the struct grow */
+  int32_t rank;          /* 0 ... ranks-1 */
+  int32_t ranks;         /* how many ranks take part */
+  const char* job;       /* one name for all ranks of a job; NULL: "default" */
+  int32_t attempt;       /* restarts of a job count up, so that late-comers are refused */
+  double timeout;        /* seconds for a call, and for finding the others; 0: 300 */
+  size_t slot_bytes;     /* size of one staging slot per rank; 0: the default */
   int32_t interruptible; /* 1: a blocked call returns COLL_IN_PROGRESS every 50 ms */
 } coll_options;
 
@@ -90,10 +90,10 @@ typedef struct coll_call {
   int32_t dtype;
   int32_t op;
   int32_t root;
-  const void *input; /* == output: in place. allgather and reduce_scatter in place: see docs */
-  void *output;
+  const void* input; /* == output: in place. allgather and reduce_scatter in place: see docs */
+  void* output;
   size_t count;
-  const size_t *counts; /* allgather with unequal parts: `ranks` counts; else NULL */
+  const size_t* counts; /* allgather with unequal parts: `ranks` counts; else NULL */
   int32_t algorithm;    /* index in the table of algorithms; -1: choose */
   int32_t mode;         /* a coll_mode */
   double timeout;       /* seconds; 0: the communicator's */
@@ -102,108 +102,111 @@ typedef struct coll_call {
 /* ---- life of a communicator ------------------------------------------------------------- */
 
 /* One rank of a job of processes on this machine. Blocks until all ranks have arrived. */
-coll_status coll_init(const coll_options *options, coll_comm **comm);
+coll_status coll_init(const coll_options* options, coll_comm** comm);
 /* Reads COLLECTIVES_RANK, _SIZE, _JOB, _ATTEMPT, _TIMEOUT; without them: a communicator of one. */
-coll_status coll_init_from_environment(int32_t interruptible, coll_comm **comm);
+coll_status coll_init_from_environment(int32_t interruptible, coll_comm** comm);
 /* `options->ranks` communicators for as many threads of this process, in `comms[0 ... ranks-1]`. */
-coll_status coll_local(const coll_options *options, coll_comm **comms);
+coll_status coll_local(const coll_options* options, coll_comm** comms);
 /* Local, never waits for peers. Reports a mismatch that a one-way call could not see.
  * The handle is gone afterwards, whatever is returned. */
-coll_status coll_close(coll_comm *comm);
+coll_status coll_close(coll_comm* comm);
 /* Floods: every rank's present and later calls return COLL_ABORTED with `reason`. */
-coll_status coll_abort(coll_comm *comm, const char *reason);
+coll_status coll_abort(coll_comm* comm, const char* reason);
 
 /* This rank, 0 ... ranks-1; -1 for NULL. */
-int32_t coll_rank(const coll_comm *comm);
+int32_t coll_rank(const coll_comm* comm);
 /* How many ranks the communicator has; 0 for NULL. */
-int32_t coll_ranks(const coll_comm *comm);
+int32_t coll_ranks(const coll_comm* comm);
 /* How many collectives this communicator has begun. */
-uint64_t coll_sequence(const coll_comm *comm);
+uint64_t coll_sequence(const coll_comm* comm);
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
 /* Makes the call and returns when this rank's part is done and its buffers are its own again. All
  * ranks must make the same calls in the same order; where they do not, all get COLL_MISMATCH. */
-coll_status coll_run(coll_comm *comm, const coll_call *call);
+coll_status coll_run(coll_comm* comm, const coll_call* call);
 /* Goes on with a call that returned COLL_IN_PROGRESS. */
-coll_status coll_resume(coll_comm *comm);
+coll_status coll_resume(coll_comm* comm);
 
 /* The same without a struct, for bindings: one call, plain arguments. */
-coll_status coll_collective(coll_comm *comm, int32_t kind, const void *input, void *output,
+coll_status coll_collective(coll_comm* comm, int32_t kind, const void* input, void* output,
                             size_t count, int32_t dtype, int32_t op, int32_t root,
                             int32_t algorithm, int32_t mode, double timeout);
 
 /* output := the fold of all ranks' inputs, on every rank. */
-coll_status coll_allreduce(coll_comm *comm, const void *input, void *output, size_t count,
+coll_status coll_allreduce(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype, int32_t op);
-/* output (count / ranks elements) := this rank's part of the fold of all inputs (count elements). */
-coll_status coll_reduce_scatter(coll_comm *comm, const void *input, void *output, size_t count,
+/* output (count / ranks elements) := this rank's part of the fold of all inputs (count elements).
+ */
+coll_status coll_reduce_scatter(coll_comm* comm, const void* input, void* output, size_t count,
                                 int32_t dtype, int32_t op);
 /* output (ranks * count elements) := all ranks' inputs (count elements), in rank order. */
-coll_status coll_allgather(coll_comm *comm, const void *input, void *output, size_t count,
+coll_status coll_allgather(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype);
 /* The same with counts[r] elements from rank r; all ranks pass the same counts. */
-coll_status coll_allgatherv(coll_comm *comm, const void *input, void *output,
-                            const size_t *counts, int32_t dtype);
+coll_status coll_allgatherv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                            int32_t dtype);
 /* output := the root's input, on every rank. Only the root's input is read. */
-coll_status coll_broadcast(coll_comm *comm, const void *input, void *output, size_t count,
+coll_status coll_broadcast(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype, int32_t root);
-/* output := the fold of all inputs, on the root. Elsewhere output is not touched and may be NULL. */
-coll_status coll_reduce(coll_comm *comm, const void *input, void *output, size_t count,
+/* output := the fold of all inputs, on the root. Elsewhere output is not touched and may be NULL.
+ */
+coll_status coll_reduce(coll_comm* comm, const void* input, void* output, size_t count,
                         int32_t dtype, int32_t op, int32_t root);
 /* Returns when all ranks have entered. */
-coll_status coll_barrier(coll_comm *comm);
+coll_status coll_barrier(coll_comm* comm);
 
-/* ---- errors ----------------------------------------------------------------------------------- */
+/* ---- errors -----------------------------------------------------------------------------------
+ */
 
 /* The last failure of the calling thread, as a sentence. Never NULL. */
-const char *coll_last_error(void);
+const char* coll_last_error(void);
 /* The rank at fault in that failure, -1 where there is none. */
 int32_t coll_last_error_rank(void);
 /* "peer_lost" for COLL_PEER_LOST, and so on. */
-const char *coll_status_name(int32_t status);
+const char* coll_status_name(int32_t status);
 /* Of the library, for instance "0.1.0". */
-const char *coll_version(void);
+const char* coll_version(void);
 
 /* An environment variable that the library reads. */
 typedef struct coll_variable {
-  const char *name;
-  const char *type;
-  const char *fallback; /* its value where it is not set */
-  const char *sentence;
+  const char* name;
+  const char* type;
+  const char* fallback; /* its value where it is not set */
+  const char* sentence;
 } coll_variable;
 
 /* How many there are. */
 int32_t coll_variable_count(void);
 /* The variable at 0 ... count-1. */
-coll_status coll_variable_get(int32_t index, coll_variable *out);
+coll_status coll_variable_get(int32_t index, coll_variable* out);
 
 /* ---- algorithms as data --------------------------------------------------------------------- */
 
 typedef struct coll_algorithm {
   int32_t kind;
-  const char *name;        /* for instance "ring": unique within its kind */
-  const char *paper;       /* author, title, venue, year */
-  const char *summary;     /* one sentence */
-  const char *rounds;      /* formula in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K */
-  const char *bytes;       /* sent by the busiest rank, as a share of the vector; "" not claimed */
-  const char *reductions;  /* folded by the busiest rank, as a share of the vector */
-  const char *restriction; /* "" any p */
+  const char* name;        /* for instance "ring": unique within its kind */
+  const char* paper;       /* author, title, venue, year */
+  const char* summary;     /* one sentence */
+  const char* rounds;      /* formula in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K */
+  const char* bytes;       /* sent by the busiest rank, as a share of the vector; "" not claimed */
+  const char* reductions;  /* folded by the busiest rank, as a share of the vector */
+  const char* restriction; /* "" any p */
 } coll_algorithm;
 
 /* How many there are, over all kinds. */
 int32_t coll_algorithm_count(void);
 /* The algorithm at 0 ... count-1; its strings live as long as the library. */
-coll_status coll_algorithm_get(int32_t index, coll_algorithm *out);
+coll_status coll_algorithm_get(int32_t index, coll_algorithm* out);
 /* Index of `name` among the algorithms of `kind`; -1 where there is none. */
-int32_t coll_algorithm_find(int32_t kind, const char *name);
+int32_t coll_algorithm_find(int32_t kind, const char* name);
 /* 1 where the algorithm is defined for p ranks. */
 int32_t coll_algorithm_fits(int32_t index, int32_t p);
 /* Value of a claim formula for p ranks. */
-coll_status coll_formula(const char *formula, int32_t p, double *value);
+coll_status coll_formula(const char* formula, int32_t p, double* value);
 /* What the dispatcher takes for this call. */
-coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t *algorithm,
-                        int32_t *mode);
+coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t* algorithm,
+                        int32_t* mode);
 
 /* A proof, or why there is none. */
 typedef struct coll_proof {
@@ -213,7 +216,7 @@ typedef struct coll_proof {
   double reductions;          /* operands folded by the busiest rank / vector */
   int32_t same_tree_on_ranks; /* every rank's result has the same summation tree */
   int32_t same_tree_in_vector;
-  int32_t rank_order; /* operands in rank order: legal for non-commutative operators */
+  int32_t rank_order;        /* operands in rank order: legal for non-commutative operators */
   int32_t ops, waits, posts; /* of rank 0's plan; zero for a schedule */
   char message[512];         /* the first thing wrong: rank, step, chunk */
 } coll_proof;
@@ -232,23 +235,23 @@ typedef enum coll_check {
 
 /* Proves the schedule of an algorithm for p ranks. COLL_OK also where `out->proved` is 0. */
 coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
-                       coll_proof *out);
+                       coll_proof* out);
 /* The plan of the segment engine for this algorithm: lowered in `mode` with `depth` slots and
  * `lag` tiles between rounds, three calls back to back, proved independently of its derivation. */
 coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
-                            int32_t mode, int32_t depth, int32_t lag, coll_proof *out);
+                            int32_t mode, int32_t depth, int32_t lag, coll_proof* out);
 
 /* Schedules and plans as flat arrays of int32 (docs/encoding.md). coll_free() them. */
-coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t **data,
-                          size_t *length);
+coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t** data,
+                          size_t* length);
 /* The plan, before it is bound to any buffer. */
 coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
-                      int32_t lag, int32_t **data, size_t *length);
+                      int32_t lag, int32_t** data, size_t* length);
 /* Proves an encoded schedule or plan; `algorithm` names the claims to hold it to, -1 none. */
-coll_status coll_prove_encoded(const int32_t *data, size_t length, int32_t in_place,
-                               int32_t algorithm, int32_t checks, coll_proof *out);
+coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_place,
+                               int32_t algorithm, int32_t checks, coll_proof* out);
 /* Frees what coll_schedule() or coll_plan() handed out. */
-void coll_free(void *data);
+void coll_free(void* data);
 
 #ifdef __cplusplus
 }

@@ -178,9 +178,8 @@ class FoldBody {
     Value* values = block.data();
     if (divided(fold)) {
       const auto divisor = static_cast<Value>(fold.divisor);
-      for_each_element(n, [=](std::size_t i) __attribute__((always_inline)) {
-        values[i] = values[i] / divisor;
-      });
+      for_each_element(n, [=](std::size_t i)
+                              __attribute__((always_inline)) { values[i] = values[i] / divisor; });
     }
     if (fold.m == 1 && !around_cache) {
       round_block(destination(fold, 0) + first, values, n);

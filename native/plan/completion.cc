@@ -52,7 +52,8 @@ class CountingRun {
   Counts read(int rank, std::span<const CellRange> ranges) const {
     Counts out;
     for (const CellRange& r : ranges) {
-      const auto& cells = counts_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(r.buffer)];
+      const auto& cells =
+          counts_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(r.buffer)];
       out.insert(out.end(), cells.begin() + r.first, cells.begin() + r.first + r.cells);
     }
     return out;

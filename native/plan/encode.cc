@@ -61,9 +61,10 @@ PlanOp read_op(WordReader& reader, RankPlan& plan) {
 
 std::vector<std::int32_t> encode(const Plan& plan) {
   const Layout& l = plan.layout;
-  std::vector<std::int32_t> out = {kPlanMagic, kEncodingVersion, static_cast<int>(l.kind), l.p,
-                                   l.root,     l.chunks,         static_cast<int>(plan.mode),
-                                   plan.depth, plan.max_lag,     plan.stride};
+  std::vector<std::int32_t> out = {
+      kPlanMagic,   kEncodingVersion, static_cast<int>(l.kind),    l.p,
+      l.root,       l.chunks,         static_cast<int>(plan.mode), plan.depth,
+      plan.max_lag, plan.stride};
   for (const RankPlan& mine : plan.ranks) {
     out.push_back(static_cast<std::int32_t>(mine.areas.size()));
     for (const Area& a : mine.areas) out.insert(out.end(), {a.first, a.cells, a.writer});

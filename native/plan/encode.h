@@ -12,10 +12,10 @@ namespace coll {
 
 inline constexpr std::int32_t kPlanMagic = 0x504C;  // "PL"
 
-// magic, version, kind, p, root, chunks, mode, depth, max_lag, stride; then per rank: areas (number,
-// then first, cells, writer of each), ops, and per op: round, phase, lag, shape, complete, post,
-// sources, destinations (number, then rank, area, ranges: number, then place, first, cells), waits
-// (number, then peer, op, back).
+// magic, version, kind, p, root, chunks, mode, depth, max_lag, stride; then per rank: areas
+// (number, then first, cells, writer of each), ops, and per op: round, phase, lag, shape, complete,
+// post, sources, destinations (number, then rank, area, ranges: number, then place, first, cells),
+// waits (number, then peer, op, back).
 std::vector<std::int32_t> encode(const Plan& plan);
 
 // Throws Error on what is no encoding. The plan may still be wrong: check it.

@@ -38,8 +38,12 @@ class Clock {
 class Lowerer {
  public:
   Lowerer(const Schedule& s, const Lowering& how)
-      : s_(s), clock_(s, how), messages_(match(s)), complete_(completing_steps(s)),
-        cells_(Layout(s), true), last_writer_(cells_.total(), kUnwritten) {
+      : s_(s),
+        clock_(s, how),
+        messages_(match(s)),
+        complete_(completing_steps(s)),
+        cells_(Layout(s), true),
+        last_writer_(cells_.total(), kUnwritten) {
     choose_modes(s, how.mode, messages_);
     plan_.layout = Layout(s);
     plan_.mode = how.mode;
@@ -70,9 +74,8 @@ class Lowerer {
     auto& numbers = areas_[static_cast<std::size_t>(rank)];
     numbers.assign(sends.size(), -1);
     for (std::size_t step = 0; step < sends.size(); ++step) {
-      const bool staged = std::any_of(sends[step].begin(), sends[step].end(), [&](int m) {
-        return message(m).mode == Mode::staged;
-      });
+      const bool staged = std::any_of(sends[step].begin(), sends[step].end(),
+                                      [&](int m) { return message(m).mode == Mode::staged; });
       if (!staged) continue;
       const int cells = cells_of(program(rank).source(program(rank).steps[step]));
       numbers[step] = static_cast<int>(mine.areas.size());
@@ -193,7 +196,9 @@ class Lowerer {
   int push_op(int rank, const Step& step, Phase phase, const std::vector<Operand>& sources,
               const std::vector<Operand>& destinations) {
     RankPlan& mine = plan_of(rank);
-    PlanOp op{.round = step.round, .phase = phase, .lag = clock_.lag(step.round, phase),
+    PlanOp op{.round = step.round,
+              .phase = phase,
+              .lag = clock_.lag(step.round, phase),
               .shape = step.shape};
     op.sources = pool(mine, sources);
     op.destinations = pool(mine, destinations);

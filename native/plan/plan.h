@@ -76,7 +76,9 @@ struct RankPlan {
   std::vector<Area> areas;
   int stage_cells = 0;
 
-  std::span<const Operand> sources(const PlanOp& op) const { return view(operand_pool, op.sources); }
+  std::span<const Operand> sources(const PlanOp& op) const {
+    return view(operand_pool, op.sources);
+  }
   std::span<const Operand> destinations(const PlanOp& op) const {
     return view(operand_pool, op.destinations);
   }

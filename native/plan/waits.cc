@@ -31,7 +31,8 @@ std::vector<OpRef> reference_order(const Plan& plan) {
     }
   }
   const auto key = [&](const OpRef& ref) {
-    const PlanOp& op = plan.ranks[static_cast<std::size_t>(ref.rank)].ops[static_cast<std::size_t>(ref.op)];
+    const PlanOp& op =
+        plan.ranks[static_cast<std::size_t>(ref.rank)].ops[static_cast<std::size_t>(ref.op)];
     return std::tuple(op.round, static_cast<int>(op.phase), ref.rank, ref.op);
   };
   std::sort(order.begin(), order.end(),
@@ -168,7 +169,8 @@ class Deriver {
     const auto settle = [&](const OpRef& ref, const std::map<int, int>& needed) {
       VectorClock& mine = clock[static_cast<std::size_t>(ref.rank)];
       each_inline_source(ref, [&](const OpRef& writer) {
-        join(mine, after[static_cast<std::size_t>(writer.rank)][static_cast<std::size_t>(writer.op)]);
+        join(mine,
+             after[static_cast<std::size_t>(writer.rank)][static_cast<std::size_t>(writer.op)]);
       });
       emit_newest_first(ref, needed, mine, after);
       mine[static_cast<std::size_t>(ref.rank)] = ref.op;
@@ -235,13 +237,14 @@ class Deriver {
             after[tile][static_cast<std::size_t>(w.rank)][static_cast<std::size_t>(w.op)];
         if (!other.empty()) join(mine, other);
       };
-      each_inline_source(n.ref, [&](const OpRef& w) { join_op(w, static_cast<std::size_t>(n.tile)); });
+      each_inline_source(n.ref,
+                         [&](const OpRef& w) { join_op(w, static_cast<std::size_t>(n.tile)); });
       for (const Wait& w : waits(n.ref)) {
         if (w.back == 0 && w.op > 0) join_op({w.peer, w.op}, static_cast<std::size_t>(n.tile));
       }
       if (n.tile == depth) {
-        for (const OpRef& reader : readers[static_cast<std::size_t>(n.ref.rank)]
-                                          [static_cast<std::size_t>(n.ref.op)]) {
+        for (const OpRef& reader :
+             readers[static_cast<std::size_t>(n.ref.rank)][static_cast<std::size_t>(n.ref.op)]) {
           if (mine[static_cast<std::size_t>(reader.rank)] >= position(reader, 0)) continue;
           waits(n.ref).push_back({reader.rank, reader.op, depth});
           join_op(reader, 0);
@@ -252,8 +255,8 @@ class Deriver {
     }
   }
 
-  // [rank][op]: the ops of other ranks that read what this op writes into the stage, newest per peer
-  // first.
+  // [rank][op]: the ops of other ranks that read what this op writes into the stage, newest per
+  // peer first.
   std::vector<std::vector<std::vector<OpRef>>> stage_readers() const {
     std::vector<std::vector<std::vector<OpRef>>> readers;
     for (const RankPlan& mine : plan_.ranks) readers.emplace_back(mine.ops.size());
@@ -280,7 +283,8 @@ class Deriver {
                              static_cast<std::uint32_t>(waits_[r][i].size())};
         for (const Wait& w : waits_[r][i]) {
           mine.wait_pool.push_back(w);
-          plan_.ranks[static_cast<std::size_t>(w.peer)].ops[static_cast<std::size_t>(w.op)].post = true;
+          plan_.ranks[static_cast<std::size_t>(w.peer)].ops[static_cast<std::size_t>(w.op)].post =
+              true;
         }
       }
     }

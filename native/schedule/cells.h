@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One number for every cell of every rank's buffers, so that whoever reads a schedule can keep what it knows of
-// them in plain arrays. In place, an input cell and the output cell it shares memory with are one.
+// One number for every cell of every rank's buffers, so that whoever reads a schedule can keep what
+// it knows of them in plain arrays. In place, an input cell and the output cell it shares memory
+// with are one.
 #pragma once
 
 #include <vector>

@@ -36,13 +36,12 @@ Step read_step(WordReader& reader, Program& program) {
 }  // namespace
 
 std::vector<std::int32_t> encode(const Schedule& s) {
-  std::vector<std::int32_t> out = {kScheduleMagic, kEncodingVersion, static_cast<int>(s.kind),
-                                   s.p,            s.root,           s.chunks};
+  std::vector<std::int32_t> out = {kScheduleMagic, kEncodingVersion, static_cast<int>(s.kind), s.p,
+                                   s.root,         s.chunks};
   for (const Program& program : s.programs) {
     out.push_back(static_cast<std::int32_t>(program.steps.size()));
     for (const Step& step : program.steps) {
-      out.insert(out.end(),
-                 {static_cast<int>(step.op), step.round, static_cast<int>(step.shape)});
+      out.insert(out.end(), {static_cast<int>(step.op), step.round, static_cast<int>(step.shape)});
       const auto peers = program.peers(step);
       out.push_back(static_cast<std::int32_t>(peers.size()));
       out.insert(out.end(), peers.begin(), peers.end());

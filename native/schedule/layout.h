@@ -52,9 +52,7 @@ struct Layout {
   }
 
   // How many ranks contribute to each chunk of a result.
-  int contributors() const {
-    return kind == Kind::allgather || kind == Kind::broadcast ? 1 : p;
-  }
+  int contributors() const { return kind == Kind::allgather || kind == Kind::broadcast ? 1 : p; }
 
   // Does every rank's result depend on every rank's entry into the call? Then finishing a call
   // proves that all ranks have finished the one before it.

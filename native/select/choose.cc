@@ -68,12 +68,11 @@ Choice choose(Kind kind, int ranks, std::size_t bytes, int algorithm, int mode) 
                                          std::to_string(ranks) + " ranks: " + a.restriction);
   }
   if (mode < kUnchosen || mode >= kModes) {
-    throw Error(Status::invalid_argument, "mode number " + std::to_string(mode) + " does not exist");
+    throw Error(Status::invalid_argument,
+                "mode number " + std::to_string(mode) + " does not exist");
   }
   const bool small = bytes <= kInlineBytes;
-  choice.mode = mode != kUnchosen ? static_cast<Mode>(mode)
-                : small           ? Mode::inlined
-                                  : Mode::staged;
+  choice.mode = mode != kUnchosen ? static_cast<Mode>(mode) : small ? Mode::inlined : Mode::staged;
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
   return choice;

@@ -83,9 +83,7 @@ class ScheduleRun:
         outline, memory = self.outline, {}
         for buffer, chunks in ((OUTPUT, outline.outputs(rank)), (SCRATCH, range(outline.chunks))):
             for cell, chunk in enumerate(chunks):
-                memory[buffer, cell] = [
-                    self.arithmetic.garbage() for _ in range(self.sizes[chunk])
-                ]
+                memory[buffer, cell] = [self.arithmetic.garbage() for _ in range(self.sizes[chunk])]
         for cell, chunk in enumerate(outline.inputs(rank)):
             home = outline.home(rank, (INPUT, cell), self.in_place)
             memory[home] = self._operand(rank, chunk)

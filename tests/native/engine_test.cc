@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random bed: ranks as threads, random calls of every algorithm in every mode, no barrier between
-// calls, buffers poisoned the moment a call returns. Inputs are small integers, whose sums are exact
-// in any order, so every element is compared bit by bit. Runs under ThreadSanitizer as well.
+// The random bed: ranks as threads, random calls of every algorithm in every mode, no barrier
+// between calls, buffers poisoned the moment a call returns. Inputs are small integers, whose sums
+// are exact in any order, so every element is compared bit by bit. Runs under ThreadSanitizer as
+// well.
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -15,7 +16,7 @@ namespace {
 
 struct Plan {
   int kind, algorithm, mode, root, dtype, op;
-  std::size_t count;                // elements per part (allgather, reduce_scatter) or of the vector
+  std::size_t count;  // elements per part (allgather, reduce_scatter) or of the vector
   std::vector<std::size_t> counts;  // allgather with unequal parts
   bool in_place;
   unsigned seed;
@@ -50,7 +51,8 @@ Plan random_plan(std::mt19937& rng, int p) {
   // Inline slots are small; a choice that does not fit is refused, which is tested elsewhere.
   if (plan.mode == COLL_MODE_INLINE) plan.count = plan.count % 60;
   if (plan.kind == COLL_ALLGATHER && rng() % 2 == 0) {
-    for (int r = 0; r < p; ++r) plan.counts.push_back(rng() % 3 == 0 ? 0 : rng() % (plan.count + 1));
+    for (int r = 0; r < p; ++r)
+      plan.counts.push_back(rng() % 3 == 0 ? 0 : rng() % (plan.count + 1));
   }
   plan.in_place = rng() % 2 == 0;
   plan.seed = static_cast<unsigned>(rng());
@@ -118,7 +120,8 @@ class RankCall {
     return plan_.counts.empty() ? plan_.count : plan_.counts[static_cast<std::size_t>(rank)];
   }
   double value_at(std::size_t i) const {
-    return element(plan_, rank_, plan_.kind == COLL_ALLGATHER ? start_[static_cast<std::size_t>(rank_)] + i : i);
+    return element(plan_, rank_,
+                   plan_.kind == COLL_ALLGATHER ? start_[static_cast<std::size_t>(rank_)] + i : i);
   }
 
   void call(const T* from, T* to) const {
@@ -130,7 +133,8 @@ class RankCall {
     c.root = plan_.root;
     c.input = from;
     c.output = to;
-    c.count = plan_.kind == COLL_REDUCE_SCATTER ? plan_.count * static_cast<std::size_t>(p_) : plan_.count;
+    c.count = plan_.kind == COLL_REDUCE_SCATTER ? plan_.count * static_cast<std::size_t>(p_)
+                                                : plan_.count;
     c.counts = plan_.counts.empty() ? nullptr : plan_.counts.data();
     c.algorithm = plan_.algorithm;
     c.mode = plan_.mode;

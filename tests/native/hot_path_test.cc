@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing is allocated in a call: plans, bindings and scratch are made at the first call of a shape,
-// binding again to other buffers or counts allocates nothing.
+// Nothing is allocated in a call: plans, bindings and scratch are made at the first call of a
+// shape, binding again to other buffers or counts allocates nothing.
 #include <atomic>
 #include <cstdlib>
 #include <new>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages whose length only the sender knows: a payload that leaves out zeros runs on the unchanged
-// plans of every algorithm, next to dense calls, in slots that are no longer than dense ones need
-// plus its bound.
+// Messages whose length only the sender knows: a payload that leaves out zeros runs on the
+// unchanged plans of every algorithm, next to dense calls, in slots that are no longer than dense
+// ones need plus its bound.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -22,7 +22,8 @@ using namespace coll;  // NOLINT: a test of its inside
 
 std::atomic<std::size_t> packed_bytes{0};
 
-// (index, value) of every element that is not zero; dense, behind a count of ~0, where that is shorter.
+// (index, value) of every element that is not zero; dense, behind a count of ~0, where that is
+// shorter.
 struct Entry {
   std::uint32_t index;
   float value;
@@ -74,7 +75,8 @@ void unpack(std::byte* elements, std::size_t n, const std::byte* message, std::s
 constexpr Payload kNonZeros = {.bound = bound, .pack = pack, .unpack = unpack};
 
 float element(int rank, std::size_t i, unsigned density) {
-  const unsigned hash = (static_cast<unsigned>(i) * 2654435761U + static_cast<unsigned>(rank) * 40503U) >> 16;
+  const unsigned hash =
+      (static_cast<unsigned>(i) * 2654435761U + static_cast<unsigned>(rank) * 40503U) >> 16;
   return hash % 100 < density ? static_cast<float>(1 + hash % 31) : 0.0F;
 }
 
@@ -87,8 +89,13 @@ void run_rank(const Plan& plan, const Membership& member, int rank, const Payloa
     for (const unsigned density : {0U, 1U, 50U, 100U}) {
       std::vector<float> in(n), out(n), scratch(n);
       for (std::size_t i = 0; i < n; ++i) in[i] = element(rank, i, density);
-      binding.bind({.input = in.data(), .output = out.data(), .scratch = scratch.data(), .count = n,
-                    .dtype = Dtype::float32, .op = Reduction::sum, .tile_bytes = 32 << 10,
+      binding.bind({.input = in.data(),
+                    .output = out.data(),
+                    .scratch = scratch.data(),
+                    .count = n,
+                    .dtype = Dtype::float32,
+                    .op = Reduction::sum,
+                    .tile_bytes = 32 << 10,
                     .payload = payload});
       ++clock.calls;
       clock.fingerprint += 12345;
@@ -110,7 +117,9 @@ TEST(messages_of_unknown_length_on_the_plans_of_dense_ones) {
     for (const int p : {2, 3, 5}) {
       const Plan plan = lower(make_schedule(*a, p), {.mode = Mode::staged, .depth = 4, .lag = 1});
       std::vector<Membership> members = local_group({.ranks = static_cast<std::uint32_t>(p)});
-      run_ranks(p, [&](int rank) { run_rank(plan, members[static_cast<std::size_t>(rank)], rank, &kNonZeros); });
+      run_ranks(p, [&](int rank) {
+        run_rank(plan, members[static_cast<std::size_t>(rank)], rank, &kNonZeros);
+      });
       ++dense_total;
     }
   }
@@ -119,7 +128,8 @@ TEST(messages_of_unknown_length_on_the_plans_of_dense_ones) {
 }
 
 TEST(sparse_messages_are_short) {
-  const Algorithm& ring = *algorithms()[static_cast<std::size_t>(find_algorithm(Kind::allreduce, "ring"))];
+  const Algorithm& ring =
+      *algorithms()[static_cast<std::size_t>(find_algorithm(Kind::allreduce, "ring"))];
   const Plan plan = lower(make_schedule(ring, 2), {.mode = Mode::staged, .depth = 4, .lag = 0});
   std::vector<Membership> members = local_group({.ranks = 2});
   packed_bytes = 0;

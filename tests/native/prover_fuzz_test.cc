@@ -50,8 +50,8 @@ std::vector<Words> encodings() {
 
 std::int32_t strange_number(mutants::Random& random) {
   using limits = std::numeric_limits<std::int32_t>;
-  static constexpr std::array extremes = {limits::max(), limits::min(), limits::max() / 2, 1 << 24,
-                                          1 << 20,       1 << 16,       1023,              -1};
+  static constexpr std::array extremes = {
+      limits::max(), limits::min(), limits::max() / 2, 1 << 24, 1 << 20, 1 << 16, 1023, -1};
   return random.below(2) == 0 ? extremes[random.index(extremes.size())] : random.below(12) - 2;
 }
 
@@ -76,8 +76,8 @@ void damage(Words& words, const Words& other, mutants::Random& random) {
       break;
     case 5:
     case 6:
-      *here = static_cast<std::int32_t>(static_cast<std::uint32_t>(*here) ^
-                                        (1U << random.below(32)));
+      *here =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(*here) ^ (1U << random.below(32)));
       break;
     default:  // most words are small: ranks, cells, ops
       *here = std::max(-1, *here % 100 + random.below(5) - 2);

@@ -15,13 +15,13 @@ enum { COUNT = 100000 };
 
 static int failures = 0;
 
-static void expect(int holds, const char *what, int rank) {
+static void expect(int holds, const char* what, int rank) {
   if (holds) return;
   fprintf(stderr, "rank %d: %s (last error: %s)\n", rank, what, coll_last_error());
   ++failures;
 }
 
-static coll_comm *join(int rank, const char *job, double timeout) {
+static coll_comm* join(int rank, const char* job, double timeout) {
   coll_options options;
   memset(&options, 0, sizeof options);
   options.size = sizeof options;
@@ -29,13 +29,13 @@ static coll_comm *join(int rank, const char *job, double timeout) {
   options.ranks = 2;
   options.job = job;
   options.timeout = timeout;
-  coll_comm *comm = NULL;
+  coll_comm* comm = NULL;
   expect(coll_init(&options, &comm) == COLL_OK, "coll_init", rank);
   return comm;
 }
 
-static void check_allreduce(coll_comm *comm, int rank, size_t count) {
-  float *x = malloc((count + 1) * sizeof *x);
+static void check_allreduce(coll_comm* comm, int rank, size_t count) {
+  float* x = malloc((count + 1) * sizeof *x);
   for (int a = 0; a < coll_algorithm_count(); ++a) {
     coll_algorithm info;
     expect(coll_algorithm_get(a, &info) == COLL_OK, "coll_algorithm_get", rank);
@@ -51,7 +51,7 @@ static void check_allreduce(coll_comm *comm, int rank, size_t count) {
   free(x);
 }
 
-static void check_others(coll_comm *comm, int rank) {
+static void check_others(coll_comm* comm, int rank) {
   int64_t all[5] = {0}, mine[3] = {10, 11, 12};
   const size_t counts[2] = {2, 3};
   expect(coll_allgatherv(comm, mine, all, counts, COLL_INT64) == COLL_OK, "allgatherv", rank);
@@ -65,8 +65,8 @@ static void check_others(coll_comm *comm, int rank) {
   expect(coll_barrier(comm) == COLL_OK, "barrier", rank);
 }
 
-static void check_mismatch(int rank, const char *job) {
-  coll_comm *comm = join(rank, job, 10);
+static void check_mismatch(int rank, const char* job) {
+  coll_comm* comm = join(rank, job, 10);
   float x[8] = {0};
   const coll_status status = coll_allreduce(comm, x, x, rank == 0 ? 8 : 4, COLL_FLOAT32, COLL_SUM);
   expect(status == COLL_MISMATCH, "a mismatch is told", rank);
@@ -75,17 +75,17 @@ static void check_mismatch(int rank, const char *job) {
   coll_close(comm);
 }
 
-static void check_dead_peer(int rank, const char *job) {
-  coll_comm *comm = join(rank, job, 20);
+static void check_dead_peer(int rank, const char* job) {
+  coll_comm* comm = join(rank, job, 20);
   if (rank == 1) _exit(failures != 0);
   expect(coll_barrier(comm) == COLL_PEER_LOST, "a dead peer is told", rank);
   expect(coll_last_error_rank() == 1, "by its rank", rank);
   coll_close(comm);
 }
 
-static void run_rank(int rank, const char *job) {
+static void run_rank(int rank, const char* job) {
   char name[64];
-  coll_comm *comm = join(rank, job, 20);
+  coll_comm* comm = join(rank, job, 20);
   expect(coll_rank(comm) == rank && coll_ranks(comm) == 2, "rank and ranks", rank);
   check_allreduce(comm, rank, 1);
   check_allreduce(comm, rank, COUNT);
