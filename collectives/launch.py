@@ -43,7 +43,8 @@ def main(
 ) -> None:
     """Start COMMAND once for each rank: a Python file, or any program.
 
-    Each rank gets COLLECTIVES_RANK, _SIZE, _JOB and _ATTEMPT. When one fails, the others have
+    Each rank gets COLLECTIVES_RANK, _SIZE, _JOB and _ATTEMPT, and OMP_NUM_THREADS=1 unless it is
+    set. When one fails, the others have
     some time to end by themselves before they are ended (SIGTERM, then SIGKILL), and its exit code
     is collrun's (128 + the number for a signal). The first Ctrl-C is passed on to the ranks, the
     second kills them.
@@ -107,6 +108,8 @@ def _environment(rank: int, ranks: int, job: str, attempt: int) -> dict[str, str
     return {
         # A rank's output is a pipe: without this, what it printed would die with it.
         "PYTHONUNBUFFERED": "1",
+        # The ranks are the parallelism: else each would start a thread per core for its matrices.
+        **({"OMP_NUM_THREADS": "1"} if ranks > 1 else {}),
         **os.environ,
         environment.RANK: str(rank),
         environment.SIZE: str(ranks),

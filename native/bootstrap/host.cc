@@ -88,6 +88,9 @@ void Host::check_occupant(const std::string& name) const {
                                        ": choose another COLLECTIVES_JOB");
   }
   if (peer.pid != 0 && process_gone(peer.pid, 0)) return;
+  // It must hear of us: our other ranks may be knocking at its door.
+  const Hello hello = make_hello(identity_);
+  send_packet(opened.fd, &hello, sizeof hello);
   throw Error(Status::bootstrap,
               "there is a rank 0 of " + job_in_words(identity_) + " already, " +
                   process_in_words(peer.pid) +
@@ -170,9 +173,14 @@ void Host::greet(Visitor& visitor, const void* packet, std::size_t n) {
   if (!why.empty()) return refuse(visitor, -1, why);
   int& pid = pid_of_[static_cast<std::size_t>(hello.rank)];
   if (pid != 0) {
-    return refuse(visitor, hello.rank,
-                  "rank " + std::to_string(hello.rank) + " is taken by " + process_in_words(pid) +
-                      ": give each rank its own COLLECTIVES_RANK");
+    // Two jobs of one name, perhaps: whoever is in already may belong to the other. So nobody meets.
+    const std::string text = "rank " + std::to_string(hello.rank) + " is claimed by " +
+                             process_in_words(pid) + " and by " +
+                             process_in_words(visitor.peer.pid) +
+                             ": give each rank its own COLLECTIVES_RANK, each job its own "
+                             "COLLECTIVES_JOB";
+    refuse(visitor, hello.rank, text);
+    throw Error(Status::bootstrap, text, hello.rank);
   }
   const Notice welcome =
       make_notice(NoticeKind::welcome, identity_.attempt, Status::ok, -1, "welcome");

@@ -25,10 +25,12 @@ std::optional<Cause> compare(const Segment& segment, const OwnCall& own, int pee
     const int low = std::min(own.rank, peer), high = std::max(own.rank, peer);
     const CallNote& first = low == own.rank ? *mine : *theirs;
     const CallNote& second = low == own.rank ? *theirs : *mine;
+    const bool alike = describe(first) == describe(second);
     return Cause{Status::mismatch, peer,
                  label(*mine) + ": the ranks do not make the same call: rank " +
                      std::to_string(low) + " calls " + describe(first) + ", rank " +
-                     std::to_string(high) + " calls " + describe(second)};
+                     std::to_string(high) + " calls " + describe(second) +
+                     (alike ? ", with other counts per rank" : "")};
   }
   return std::nullopt;
 }

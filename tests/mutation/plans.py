@@ -100,29 +100,33 @@ class PlanRun:
 
     def _leave(self, rank: int, call: int) -> None:
         """The call returns: its results are read, and its buffers used for something else."""
-        outline, me, tiles = self.outline, self.ranks[rank], self.tiles[call]
+        me, tiles = self.ranks[rank], self.tiles[call]
         for tile in range(tiles):
-            for cell, chunk in enumerate(outline.outputs(rank)):
-                element = self.memory[rank, OUTPUT, cell, tile]
-                number = self.arithmetic.result(chunk, call, tile)
-                if outline.sums:
-                    number = self.arithmetic.mean(Element(number, 0, ())).number
-                if element.number != number:
-                    raise WrongError(f"rank {rank} ends call {call} with a wrong chunk {chunk}")
-                self.results[rank, chunk, call, tile] = element
-            for cell, chunk in enumerate(outline.inputs(rank)):
-                address = self._user(rank, (INPUT, cell), tile)
-                operand = self.arithmetic.contribution(rank, chunk, call, tile)
-                if address[1] == INPUT and self.memory[address] != operand:
-                    raise WrongError(f"rank {rank} finds chunk {chunk} of its input changed")
+            self._judge(rank, call, tile)
         for address in self.memory:
             if address[0] == rank and address[1] != STAGE:
                 self.memory[address] = self.arithmetic.garbage()
         for tile in range(max(0, tiles - self.plan.depth), tiles):
             me.slot_free[self._slot(call, tile)] = call + 1
-        if not outline.rooted:
+        if not self.outline.rooted:
             me.known_done = max(me.known_done, call)
         me.calls_done = call + 1
+
+    def _judge(self, rank: int, call: int, tile: int) -> None:
+        outline = self.outline
+        for cell, chunk in enumerate(outline.outputs(rank)):
+            element = self.memory[rank, OUTPUT, cell, tile]
+            number = self.arithmetic.result(chunk, call, tile)
+            if outline.sums:
+                number = self.arithmetic.mean(Element(number, 0, ())).number
+            if element.number != number:
+                raise WrongError(f"rank {rank} ends call {call} with a wrong chunk {chunk}")
+            self.results[rank, chunk, call, tile] = element
+        for cell, chunk in enumerate(outline.inputs(rank)):
+            address = self._user(rank, (INPUT, cell), tile)
+            operand = self.arithmetic.contribution(rank, chunk, call, tile)
+            if address[1] == INPUT and self.memory[address] != operand:
+                raise WrongError(f"rank {rank} finds chunk {chunk} of its input changed")
 
     def _slot(self, call: int, tile: int) -> int:
         return (self.used[call] + tile) % self.plan.depth
@@ -171,13 +175,7 @@ class PlanRun:
 
     def _move(self, rank: int, call: int, number: int, tile: int) -> Iterator[bool]:
         op = self.plan.ranks[rank].ops[number]
-        for wait in op.waits:
-            while not self._reached(call, tile, wait):
-                yield False
-        while not self._credited(rank, op, call, tile):
-            yield False
-        while not self._flagged(op, call, tile):
-            yield False
+        yield from self._ready(rank, op, call, tile)
         sources = [self._addresses(o, call, tile) for o in op.sources]
         targets = [self._addresses(o, call, tile) for o in op.destinations]
         seen = [[self._load(a) for a in addresses] for addresses in sources]
@@ -186,18 +184,29 @@ class PlanRun:
         for address in written:
             self.memory[address] = torn
         yield True
+        what = f"rank {rank} op {number}"
         for addresses, elements in zip(sources, seen, strict=True):
             for address, element in zip(addresses, elements, strict=True):
                 if address not in written and self.memory[address] is not element:
-                    raise WrongError(f"rank {rank} op {number} reads what changes meanwhile")
+                    raise WrongError(f"{what} reads what changes meanwhile")
         if any(self.memory[address] is not torn for address in written):
-            raise WrongError(f"rank {rank} op {number} and another write one cell at once")
+            raise WrongError(f"{what} and another write one cell at once")
         results = [self.arithmetic.fold(items, op.balanced) for items in zip(*seen, strict=True)]
         if op.complete and self.outline.sums:
             results = [self.arithmetic.mean(total) for total in results]
         self._store(sources, targets, results)
         self._tell(rank, call, number, tile)
         yield True
+
+    def _ready(self, rank: int, op: PlanOp, call: int, tile: int) -> Iterator[bool]:
+        """All that an op waits for, one after the other."""
+        for wait in op.waits:
+            while not self._reached(call, tile, wait):
+                yield False
+        while not self._credited(rank, op, call, tile):
+            yield False
+        while not self._flagged(op, call, tile):
+            yield False
 
     def _load(self, address: Address) -> Element:
         """What lies there; what nobody ever wrote becomes garbage."""

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "plan/encode.h"
 #include "schedule/encode.h"
@@ -37,7 +38,7 @@ void merge(std::vector<coll::CellRange>& ranges) {
       merged.push_back(r);
     }
   }
-  ranges = merged;
+  ranges = std::move(merged);
 }
 
 int turn(coll::Op op) { return op == coll::Op::send ? 0 : op == coll::Op::copy ? 2 : 1; }

@@ -150,6 +150,46 @@ bool reorder_rounds(Schedule& s, Random& random, std::string& change) {
   return true;
 }
 
+// Two rounds become one, on all ranks: what was read after the first is now read before it.
+bool merge_rounds(Schedule& s, Random& random, std::string& change) {
+  const std::vector<int> all = rounds(s);
+  if (all.size() < 2) return false;
+  const std::size_t first = random.index(all.size() - 1);
+  for (auto& mine : s.ranks) {
+    for (Step& step : mine) {
+      if (step.round == all[first + 1]) step.round = all[first];
+    }
+  }
+  change = "rounds " + std::to_string(all[first]) + " and " + std::to_string(all[first + 1]);
+  return true;
+}
+
+// One rank keeps in its input what it kept in its scratch, or in its output.
+bool work_in_input(Schedule& s, Random& random, std::string& change) {
+  const int rank = random.below(s.p);
+  const auto buffer = random.below(2) == 0 ? coll::Buffer::scratch : coll::Buffer::output;
+  for (Step& step : steps(s, rank)) {
+    for (Ranges* ranges : {&step.source, &step.target}) {
+      const auto chunks = chunks_of(s, rank, *ranges);
+      for (CellRange& r : *ranges) r.buffer = r.buffer == buffer ? coll::Buffer::input : r.buffer;
+      if (!give_chunks(s, rank, *ranges, chunks)) return false;
+    }
+  }
+  change = "rank " + std::to_string(rank);
+  if (buffer == coll::Buffer::scratch) return true;
+  // Its results are to come out all the same.
+  const coll::Layout layout(s.kind, s.p, s.root, s.chunks);
+  const int cells = layout.cells(rank, buffer), first = layout.first_chunk(rank, buffer);
+  if (cells == 0 || layout.cells(rank, coll::Buffer::input) < s.chunks) return false;
+  steps(s, rank).push_back({Op::copy,
+                            rounds(s).back() + 1,
+                            coll::Shape::left,
+                            {},
+                            {{coll::Buffer::input, first, cells}},
+                            {{buffer, 0, cells}}});
+  return true;
+}
+
 // Two ranks play each other's part in one round, on all ranks.
 bool exchange_ranks(Schedule& s, Random& random, std::string& change) {
   std::vector<int> all = rounds(s);
@@ -199,6 +239,8 @@ std::span<const Mutator<Schedule>> of_messages() {
       {"re-range both ends", 10, rerange_both_ends},
       {"shorten both ends", 10, resize_both_ends},
       {"exchange chunks at both sides", 10, exchange_chunks},
+      {"merge two rounds", 2, merge_rounds},
+      {"work in the input", 6, work_in_input},
       {"shift the root", 3, shift_root},
   });
   return all;

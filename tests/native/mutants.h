@@ -40,6 +40,7 @@ struct Mutator {
 
 std::span<const Mutator<loose::Schedule>> of_steps();
 std::span<const Mutator<loose::Schedule>> of_messages();
-std::span<const Mutator<loose::Plan>> of_plans();
+std::span<const Mutator<loose::Plan>> of_waits();
+std::span<const Mutator<loose::Plan>> of_moves();
 
 }  // namespace mutants

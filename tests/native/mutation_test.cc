@@ -216,15 +216,16 @@ void expect_good(const Score& s) {
   CHECK(10 * s.rejected >= 9 * s.made);
 }
 
-template <class... Spans>
-auto joined(Spans... spans) {
-  std::vector<mutants::Mutator<loose::Schedule>> all;
-  (all.insert(all.end(), spans.begin(), spans.end()), ...);
+template <class Loose>
+auto both(std::span<const mutants::Mutator<Loose>> some,
+          std::span<const mutants::Mutator<Loose>> more) {
+  std::vector<mutants::Mutator<Loose>> all(some.begin(), some.end());
+  all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
 TEST(mutants_of_schedules) {
-  const auto mutators = joined(mutants::of_steps(), mutants::of_messages());
+  const auto mutators = both(mutants::of_steps(), mutants::of_messages());
   Attack<loose::Schedule> attack("schedule", mutators);
   unsigned seed = 1;
   for (const int p : {2, 3, 4, 5, 6, 7, 8, 9, 13}) {
@@ -250,7 +251,8 @@ TEST(mutants_of_plans) {
                                                     {Mode::inlined, 2, 0},
                                                     {Mode::staged, 2, 1},
                                                     {Mode::push, 2, 0}}};
-  Attack<loose::Plan> attack("plan", mutants::of_plans());
+  const auto mutators = both(mutants::of_waits(), mutants::of_moves());
+  Attack<loose::Plan> attack("plan", mutators);
   unsigned seed = 1;
   for (const int p : {2, 3, 4, 5, 6, 8}) {
     if (!full() && p != 3) continue;

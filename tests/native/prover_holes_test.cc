@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes in plans that the prover once let pass, each with the engine's reason why it is one.
+// Mistakes that no mutant makes, or that the provers once let pass, each with the reason why it is
+// one.
 #include <algorithm>
 #include <string>
 
@@ -112,6 +113,28 @@ TEST(areas_are_filled_by_their_writers) {
   plan = plan_of("ring", 3, {Mode::inlined, 2, 0});
   plan.ranks[2].areas.push_back({plan.ranks[2].areas.back().first + 1, 1, 1 << 20});
   expect_fault(plan, "does not fill it");
+}
+
+// One receive of a round may not write what another writes, or folds: which is first is chance.
+TEST(receives_of_a_round_do_not_meet) {
+  const CellRange input{Buffer::input, 0, 1}, output{Buffer::output, 0, 1};
+  const CellRange scratch{Buffer::scratch, 0, 1};
+  const loose::Step from_one{Op::recv, 1, Shape::left, {1}, {}, {output}};
+  const loose::Step fold{Op::recv_reduce, 1, Shape::left, {kSelf, 2}, {output}, {scratch}};
+  const loose::Step from_two{Op::recv, 1, Shape::left, {2}, {}, {output}};
+  for (const bool both_write : {false, true}) {
+    loose::Schedule s(
+        Schedule{.kind = Kind::allreduce, .p = 3, .root = 0, .chunks = 1, .programs = {}});
+    s.ranks = {
+        {{Op::copy, 0, Shape::left, {}, {input}, {output}}, from_one, both_write ? from_two : fold},
+        {{Op::send, 1, Shape::left, {0}, {input}, {}}},
+        {{Op::send, 1, Shape::left, {0}, {input}, {}}}};
+    const Report report = prove(s.tight(), false, {});
+    CHECK(!report.proved);
+    const char* text = both_write ? "written by two receives of the same round"
+                                  : "its own operand is written by another receive";
+    if (report.message.find(text) == std::string::npos) check::fail(report.message);
+  }
 }
 
 TEST(layouts_that_do_not_add_up_are_refused) {

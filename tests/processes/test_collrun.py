@@ -218,3 +218,12 @@ def test_a_program_that_cannot_run_is_named(tmp_path: Path) -> None:
     done = collrun("-n", 2, program)
     assert done.returncode == 1
     assert f"cannot run {program}: Exec format error" in done.stderr
+
+
+def test_ranks_get_one_thread_each_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    show = ("--no-prefix", *SH, 'echo "threads=$OMP_NUM_THREADS"')
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert set(collrun("-n", 2, *show).stdout.split()) == {"threads=1"}
+    assert set(collrun("-n", 1, *show).stdout.split()) == {"threads="}
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert set(collrun("-n", 2, *show).stdout.split()) == {"threads=3"}
