@@ -25,11 +25,12 @@ def fault_of(words: Sequence[int], claimed: Trees, seeds: int = SEEDS) -> str | 
     subject = read(words)
     for seed in range(seeds):
         for in_place in (False, True):
-            run = (ScheduleRun if isinstance(subject, Schedule) else PlanRun)(
-                subject, in_place, Random(2 * seed + in_place)
-            )
+            random = Random(2 * seed + in_place)
             try:
-                run.run(claimed)
+                if isinstance(subject, Schedule):
+                    ScheduleRun(subject, in_place, random).run(claimed)
+                else:
+                    PlanRun(subject, in_place, random).run(claimed)
             except WrongError as wrong:
                 return f"seed {seed}, {'in' if in_place else 'out of'} place: {wrong}"
     return None

@@ -164,7 +164,7 @@ class ScheduleRun:
         for (a, b), channel in self.channels.items():
             if channel.taken != len(channel.sent):
                 raise WrongError(f"rank {b} leaves messages of rank {a} behind")
-        results = {}
+        results: dict[tuple[int, ...], Element] = {}
         for rank in range(self.outline.p):
             for cell, chunk in enumerate(self.outline.outputs(rank)):
                 for place, element in enumerate(self.memory[rank][OUTPUT, cell]):
