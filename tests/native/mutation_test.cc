@@ -6,10 +6,10 @@
 //   MUTATION_REPORT=file   originals, survivors, a sample of the rejected, and the scores, as JSON
 //   MUTATION_FULL=1        about 30000 mutants instead of 2000
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,6 +57,24 @@ struct Score {
     for (std::size_t i = 0; i < alone.size(); ++i) alone[i] += s.alone[i];
   }
 };
+
+// Does the text name one of a kind, as in "rank 3"?
+bool names(const std::string& text, const std::string& kind) {
+  for (std::size_t at = text.find(kind + " "); at != std::string::npos;
+       at = text.find(kind + " ", at + 1)) {
+    const std::size_t digit = at + kind.size() + 1;
+    if (digit < text.size() && std::isdigit(static_cast<unsigned char>(text[digit])) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void expect_place(const std::string& message) {
+  const bool inside = names(message, "step") || names(message, "op") || names(message, "chunk") ||
+                      names(message, "area");
+  if (!names(message, "rank") || !inside) check::fail("says not where: " + message);
+}
 
 // What mutants are made of, and what they are held to.
 template <class Loose>
@@ -136,7 +154,6 @@ class Attack {
 
   void judge(const Subject<Loose>& subject, const char* mutator, const std::string& change,
              const Loose& mutant) {
-    static const std::regex where("rank [0-9]+.*(step|op|chunk|area) [0-9]+");
     Score& score = scores_[mutator];
     ++score.made;
     std::string message, alone;
@@ -147,11 +164,11 @@ class Attack {
       return;
     }
     ++score.rejected;
-    if (!std::regex_search(message, where)) check::fail("says not where: " + message);
+    expect_place(message);
     for (std::size_t i = 0; i < kChecks.size(); ++i) {
       if (proved(mutant, subject.claims, kChecks[i].second, alone)) continue;
       ++score.alone[i];
-      if (!std::regex_search(alone, where)) check::fail("says not where: " + alone);
+      expect_place(alone);
     }
     // What has no structure cannot be run, by nobody.
     const bool runs = proved(mutant, subject.claims, kStructure, alone);
