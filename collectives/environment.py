@@ -18,6 +18,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from collectives._ffi import check, ffi, lib, text
 from collectives.errors import InvalidArgumentError
 
 RANK = "COLLECTIVES_RANK"
@@ -28,6 +29,27 @@ TIMEOUT = "COLLECTIVES_TIMEOUT"
 
 # The native layer holds ranks in 32 bits; a job of one machine is far below this.
 _LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment variable that the library reads; ``default`` is "" where there is none."""
+
+    name: str
+    type: str
+    default: str
+    sentence: str
+
+
+def variables() -> list[Variable]:
+    """Return every variable that the library reads, from the table that it reads them by."""
+    entry = ffi.new("coll_variable *")
+    found = []
+    for number in range(lib.coll_variable_count()):
+        check(lib.coll_variable_get(number, entry))
+        parts = (entry.name, entry.type, entry.fallback, entry.sentence)
+        found.append(Variable(*(text(part) for part in parts)))
+    return found
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import collectives as cl
-from collectives._ffi import check, ffi, lib, text
+from collectives.environment import variables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = Path("docs/algorithms")
@@ -216,16 +216,10 @@ def index(algorithms: Iterable[cl.Algorithm]) -> str:
 
 def environment() -> str:
     """Return the page of environment variables, from the table that the library reads."""
-    variable = ffi.new("coll_variable *")
     rows = []
-    for number_ in range(lib.coll_variable_count()):
-        check(lib.coll_variable_get(number_, variable))
-        name, kind, fallback, sentence = (
-            text(part)
-            for part in (variable.name, variable.type, variable.fallback, variable.sentence)
-        )
-        shown = f"`{fallback}`" if fallback else "none"
-        rows.append([f"`{name}`", f"`{kind}`", shown, sentence])
+    for v in variables():
+        shown = f"`{v.default}`" if v.default else "none"
+        rows.append([f"`{v.name}`", f"`{v.type}`", shown, v.sentence])
     return (
         f"{MARK}# Environment variables\n\n"
         "All that the library reads. `collrun` sets the first four for the ranks that it starts; "

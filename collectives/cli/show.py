@@ -16,14 +16,6 @@ from collectives.cli.options import KIND, RANK_RANGE
 from collectives.cli.screen import Screen, console
 from collectives.cli.sizes import format_ranks
 
-VARIABLES = {
-    environment.RANK: "place of this process in the job, 0 to p-1; collrun sets it",
-    environment.SIZE: "number of processes of the job, p; collrun sets it",
-    environment.JOB: "name of the job, the same for all its processes; default: default",
-    environment.ATTEMPT: "restarts of the job, so that late-comers are refused; default: 0",
-    environment.TIMEOUT: "seconds that a call and the search for the others may take; default: 300",
-}
-
 
 @click.command("list")
 @click.argument("kind", type=KIND, required=False)
@@ -122,8 +114,9 @@ def draw(name: str, ranks: int, kind: str | None, root: int, output: Path | None
 def env() -> None:
     """Show the environment variables and their present values."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("variable", "now", "meaning"):
+    for head in ("variable", "now", "default", "meaning"):
         table.add_column(head)
-    for variable, meaning in VARIABLES.items():
-        table.add_row(variable, os.environ.get(variable, "-"), meaning)
+    for variable in environment.variables():
+        now = os.environ.get(variable.name, "-")
+        table.add_row(variable.name, now, variable.default or "-", variable.sentence)
     console().print(table, markup=False, highlight=False)

@@ -185,7 +185,7 @@ def test_env_names_every_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLLECTIVES_TIMEOUT", "12.5")
     shown = call("env").stdout
     assert "12.5" in shown
-    for name in ("RANK", "SIZE", "JOB", "ATTEMPT", "TIMEOUT"):
+    for name in ("RANK", "SIZE", "JOB", "ATTEMPT", "TIMEOUT", "FAULT"):
         assert f"COLLECTIVES_{name}" in shown
 
 
