@@ -173,7 +173,8 @@ void Host::greet(Visitor& visitor, const void* packet, std::size_t n) {
   if (!why.empty()) return refuse(visitor, -1, why);
   int& pid = pid_of_[static_cast<std::size_t>(hello.rank)];
   if (pid != 0) {
-    // Two jobs of one name, perhaps: whoever is in already may belong to the other. So nobody meets.
+    // Two jobs of one name, perhaps: whoever is in already may belong to the other. So nobody
+    // meets.
     const std::string text = "rank " + std::to_string(hello.rank) + " is claimed by " +
                              process_in_words(pid) + " and by " +
                              process_in_words(visitor.peer.pid) +

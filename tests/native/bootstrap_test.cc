@@ -186,9 +186,7 @@ TEST(a_rank_claimed_twice_ends_the_meeting) {
   const Identity job = identity(0, 3);
   Rank0 rank0(job);
   std::string first_told;
-  std::thread first([&] {
-    first_told = thrown<Error>([&] { meet(with_rank(job, 1)); }).what();
-  });
+  std::thread first([&] { first_told = thrown<Error>([&] { meet(with_rank(job, 1)); }).what(); });
   Stranger second(job);
   check::nap(20);
   second.say(make_hello(with_rank(job, 1)));
