@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/communicator.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>

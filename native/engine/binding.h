@@ -100,7 +100,6 @@ class Binding {
   std::uint64_t version() const noexcept { return version_; }
   bool bulky() const noexcept { return bulky_; }  // some tile is worth asking how to store it
   bool uses_scratch() const noexcept { return uses_scratch_; }
-  bool reads_peers() const noexcept { return reads_peers_; }  // memory of other ranks' callers
 
   // For the executor.
   const std::vector<BoundOp>& ops() const noexcept { return ops_; }

@@ -53,9 +53,6 @@ class Executor {
   Progress advance(int spins) noexcept;
   // What advance() returned for: the wait, or the peer whose call differs.
   const Blocked& blocked() const noexcept { return blocked_; }
-  // For messages: the op and tile that wait.
-  int op() const noexcept { return static_cast<int>(op_); }
-  int iteration() const noexcept { return iteration_; }
 
  private:
   void take_up(const Binding& binding) noexcept;
