@@ -36,6 +36,17 @@ std::string name_with(unsigned uid, const std::string& job, const std::string& l
   return head + hash + "/" + last;
 }
 
+std::optional<Notice> notice_in(const void* packet, std::size_t n) {
+  Notice notice;
+  if (n != sizeof notice) return std::nullopt;
+  std::memcpy(&notice, packet, n);
+  const bool known = notice.preamble.magic == kWireMagic && notice.preamble.wire == kWireVersion &&
+                     notice.kind >= NoticeKind::welcome && notice.kind <= NoticeKind::failed;
+  if (!known) return std::nullopt;
+  notice.text[sizeof notice.text - 1] = '\0';
+  return notice;
+}
+
 std::string other_version(const Hello& hello) {
   return "it runs version " + quoted(hello.library, sizeof hello.library) +
          " of the library (wire version " + std::to_string(hello.preamble.wire) + "), rank 0 '" +
@@ -102,17 +113,16 @@ Notice make_notice(NoticeKind kind, int attempt, Status status, int rank, std::s
 }
 
 Notice read_notice(const void* packet, std::size_t n) {
-  Notice notice;
-  if (n == sizeof notice) std::memcpy(&notice, packet, n);
-  const bool known = n == sizeof notice && notice.preamble.magic == kWireMagic &&
-                     notice.preamble.wire == kWireVersion && notice.kind >= NoticeKind::welcome &&
-                     notice.kind <= NoticeKind::failed;
-  if (!known) {
-    throw Error(Status::bootstrap, "a packet of " + std::to_string(n) +
-                                       " bytes arrived that no rank of this version sends");
-  }
-  notice.text[sizeof notice.text - 1] = '\0';
-  return notice;
+  const std::optional<Notice> notice = notice_in(packet, n);
+  if (notice) return *notice;
+  throw Error(Status::bootstrap, "a packet of " + std::to_string(n) +
+                                     " bytes arrived that no rank of this version sends");
+}
+
+std::optional<Notice> warning_of(const void* packet, std::size_t n, const Identity& host) {
+  const std::optional<Notice> notice = notice_in(packet, n);
+  const bool ours = notice && notice->kind == NoticeKind::failed && notice->attempt == host.attempt;
+  return ours ? notice : std::nullopt;
 }
 
 Error error_of(const Notice& notice) {
@@ -144,6 +154,11 @@ std::string socket_name(unsigned uid, const Identity& identity) {
 
 std::string any_attempt_name(unsigned uid, const Identity& identity) {
   return name_with(uid, identity.job, "any");
+}
+
+std::string claim_name(unsigned uid, const Identity& identity) {
+  return name_with(uid, identity.job,
+                   std::to_string(identity.attempt) + "/rank " + std::to_string(identity.rank));
 }
 
 }  // namespace coll

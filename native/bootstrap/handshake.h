@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -69,6 +70,9 @@ Notice make_notice(NoticeKind kind, int attempt, Status status, int rank, std::s
 // Reads a packet of n bytes as a notice. Throws Error(bootstrap) where it is none.
 Notice read_notice(const void* packet, std::size_t n);
 
+// The packet as a notice that the meeting of this job and attempt must end, where it is one.
+std::optional<Notice> warning_of(const void* packet, std::size_t n, const Identity& host);
+
 // The error that a notice of kind refused or failed carries.
 Error error_of(const Notice& notice);
 
@@ -82,5 +86,7 @@ std::string socket_name(unsigned uid, const Identity& identity);
 // A second door of the same rank 0 that does not depend on the attempt, where ranks of an earlier
 // attempt learn that they are late.
 std::string any_attempt_name(unsigned uid, const Identity& identity);
+// Where the one process that is this rank of this job shows that it is (bootstrap/claim.h).
+std::string claim_name(unsigned uid, const Identity& identity);
 
 }  // namespace coll

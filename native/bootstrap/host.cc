@@ -168,6 +168,10 @@ void Host::serve(Visitor& visitor) {
 }
 
 void Host::greet(Visitor& visitor, const void* packet, std::size_t n) {
+  // Not one of us, but of our job: two processes claim one rank (bootstrap/claim.h).
+  if (const std::optional<Notice> warning = warning_of(packet, n, identity_)) {
+    throw error_of(*warning);
+  }
   Hello hello;
   const std::string why = refusal(packet, n, identity_, visitor.peer, hello);
   if (!why.empty()) return refuse(visitor, -1, why);

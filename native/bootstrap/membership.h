@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "bootstrap/claim.h"
 #include "transport/liveness.h"
 #include "transport/memory.h"
 #include "transport/segment.h"
@@ -13,6 +14,7 @@
 namespace coll {
 
 struct Membership {
+  Claim claim;  // first: the rank is free for another when nothing of this one is left; none alone
   std::shared_ptr<Memory> memory;
   Segment segment;
   Liveness life;  // last: it leaves before the memory goes

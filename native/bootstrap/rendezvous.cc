@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "bootstrap/claim.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/guest.h"
 #include "bootstrap/host.h"
@@ -36,8 +37,11 @@ Membership rendezvous(const Identity& identity, const SegmentShape& shape, doubl
   arm_faults_from_environment();
   check(identity, shape, timeout_s);
   if (identity.ranks == 1) return std::move(local_group(shape).front());
-  if (identity.rank == 0) return Host(identity, timeout_s, stop).run(shape);
-  return Guest(identity, timeout_s, stop).run(shape);
+  Claim claim = claim_rank(identity);
+  Membership membership = identity.rank == 0 ? Host(identity, timeout_s, stop).run(shape)
+                                             : Guest(identity, timeout_s, stop).run(shape);
+  membership.claim = std::move(claim);
+  return membership;
 }
 
 }  // namespace coll

@@ -254,6 +254,7 @@ void Communicator::close() {
     }
   }
   membership_.life.leave();
+  membership_.claim.reset();
   if (!knows_failure_ && failed(segment_)) {
     const Failure failure = read_failure(segment_);
     if (failure.status == Status::mismatch) report_failure();
