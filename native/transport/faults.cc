@@ -47,7 +47,7 @@ void start(const faults::Fault& fault, bool random, std::uint64_t seed) {
 }
 
 // splitmix64: a good hash of a counter.
-std::uint64_t mix(std::uint64_t x) noexcept {
+std::uint64_t scramble(std::uint64_t x) noexcept {
   x += 0x9E3779B97F4A7C15ULL;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
@@ -110,7 +110,7 @@ int planned(Call call) noexcept {
                                   : plan.fault.call == Call::any || plan.fault.call == call;
   if (!counts) return 0;
   const std::uint64_t count = plan.seen.fetch_add(1, std::memory_order_relaxed) + 1;
-  const bool fails = plan.random ? mix(plan.seed + count) % 4 == 0 : hits(plan.fault, count);
+  const bool fails = plan.random ? scramble(plan.seed + count) % 4 == 0 : hits(plan.fault, count);
   if (!fails) return 0;
   plan.fired.fetch_add(1, std::memory_order_relaxed);
   return plan.random ? EINTR : plan.fault.error;

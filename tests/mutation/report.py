@@ -79,6 +79,17 @@ def load(path: Path) -> Report:
     return report
 
 
+def merged(reports: Iterable[Report]) -> Report:
+    """Join the reports of several attacks."""
+    report = Report()
+    for part in reports:
+        report.originals.extend(part.originals)
+        report.survivors.extend(part.survivors)
+        report.rejected.extend(part.rejected)
+        report.scores.extend(part.scores)
+    return report
+
+
 def _fault(subject: tuple[list[int], Trees, int]) -> str | None:
     return fault_of(*subject)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from tests.mutation.brute_force import SEEDS
-from tests.mutation.report import Mutant, Report, faults, load
+from tests.mutation.report import Mutant, Report, faults, load, merged
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build" / "dev" / "mutation_test"
@@ -36,11 +37,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Attack the provers."""
     if not PROGRAM.exists():
         pytest.skip(f"{PROGRAM.relative_to(ROOT)} is missing: `make test` builds it")
-    path = tmp_path_factory.mktemp("mutation") / "report.jsonl"
+    folder = tmp_path_factory.mktemp("mutation")
+    with ThreadPoolExecutor() as pool:
+        reports = list(pool.map(attack, (folder / f"{level}.jsonl" for level in LEVELS)))
+    return merged(reports)
+
+
+def attack(path: Path) -> Report:
+    """Attack the prover of the level that the path is named after."""
     environment = {**os.environ, "MUTATION_FULL": "1", "MUTATION_REPORT": str(path)}
-    done = subprocess.run(
-        [str(PROGRAM)], env=environment, capture_output=True, text=True, timeout=240
-    )
+    command = [str(PROGRAM), f"mutants_of_{path.stem}s"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
     return load(path)
