@@ -9,6 +9,7 @@
 #include "algorithms/algorithm.h"
 #include "base/formula.h"
 #include "bootstrap/environment.h"
+#include "communicator/claims_of.h"
 #include "plan/encode.h"
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
@@ -25,19 +26,6 @@ const Algorithm& algorithm_at(int32_t index) {
     throw Error(Status::invalid_argument, "there is no algorithm number " + std::to_string(index));
   }
   return *table[static_cast<std::size_t>(index)];
-}
-
-Claims claims_of(const Algorithm& a, int p) {
-  const auto value = [&](const char* formula) -> std::optional<double> {
-    if (*formula == '\0') return std::nullopt;
-    return evaluate(formula, p);
-  };
-  return {.rounds = value(a.rounds),
-          .bytes = value(a.bytes),
-          .reductions = value(a.reductions),
-          .same_on_ranks = a.tree.same_on_ranks,
-          .same_in_vector = a.tree.same_in_vector,
-          .rank_order = a.tree.rank_order};
 }
 
 void fill(const Report& report, coll_proof& out) {

@@ -5,6 +5,7 @@
 
 #include "algorithms/algorithm.h"
 #include "base/error.h"
+#include "communicator/claims_of.h"
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
 
@@ -21,13 +22,17 @@ PreparedPlan& Plans::get(const Choice& choice, int root) {
 
 Plan Plans::make(const Choice& choice, int root) const {
   const Algorithm& a = *algorithms()[static_cast<std::size_t>(choice.algorithm)];
-  const Schedule schedule = make_schedule(a, static_cast<int>(segment_.shape().ranks), root);
+  const int p = static_cast<int>(segment_.shape().ranks);
+  const Schedule schedule = make_schedule(a, p, root);
+  const Claims claims = claims_of(a, p);
   const int depth = static_cast<int>(segment_.shape().depth);
   std::string why;
   for (const Mode mode : {choice.mode, Mode::staged}) {
     Plan plan = lower(schedule, {.mode = mode, .depth = depth, .lag = choice.lag});
-    Report report = prove(plan, true, usual_tiles(plan));
-    if (report.proved) report = prove(plan, false, usual_tiles(plan));
+    Report report = prove(plan, true, usual_tiles(plan), kAllChecks, claims);
+    if (report.proved) {
+      report = prove(plan, false, usual_tiles(plan), kAllChecks, claims);
+    }
     if (report.proved) return plan;
     why = report.message;
   }

@@ -15,11 +15,12 @@
 #include <vector>
 
 #include "check.h"
-#include "claims_of.h"
+#include "communicator/claims_of.h"
 #include "mutants.h"
 #include "plan/encode.h"
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
+#include "prove/schedule_proof.h"
 #include "schedule/encode.h"
 
 using namespace coll;

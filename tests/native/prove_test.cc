@@ -10,9 +10,10 @@
 
 #include "all_cores.h"
 #include "check.h"
-#include "claims_of.h"
+#include "communicator/claims_of.h"
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
+#include "prove/schedule_proof.h"
 
 using namespace coll;
 

@@ -5,10 +5,11 @@
 #include <string>
 
 #include "check.h"
-#include "claims_of.h"
+#include "communicator/claims_of.h"
 #include "loose.h"
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
+#include "prove/schedule_proof.h"
 
 using namespace coll;
 

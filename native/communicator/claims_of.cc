@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an algorithm claims for p ranks, as numbers: what the tests of the provers hold it to.
-#pragma once
+#include "communicator/claims_of.h"
 
 #include <optional>
 
-#include "algorithms/algorithm.h"
 #include "base/formula.h"
-#include "prove/schedule_proof.h"
 
-inline coll::Claims claims_of(const coll::Algorithm& a, int p) {
+namespace coll {
+
+Claims claims_of(const Algorithm& a, int p) {
   const auto value = [&](const char* formula) -> std::optional<double> {
     if (*formula == '\0') return std::nullopt;
-    return coll::evaluate(formula, p);
+    return evaluate(formula, p);
   };
   return {.rounds = value(a.rounds),
           .bytes = value(a.bytes),
@@ -20,3 +19,5 @@ inline coll::Claims claims_of(const coll::Algorithm& a, int p) {
           .same_in_vector = a.tree.same_in_vector,
           .rank_order = a.tree.rank_order};
 }
+
+}  // namespace coll
