@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from collectives._ffi import check, ffi, lib, text
+from collectives.checks import checked_root
 from collectives.errors import InternalError, UnsupportedError
-from collectives.names import KIND_NAMES, KINDS, MODES, algorithm_index, kind_code
+from collectives.names import (
+    KIND_NAMES,
+    KINDS,
+    MODES,
+    algorithm_index,
+    checked_ranks,
+    integer,
+    kind_code,
+)
 
 ROOTED = ("broadcast", "reduce")
 
@@ -37,12 +46,14 @@ class Algorithm:
 
     def fits(self, p: int) -> bool:
         """Whether the algorithm is defined for ``p`` ranks."""
-        return bool(lib.coll_algorithm_fits(algorithm_index(self.kind, self.name), p))
+        ranks = checked_ranks("fits: p", p)
+        return bool(lib.coll_algorithm_fits(algorithm_index(self.kind, self.name), ranks))
 
     def formula(self, claim: str, p: int) -> float:
         """Return the value for ``p`` ranks of a claim: "rounds", "bytes" or "reductions"."""
         value = ffi.new("double *")
-        check(lib.coll_formula(getattr(self, claim).encode(), p, value))
+        ranks = checked_ranks("formula: p", p)
+        check(lib.coll_formula(getattr(self, claim).encode(), ranks, value))
         return float(value[0])
 
 
@@ -155,16 +166,17 @@ def verify(
     """Prove an algorithm for each number of ranks in ``p``, each root, in place and not.
 
     Of several ``p``, those for which the algorithm is not defined are left out; a single one that
-    is not raises UnsupportedError. With ``plans``, the plans of the shared-memory engine are
-    proved too. A failed proof is a value, not an exception: look at ``proved``.
+    is not raises UnsupportedError, and what is no integer InvalidArgumentError. With ``plans``,
+    the plans of the shared-memory engine are proved too. A failed proof is a value, not an
+    exception: look at ``proved``.
     """
     index = algorithm_index(kind, name)
-    if isinstance(p, int):
-        _check_fits(index, kind, name, p)
-        p = (p,)
+    if integer(p) is not None or not isinstance(p, Iterable):
+        p = (checked_ranks("verify: p", p),)
+        _check_fits(index, kind, name, p[0])
     return [
         _prove(index, kind, name, ranks, root, in_place, plan)
-        for ranks in p
+        for ranks in (checked_ranks("verify: p", one) for one in p)
         if lib.coll_algorithm_fits(index, ranks)
         for root in range(ranks if kind in ROOTED else 1)
         for in_place in (False, True)
@@ -211,11 +223,17 @@ def _prove(
 
 
 def schedule(name: str, p: int, kind: str = "allreduce", root: int = 0) -> Schedule:
-    """Return the schedule of an algorithm for ``p`` ranks."""
+    """Return the schedule of an algorithm for ``p`` ranks.
+
+    Raises InvalidArgumentError for an unknown algorithm or a ``root`` that is not a rank,
+    UnsupportedError for a ``p`` that does not fit the algorithm.
+    """
     index = algorithm_index(kind, name)
-    _check_fits(index, kind, name, p)
+    ranks = checked_ranks("schedule: p", p)
+    _check_fits(index, kind, name, ranks)
+    place = checked_root("schedule", root, ranks)
     data, length = ffi.new("int32_t **"), ffi.new("size_t *")
-    check(lib.coll_schedule(index, p, root, data, length))
+    check(lib.coll_schedule(index, ranks, place, data, length))
     try:
         encoded = ffi.unpack(data[0], length[0])
     finally:

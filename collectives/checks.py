@@ -7,22 +7,19 @@ integers). Here is what only Python sees.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 from collectives.arrays import NAMES, Array, Operand, fresh, output
 from collectives.errors import InvalidArgumentError
+from collectives.names import integer
 
 Shape = tuple[int, ...]
 
 
 def checked_root(call: str, root: int, size: int) -> int:
     """Return ``root`` when it is a rank."""
-    try:
-        rank = operator.index(root)
-    except TypeError:
-        rank = -1
-    if not 0 <= rank < size:
+    rank = integer(root)
+    if rank is None or not 0 <= rank < size:
         raise InvalidArgumentError(f"{call}: root is {root!r}: give a rank from 0 to {size - 1}")
     return rank
 
@@ -30,10 +27,11 @@ def checked_root(call: str, root: int, size: int) -> int:
 def checked_counts(counts: Sequence[int], size: int) -> list[int]:
     """Return the lengths of all ranks' parts, one per rank, none negative."""
     try:
-        lengths = [operator.index(n) for n in counts]
-    except TypeError:
-        lengths = [-1]
-    if len(lengths) != size or min(lengths) < 0:
+        given = [integer(n) for n in counts]
+    except TypeError:  # not a sequence
+        given = []
+    lengths = [n for n in given if n is not None and n >= 0]
+    if not len(lengths) == len(given) == size:
         raise InvalidArgumentError(
             f"allgatherv: counts is {counts!r}: give {size} lengths, one for each rank"
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from types import TracebackType
+from typing import NoReturn
 
 import numpy as np
 
@@ -35,7 +36,8 @@ class Communicator:
     All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors in CPU
     memory, or objects with DLPack or the buffer protocol, of dtype float32, float64, int32, int64,
     uint8 or bfloat16. A writable array is changed in place and returned; a read-only one gives a
-    new result. ``op`` is "sum", "prod", "min", "max" or (floating point) "avg".
+    new result. ``op`` is "sum", "prod", "min", "max" or (floating point) "avg";
+    :meth:`allreduce` tells how sums are rounded and where they overflow.
 
     Options of every collective, None leaves them to the library: ``algorithm``, a name from
     :func:`collectives.algorithms`; ``mode``, where messages lie ("staged", "inline"; among
@@ -79,6 +81,14 @@ class Communicator:
         """Tell rank, size and state."""
         state = ", closed" if self.closed else ""
         return f"<Communicator rank {self.rank} of {self.size}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: two owners of one rank would end each other."""
+        raise TypeError(
+            "a Communicator cannot be pickled or copied: it is this process's own place in its "
+            "group; each process makes its own with collectives.init(), "
+            "each thread gets one from collectives.local()"
+        )
 
     def close(self) -> None:
         """Leave. Local: never waits for peers; a second call does nothing.
@@ -137,6 +147,12 @@ class Communicator:
 
         ``x`` and ``out`` have the same shape and dtype, on all ranks. Returns ``out``, else ``x``
         itself, else (read-only ``x``) a new array.
+
+        ``op="avg"`` divides the sum by the number of ranks when it is complete: a sum beyond the
+        range of the dtype is infinite, and so is its average. Sums of bfloat16 are made in
+        float32 and rounded once by the direct algorithms; in all others (ring, circulant,
+        recursive doubling and halving, and the binomial reduce) partial sums travel, and are
+        rounded to bfloat16 on every hop.
         """
         code = _SUM if op == "sum" else op_code("allreduce", op)
         plain = out is None and algorithm is None and mode is None and timeout is None

@@ -16,8 +16,8 @@ def draw(name: str, p: int, kind: str = "allreduce", root: int = 0, *, format: s
 
     "svg": a self-contained image; ranks are rows, time runs to the right, each arrow is a message,
     and the strips show how much of each chunk a rank holds. "text": one line per round and rank.
-    Raises InvalidArgumentError for an unknown algorithm, UnsupportedError for a ``p`` that does
-    not fit it.
+    Raises InvalidArgumentError for an unknown algorithm or a ``root`` that is not a rank,
+    UnsupportedError for a ``p`` that does not fit the algorithm.
     """
     choose_from(format, ("svg", "text"), "draw: format")
     shown = schedule(name, p, kind, root)

@@ -4,12 +4,14 @@
 ==================== ========= ================================================================
 COLLECTIVES_RANK     0 ... p-1 place of this process in the job
 COLLECTIVES_SIZE     p >= 1    how many processes take part
-COLLECTIVES_JOB      a name    the same for all processes of the job; default "default"
+COLLECTIVES_JOB      a name    the same for all processes of the job: printable text of at most
+                               255 bytes; default "default"
 COLLECTIVES_ATTEMPT  0, 1, ... counts restarts of a job, so that late-comers are refused; default 0
 COLLECTIVES_TIMEOUT  seconds   bound of every call and of finding the others; default 300
 ==================== ========= ================================================================
 
-Without COLLECTIVES_RANK and COLLECTIVES_SIZE the process is alone: rank 0 of 1.
+COLLECTIVES_RANK and COLLECTIVES_SIZE: set both or neither. Without them the process is alone:
+rank 0 of 1.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ TIMEOUT = "COLLECTIVES_TIMEOUT"
 
 # The native layer holds ranks in 32 bits; a job of one machine is far below this.
 _LARGEST = 2**31 - 1
+_LONGEST_NAME = 255  # bytes, as of a file's name
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,29 @@ def place(variables: Mapping[str, str] | None = None) -> Place:
         raise InvalidArgumentError(
             f"{RANK}={rank} is not below {SIZE}={size}: ranks count from 0 to {size - 1}"
         )
-    job = env.get(JOB)
-    if job is not None and not job:
-        raise InvalidArgumentError(f"{JOB} is empty: give all ranks of the job one name")
     attempt = _integer(env, ATTEMPT, 0, 0, _LARGEST)
-    return Place(rank, size, job, attempt, _seconds(env))
+    return Place(rank, size, _name(env), attempt, _seconds(env))
+
+
+def _name(env: Mapping[str, str]) -> str | None:
+    """Return the name of the job. It is quoted in error messages, so it must bear being printed."""
+    name = env.get(JOB)
+    if name is None:
+        return None
+    if not name:
+        raise InvalidArgumentError(f"{JOB} is empty: give all ranks of the job one name")
+    length = len(os.fsencode(name))
+    if length > _LONGEST_NAME:
+        raise InvalidArgumentError(
+            f"{JOB} has {length} bytes, at most {_LONGEST_NAME} are allowed: "
+            "give all ranks of the job one shorter name"
+        )
+    if not name.isprintable():  # control characters, and bytes that are no text
+        raise InvalidArgumentError(
+            f"{JOB}={name!r} has a character that cannot be printed: "
+            "give all ranks of the job one name in plain text"
+        )
+    return name
 
 
 def _integer(env: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:

@@ -10,7 +10,7 @@
     ├── CollectiveTimeoutError (TimeoutError)    the time-out of the call ran out
     ├── PeerLostError (ConnectionError)          another rank died or left; see ``.rank``
     ├── AbortedError                             some rank aborted the communicator
-    ├── ClosedError                              the communicator was closed by this rank
+    ├── ClosedError                              this rank closed it, or it is the forking parent's
     ├── OutOfMemoryError (MemoryError)
     ├── SystemCallError (OSError)                a system call failed; the text names it
     ├── BootstrapError (ConnectionError)         the ranks could not find each other

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import time
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import click
 
@@ -44,10 +44,11 @@ def main(
     """Start COMMAND once for each rank: a Python file, or any program.
 
     Each rank gets COLLECTIVES_RANK, _SIZE, _JOB and _ATTEMPT, and OMP_NUM_THREADS=1 unless it is
-    set. When one fails, the others have
-    some time to end by themselves before they are ended (SIGTERM, then SIGKILL), and its exit code
-    is collrun's (128 + the number for a signal). The first Ctrl-C is passed on to the ranks, the
-    second kills them.
+    set. When one fails, the others have some time to end by themselves before they are ended
+    (SIGTERM, then SIGKILL), and its exit code is collrun's (128 + the number for a signal). When
+    nobody reads the output any more, as in `collrun ... | head -1`, the ranks are ended likewise
+    and the exit code is 141 (SIGPIPE). The first Ctrl-C is passed on to the ranks, the second
+    kills them.
     """
     line = command_line(module, command)
     job = secrets.token_hex(8)
@@ -57,9 +58,12 @@ def main(
         started = Job(line, environments, printers, feed, grace)
     except OSError as error:
         raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from error
-    outcome = started.run()
+    try:
+        outcome = started.run()
+    except BrokenPipeError:
+        sys.exit(128 + signal.SIGPIPE)
     if outcome.culprit is not None:
-        click.echo(f"collrun: {closing_line(outcome, ranks)}", err=True)
+        _say(f"collrun: {closing_line(outcome, ranks)}")
     sys.exit(exit_code(outcome))
 
 
@@ -104,6 +108,23 @@ def closing_line(outcome: Outcome, ranks: int) -> str:
     return line
 
 
+def _say(line: str) -> None:
+    try:
+        click.echo(line, err=True)
+    except BrokenPipeError:  # nobody reads it; the exit code says what matters
+        _lead_nowhere(sys.stderr)
+
+
+def _lead_nowhere(stream: IO[Any]) -> None:
+    """Throw away what a stream gets from now on, and what its buffer could not get rid of.
+
+    Or else the interpreter would try once more at its end, complain, and change the exit code.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
 def _environment(rank: int, ranks: int, job: str, attempt: int) -> dict[str, str]:
     return {
         # A rank's output is a pipe: without this, what it printed would die with it.
@@ -137,8 +158,12 @@ def _printer(sink: BinaryIO, ranks: int, terminal: bool, begin: float | None) ->
             prefix += f" {time.monotonic() - begin:8.3f}"
         if coloured:
             prefix = f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m{prefix}\x1b[0m"
-        sink.write(prefix.encode() + b" " + line)
-        sink.flush()
+        try:
+            sink.write(prefix.encode() + b" " + line)
+            sink.flush()
+        except BrokenPipeError:
+            _lead_nowhere(sink)
+            raise
 
     return write
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeAlias
@@ -37,6 +38,8 @@ MODES: dict[str, int] = {
     "pull": lib.COLL_MODE_PULL,
     "push": lib.COLL_MODE_PUSH,
 }
+
+MOST_RANKS = 2**31 - 1  # the native layer holds them in 32 bits; no machine has as many
 
 Options: TypeAlias = tuple[int, int, float]  # algorithm, mode, time-out in seconds
 
@@ -82,12 +85,35 @@ def how(call: str, algorithm: str | None, mode: str | None, timeout: float | Non
 def checked_seconds(what: str, timeout: float) -> float:
     """Return a time-out as a float, more than 0 and at most 1e9 (30 years)."""
     try:
-        seconds = float(timeout)
-    except (TypeError, ValueError):
+        seconds = math.nan if isinstance(timeout, bool) else float(timeout)
+    except (TypeError, ValueError, OverflowError):
         seconds = math.nan
     if not 0 < seconds <= 1e9:
-        raise InvalidArgumentError(f"{what} is {timeout!r}: give seconds, above 0, or None")
+        raise InvalidArgumentError(
+            f"{what} is {timeout!r}: give seconds, above 0 and at most 1e9, or None"
+        )
     return seconds
+
+
+def integer(value: object) -> int | None:
+    """Return an integer, NumPy's as well, as an int; None for anything else.
+
+    A bool is one to Python, and as a number of ranks, a rank or a length always a slip.
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def checked_ranks(what: str, p: object) -> int:
+    """Return a number of ranks that the native layer can hold; whether it fits is its to say."""
+    ranks = integer(p)
+    if ranks is None or not -MOST_RANKS <= ranks <= MOST_RANKS:
+        raise InvalidArgumentError(f"{what} is {p!r}: give the number of ranks, 1 or more")
+    return ranks
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import operator
+import os
 import threading
 from concurrent.futures import Future
 from typing import Any
@@ -13,7 +13,7 @@ from collectives.communicator import Communicator
 from collectives.environment import Place
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.handle import Handle
-from collectives.names import checked_seconds
+from collectives.names import MOST_RANKS, checked_seconds, integer
 
 
 def join(place: Place, timeout: float | None = None) -> Communicator:
@@ -22,7 +22,7 @@ def join(place: Place, timeout: float | None = None) -> Communicator:
     ``timeout`` (seconds) bounds the meeting and each later call; None: the place's own.
     """
     options = _options(place.rank, place.size, place.timeout, timeout)
-    job = ffi.new("char[]", place.job.encode()) if place.job is not None else ffi.NULL
+    job = ffi.new("char[]", os.fsencode(place.job)) if place.job is not None else ffi.NULL
     options.job = job
     options.attempt = place.attempt
     meeting = _Meeting(options)
@@ -40,11 +40,8 @@ def local(n: int, timeout: float | None = None) -> list[Communicator]:
         with ThreadPoolExecutor(4) as pool:
             results = list(pool.map(lambda comm: comm.allreduce(np.ones(8)), comms))
     """
-    try:
-        size = operator.index(n)
-    except TypeError:
-        size = 0
-    if not 1 <= size < 2**31:
+    size = integer(n)
+    if size is None or not 1 <= size <= MOST_RANKS:
         raise InvalidArgumentError(f"local: n is {n!r}: give the number of ranks, 1 or more")
     made = ffi.new("coll_comm *[]", size)
     check(lib.coll_local(_options(0, size, 0.0, timeout), made))

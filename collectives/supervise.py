@@ -26,7 +26,8 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
-# Takes one line of a rank, with its line feed, to where it is to be seen.
+# Takes one line of a rank, with its line feed, to where it is to be seen. A BrokenPipeError of it
+# ends the job: nobody looks any more.
 Printer = Callable[[int, bytes], None]
 
 
@@ -71,6 +72,7 @@ class Job:
         self._selector = selectors.DefaultSelector()
         self._open_pipes = 0
         self._outcome = Outcome()
+        self._unread: BrokenPipeError | None = None
         self._deadline = float("inf")  # of the next, harsher means
         self._means = iter((signal.SIGTERM, signal.SIGKILL))
         self._ranks: list[Rank] = []
@@ -83,7 +85,11 @@ class Job:
             raise
 
     def run(self) -> Outcome:
-        """Wait for the end of all ranks; on the way, whatever happens, leave none behind."""
+        """Wait for the end of all ranks; on the way, whatever happens, leave none behind.
+
+        Raises BrokenPipeError where the ranks had to be ended because nobody reads what they
+        print, unless one had failed before.
+        """
         try:
             self._feed()
             with _signals_to_pipe() as pipe:
@@ -97,6 +103,8 @@ class Job:
                     self._turn(drained)
         finally:
             self._clean()
+        if self._unread is not None and self._outcome.culprit is None:
+            raise self._unread
         return self._outcome
 
     def _start(
@@ -141,10 +149,19 @@ class Job:
                 self._open_pipes -= 1
                 lines = [rest] if rest else []
             for line in lines:
-                printer(number, line + b"\n")
+                try:
+                    printer(number, line + b"\n")
+                except BrokenPipeError as error:
+                    self._end_unread(error)
 
         self._watch(fd, read)
         self._open_pipes += 1
+
+    def _end_unread(self, error: BrokenPipeError) -> None:
+        """End the ranks when nobody reads what they print, as a pipe would end a program."""
+        if self._unread is None:
+            self._unread = error
+            self._harsher()
 
     def _feed(self) -> None:
         """Copy standard input to the rank that asked for it."""

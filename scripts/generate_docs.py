@@ -180,7 +180,21 @@ def tree(algorithm: cl.Algorithm, proofs: Sequence[cl.Proof]) -> str:
     if algorithm.kind == "allreduce":
         same = all(one.same_tree_on_ranks for one in proofs)
         facts.insert(0, "All ranks get the same bits." if same else "Bits may differ by rank.")
+    facts.append(roundings(algorithm))
     return "\n".join(f"* {fact}" for fact in facts)
+
+
+def roundings(algorithm: cl.Algorithm) -> str:
+    """Say how often a sum of bfloat16 is rounded: once for each round in which it is folded."""
+    p = max(p for p in SHOWN if algorithm.fits(p))
+    steps = [step for rank in cl.schedule(algorithm.name, p, algorithm.kind).ranks for step in rank]
+    times = len({step.round for step in steps if step.op == "recv_reduce"})
+    said = (
+        "a sum is made in float32 and rounded once"
+        if times == 1
+        else f"partial sums are rounded on every hop: up to {times} times among {p} ranks"
+    )
+    return f"In bfloat16 {said} ([arithmetic](../arithmetic.md))."
 
 
 # ---- tables --------------------------------------------------------------------------------------
@@ -222,9 +236,12 @@ def environment() -> str:
         rows.append([f"`{v.name}`", f"`{v.type}`", shown, v.sentence])
     return (
         f"{MARK}# Environment variables\n\n"
-        "All that the library reads. `collrun` sets the first four for the ranks that it starts; "
-        "without RANK and SIZE a process is alone, rank 0 of 1. `collbench env` prints their "
-        "present values.\n\n" + table(["variable", "type", "default", "meaning"], rows) + "\n"
+        "All that the library reads. `collrun` sets the first four for the ranks that it starts. "
+        "COLLECTIVES_RANK and COLLECTIVES_SIZE: set both or neither; without them a process is "
+        "alone, rank 0 of 1. The name of a job is printable text of at most 255 bytes. "
+        "`collbench env` prints their present values.\n\n"
+        + table(["variable", "type", "default", "meaning"], rows)
+        + "\n"
     )
 
 

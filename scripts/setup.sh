@@ -14,6 +14,8 @@ python=$("$here/prerequisites.sh")
 source "$here/environment.sh"
 lock
 
+installed=""
+
 make_environment() {
   echo "setup: .venv with $python"
   rm -rf .venv
@@ -27,11 +29,13 @@ make_environment() {
 install_group() {
   echo "setup: installing the packages of group $1"
   .venv/bin/python -m pip install -qq --group "$1"
+  installed=yes
 }
 
 install_package() {
   echo "setup: building the package"
   .venv/bin/python -m pip install -qq --no-build-isolation --no-deps --editable .
+  installed=yes
 }
 
 # Scripts in .venv hold its absolute path, and its python is a link: either may have moved.
@@ -40,4 +44,7 @@ once packages "$(key_of pyproject.toml)" install_group dev
 once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native)" install_package
 if [[ ${1:-} == extras ]]; then
   once extras "$(key_of pyproject.toml)" install_group extras
+fi
+if [[ -n $installed ]]; then
+  echo "setup: \`source .venv/bin/activate\` makes collrun and collbench available"
 fi

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/rendezvous.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -12,6 +13,8 @@
 namespace coll {
 namespace {
 
+constexpr std::size_t kLongestJob = 255;
+
 void check(const Identity& identity, const SegmentShape& shape, double timeout_s) {
   const auto refuse = [](const std::string& text) { throw Error(Status::invalid_argument, text); };
   const std::string rank = std::to_string(identity.rank), ranks = std::to_string(identity.ranks);
@@ -22,7 +25,13 @@ void check(const Identity& identity, const SegmentShape& shape, double timeout_s
   }
   if (identity.attempt < 0)
     refuse("an attempt is 0 or more, not " + std::to_string(identity.attempt));
-  if (identity.job.empty()) refuse("a job needs a name");
+  // It is printed in messages.
+  const bool printable = std::none_of(identity.job.begin(), identity.job.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+  });
+  if (identity.job.empty() || identity.job.size() > kLongestJob || !printable) {
+    refuse("the name of a job is printable text of 1 to " + std::to_string(kLongestJob) + " bytes");
+  }
   if (shape.ranks != static_cast<std::uint32_t>(identity.ranks)) {
     refuse("the segment is shaped for " + std::to_string(shape.ranks) + " ranks, the group has " +
            ranks);

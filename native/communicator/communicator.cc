@@ -2,6 +2,7 @@
 #include "communicator/communicator.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -52,6 +53,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       interruptible_(interruptible),
       shares_memory_(shares_memory),
       forks_(process_forks()),
+      pid_(getpid()),
       plans_(segment_, rank),
       executor_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
@@ -64,8 +66,11 @@ Communicator::~Communicator() = default;
 
 void Communicator::check_fork() const {
   if (process_forks() == forks_) return;
-  throw Error(Status::unsupported,
-              "this communicator belongs to the parent process: a forked child must make its own");
+  throw Error(Status::closed,
+              "this communicator belongs to process " + std::to_string(pid_) +
+                  ", from which this one was forked: make a new one in the child, in a job of its "
+                  "own",
+              rank_);
 }
 
 // Every rank reports the same first cause, whoever saw it.
@@ -247,7 +252,7 @@ void Communicator::abort(std::string_view reason) {
 }
 
 void Communicator::close() {
-  check_fork();
+  if (process_forks() != forks_) return;  // a forked child never was a member
   if (!failed(segment_) && clock_.calls > 0) {
     if (const auto cause = find_mismatch(segment_, own_call())) {
       raise_failure(segment_, cause->status, cause->culprit, rank_, cause->text);

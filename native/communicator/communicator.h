@@ -65,6 +65,7 @@ class Communicator {
   double timeout_;
   bool interruptible_, shares_memory_;
   unsigned forks_;
+  int pid_;  // of the process that made it
   std::atomic<bool> busy_{false};
   bool active_ = false;  // a call was begun and is not finished
   bool waiting_ = false;

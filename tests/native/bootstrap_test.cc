@@ -106,6 +106,8 @@ TEST(arguments_that_cannot_be) {
   CHECK(refused({2, 2, "j", 0}, shape_of(2), 1));
   CHECK(refused({0, 2, "j", -1}, shape_of(2), 1));
   CHECK(refused({0, 2, "", 0}, shape_of(2), 1));
+  CHECK(refused({0, 2, "two\nlines", 0}, shape_of(2), 1));
+  CHECK(refused({0, 2, std::string(256, 'j'), 0}, shape_of(2), 1));
   CHECK(refused({0, 2, "j", 0}, shape_of(3), 1));
   CHECK(refused({0, 2, "j", 0}, shape_of(2), 0));
   CHECK(refused({0, 2, "j", 0}, shape_of(2), std::nan("")));

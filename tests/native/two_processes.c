@@ -83,6 +83,20 @@ static void check_dead_peer(int rank, const char* job) {
   coll_close(comm);
 }
 
+/* What a fork inherits is no communicator, and leaves the parent's alone. */
+static void check_fork(coll_comm* comm, int rank) {
+  const pid_t child = fork();
+  if (child == 0) {
+    float x = 1;
+    const coll_status called = coll_allreduce(comm, &x, &x, 1, COLL_FLOAT32, COLL_SUM);
+    const coll_status aborted = coll_abort(comm, "from a child");
+    _exit(called != COLL_CLOSED || aborted != COLL_CLOSED || coll_close(comm) != COLL_OK);
+  }
+  int status = -1;
+  expect(child > 0 && waitpid(child, &status, 0) == child && status == 0, "fork", rank);
+  expect(coll_barrier(comm) == COLL_OK, "and the parent works on", rank);
+}
+
 static void run_rank(int rank, const char* job) {
   char name[64];
   coll_comm* comm = join(rank, job, 20);
@@ -93,6 +107,7 @@ static void run_rank(int rank, const char* job) {
   expect(coll_allreduce(comm, NULL, NULL, 3, COLL_FLOAT32, COLL_SUM) == COLL_INVALID_ARGUMENT,
          "a null pointer is refused", rank);
   expect(coll_barrier(comm) == COLL_OK, "and the communicator lives on", rank);
+  check_fork(comm, rank);
   expect(coll_close(comm) == COLL_OK, "close", rank);
   snprintf(name, sizeof name, "%s-mismatch", job);
   check_mismatch(rank, name);

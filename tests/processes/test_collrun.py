@@ -189,8 +189,50 @@ def test_a_reader_that_goes_ends_the_job() -> None:
         assert job.stdout is not None
         job.stdout.readline()
         job.stdout.close()
-        assert job.wait(20) != 0
+        assert job.wait(20) == 128 + signal.SIGPIPE
+        assert job.stderr is not None
+        assert job.stderr.read() == ""
         assert until(lambda: ranks(job) == []) is True
+
+
+def test_ranks_may_end_well_when_the_reader_goes() -> None:
+    script = "trap 'echo asked >&2; exit 0' TERM; while :; do echo line; sleep 0.01; done"
+    with start("-n", 1, *SH, script) as job:
+        assert job.stdout is not None
+        job.stdout.readline()
+        job.stdout.close()
+        assert job.wait(20) == 128 + signal.SIGPIPE
+        assert job.stderr is not None
+        assert "[0] asked\n" in job.stderr.read()
+
+
+def test_nobody_reads_errors_either() -> None:
+    reading, writing = os.pipe()
+    with start("-n", 2, "yes", stdout=writing, stderr=writing) as job:
+        os.close(writing)
+        assert os.read(reading, 1) == b"["
+        os.close(reading)
+        assert job.wait(20) == 128 + signal.SIGPIPE
+        assert until(lambda: ranks(job) == []) is True
+
+
+def test_an_exit_code_outlives_the_reader_of_errors() -> None:
+    job = f'"{sys.executable}" -m collectives.launch -n 1 sh -c "sleep 0.05; exit 5"'
+    script = f"set -o pipefail; {job} 2>&1 | true"
+    done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=environment(), timeout=60)
+    assert done.returncode == 5
+
+
+def test_a_failure_before_the_reader_goes_is_still_named() -> None:
+    script = f"""[ ${RANK} = 1 ] && exit 7
+    trap 'echo asked' TERM; while :; do echo line; sleep 0.01; done"""
+    with start("-n", 2, "--grace", 0.2, *SH, script) as job:
+        assert job.stdout is not None
+        assert until(lambda: job.stdout and job.stdout.readline() == "[0] asked\n")
+        job.stdout.close()
+        assert job.wait(20) == 7
+        assert job.stderr is not None
+        assert "rank 1 (process" in job.stderr.read()
 
 
 @pytest.mark.parametrize(

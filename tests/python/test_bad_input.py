@@ -16,6 +16,7 @@ from collectives.environment import ATTEMPT, JOB, RANK, SIZE, TIMEOUT
 
 Call = Callable[[Any], Any]  # of a communicator; Any, because types would not let it be wrong
 F = np.float32
+HUGE = 10**400  # no float
 
 
 def ones(*shape: int, dtype: Any = F) -> Any:
@@ -51,6 +52,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "counts too few": (lambda c: c.allgatherv(ones(3), []), "give 2 lengths"),
     "counts negative": (lambda c: c.allgatherv(ones(3), [-1] * c.size), "counts is"),
     "counts not integers": (lambda c: c.allgatherv(ones(3), [1.5] * c.size), "counts is"),
+    "counts not numbers": (lambda c: c.allgatherv(ones(1), [True] * c.size), "counts is"),
     "counts not a list": (lambda c: c.allgatherv(ones(3), 3), "counts is 3"),
     "counts do not fit x": (lambda c: c.allgatherv(ones(3), [2] * c.size), "has shape"),
     # memory
@@ -71,11 +73,18 @@ BAD: dict[str, tuple[Call, str]] = {
     "root too high": (lambda c: c.broadcast(ones(3), root=c.size), "root is 2: give a rank"),
     "root negative": (lambda c: c.reduce(ones(3), root=-1), "reduce: root is -1"),
     "root not a number": (lambda c: c.broadcast(ones(3), root="a"), "root is 'a'"),
+    "root a bool": (lambda c: c.broadcast(ones(3), root=True), "root is True: give a rank"),
+    "root a bool of NumPy": (lambda c: c.reduce(ones(3), root=np.True_), "root is .*True.*: give"),
     "root too large for C": (lambda c: c.broadcast(ones(3), root=2**40), "give a rank from 0 to 1"),
     "timeout zero": (lambda c: c.barrier(timeout=0), "barrier: timeout is 0"),
     "timeout negative": (lambda c: c.allreduce(ones(3), timeout=-1), "timeout is -1"),
     "timeout not a number": (lambda c: c.barrier(timeout="soon"), "timeout is 'soon'"),
+    "timeout a bool": (lambda c: c.barrier(timeout=True), "timeout is True: give seconds"),
     "timeout nan": (lambda c: c.barrier(timeout=float("nan")), "timeout is nan"),
+    "timeout infinite": (
+        lambda c: c.barrier(timeout=float("inf")),
+        "timeout is inf: give seconds, above 0 and at most 1e9, or None",
+    ),
 }
 
 
@@ -116,16 +125,51 @@ def test_pair_still_works_after_all_that(pair: list[cl.Communicator], threads: A
     assert threads(pair, lambda comm: comm.allreduce(ones(3)).tolist()) == [[2, 2, 2]] * 2
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, 2**40])
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True, 2**40])
 def test_a_group_of_threads_has_one_rank_or_more(n: Any) -> None:
     with pytest.raises(cl.InvalidArgumentError, match="local: n is"):
         cl.local(n)
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("inf"), "a"])
+@pytest.mark.parametrize(
+    "timeout", [0, -1, float("inf"), 1.1e9, "a", True, HUGE], ids=lambda t: str(t)[:6]
+)
 def test_timeouts_of_communicators(timeout: Any) -> None:
-    with pytest.raises(cl.InvalidArgumentError, match="timeout is"):
+    with pytest.raises(cl.InvalidArgumentError, match=r"timeout is .*above 0 and at most 1e9"):
         cl.local(1, timeout=timeout)
+
+
+@pytest.mark.parametrize("p", [True, 2.5, "2", None, 2**40])
+def test_numbers_of_ranks_are_integers(p: Any) -> None:
+    ring = cl.algorithms("allreduce")[0]
+    for ask in (
+        lambda: cl.schedule("ring", p),
+        lambda: cl.draw("ring", p),
+        lambda: cl.verify("ring", [p]),
+        lambda: ring.fits(p),
+        lambda: ring.formula("rounds", p),
+    ):
+        with pytest.raises(cl.InvalidArgumentError, match=r"p is .*: give the number of ranks"):
+            ask()
+
+
+@pytest.mark.parametrize("p", [True, 2.5, None, 2**40])
+def test_one_number_of_ranks_to_prove_for(p: Any) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=r"verify: p is .*: give the number of ranks"):
+        cl.verify("ring", p)
+
+
+@pytest.mark.parametrize("root", [True, -1, 4, 1.5, 2**40])
+def test_roots_of_schedules_are_ranks(root: Any) -> None:
+    for ask in (cl.schedule, cl.draw):
+        with pytest.raises(cl.InvalidArgumentError, match=r"root is .*: give a rank from 0 to 3"):
+            ask("binomial", 4, "broadcast", root)
+
+
+def test_integers_may_be_numpys() -> None:
+    four: Any = np.int64(4)
+    assert cl.schedule("binomial", four, "broadcast", four - 3).root == 1
+    assert [proof.p for proof in cl.verify("ring", four)] == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +201,9 @@ def test_unknown_format_of_a_drawing() -> None:
         ({RANK: "2", SIZE: "2"}, f"{RANK}=2 is not below {SIZE}=2"),
         ({RANK: "x", SIZE: "2"}, f"{RANK}='x' is not an integer"),
         ({RANK: "0", SIZE: "1", JOB: ""}, f"{JOB} is empty"),
+        ({RANK: "0", SIZE: "1", JOB: "a\x1b[31m"}, f"{JOB}='a\\x1b[31m' has"),
+        ({RANK: "0", SIZE: "1", JOB: "a\udcff"}, f"{JOB}='a\\udcff' has"),
+        ({RANK: "0", SIZE: "1", JOB: "a" * 3000}, f"{JOB} has 3000 bytes"),
         ({RANK: "0", SIZE: "1", ATTEMPT: "first"}, f"{ATTEMPT}='first'"),
         ({TIMEOUT: "never"}, f"{TIMEOUT}='never'"),
     ],

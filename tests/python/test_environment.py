@@ -23,6 +23,17 @@ def test_a_place_in_a_job() -> None:
     assert place(job(ATTEMPT="2", TIMEOUT="1.5")) == Place(1, 4, "a", 2, 1.5)
 
 
+@pytest.mark.parametrize("name", ["a b/c.1", "größer", "é" * 127, "x" * 255])
+def test_the_name_of_the_job_is_text(name: str) -> None:
+    assert place(job(JOB=name)).job == name
+
+
+def test_a_long_name_is_not_repeated() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        place(job(JOB="x" * 3000))
+    assert len(str(caught.value)) < 200
+
+
 def test_the_name_of_the_job_may_be_left_out() -> None:
     assert place(job(JOB="-")).job is None
 
@@ -43,6 +54,13 @@ def test_the_name_of_the_job_may_be_left_out() -> None:
         ({"SIZE": ""}, "COLLECTIVES_SIZE='' is not an integer"),
         ({"ATTEMPT": "x"}, "COLLECTIVES_ATTEMPT='x' is not an integer from 0"),
         ({"JOB": ""}, "COLLECTIVES_JOB is empty"),
+        ({"JOB": "a\n"}, r"COLLECTIVES_JOB='a\n' has a character that cannot be printed"),
+        ({"JOB": "\x7f"}, r"COLLECTIVES_JOB='\x7f' has a character that cannot be printed"),
+        ({"JOB": "\x9b"}, r"COLLECTIVES_JOB='\x9b' has a character that cannot be printed"),
+        ({"JOB": "\u202e"}, r"COLLECTIVES_JOB='\u202e' has a character that cannot be printed"),
+        ({"JOB": "\udcff"}, r"COLLECTIVES_JOB='\udcff' has a character that cannot be printed"),
+        ({"JOB": "x" * 256}, "COLLECTIVES_JOB has 256 bytes"),
+        ({"JOB": "é" * 128}, "COLLECTIVES_JOB has 256 bytes"),
         ({"TIMEOUT": "soon"}, "COLLECTIVES_TIMEOUT='soon' is not a number of seconds"),
         ({"TIMEOUT": "0"}, "COLLECTIVES_TIMEOUT='0'"),
         ({"TIMEOUT": "-3"}, "COLLECTIVES_TIMEOUT='-3'"),

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 import signal
 import threading
 import time
@@ -111,6 +113,14 @@ def test_an_error_of_the_group_leaves_the_block_as_it_is(pair: list[cl.Communica
         comm.barrier()
 
 
+@pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_communicator_does_not_travel(threads: Any, pair: list[Any], take: Any) -> None:
+    with pytest.raises(TypeError, match=r"each process makes its own with collectives\.init\(\)"):
+        take(pair[0])
+    gc.collect()
+    assert threads(pair, lambda comm: float(comm.allreduce(np.ones(1))[0])) == [2, 2]
+
+
 def test_garbage_is_closed(pair: list[cl.Communicator]) -> None:
     pair.pop()
     gc.collect()
@@ -199,8 +209,11 @@ def in_child(check: Any) -> int:
 def test_a_forked_child_is_refused_and_harms_nobody(pair: list[Any], threads: Any) -> None:
     def child() -> None:
         for call in (pair[0].barrier, lambda: pair[0].allreduce(np.ones(2))):
-            with pytest.raises(cl.ClosedError, match=f"belongs to process {os.getppid()}"):
+            with pytest.raises(cl.ClosedError) as caught:
                 call()
+            assert f"belongs to process {os.getppid()}, from which this" in str(caught.value)
+            assert "make a new one in the child, in a job of its own" in str(caught.value)
+            assert caught.value.rank == 0
         assert pair[0].closed
         pair[0].close()
         pair.clear()

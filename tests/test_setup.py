@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make setup` says, with a Python that installs nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+INPUTS = ("pyproject.toml", "README.md", "LICENSE", "CMakeLists.txt")
+HINT = "setup: `source .venv/bin/activate` makes collrun and collbench available"
+
+# Answers what scripts/prerequisites.sh and scripts/setup.sh ask a Python.
+PYTHON = """#!/bin/sh
+case $1 in
+  -c) echo good 3.11 "$0";;
+  -V) echo Python 3.11.2;;
+  -m) [ "$2" != venv ] || { mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; };;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a folder with the scripts and what the stamps depend on."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    for name in INPUTS:
+        (folder / name).touch()
+    for name in ("cmake", "native"):
+        (folder / name).mkdir()
+        (folder / name / "file").touch()
+    return folder
+
+
+def setup(checkout: Path, *arguments: str) -> list[str]:
+    """Run the script; return the lines that it prints."""
+    python = checkout / "python"
+    python.write_text(PYTHON, encoding="utf-8")
+    python.chmod(0o755)
+    done = subprocess.run(
+        [checkout / "scripts/setup.sh", *arguments],
+        env={**os.environ, "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_setup_ends_with_how_to_get_at_the_commands(checkout: Path) -> None:
+    lines = setup(checkout)
+    assert lines[0].startswith("setup: .venv with ")
+    assert lines[-1] == HINT
+    assert lines.count(HINT) == 1
+
+
+def test_setup_says_nothing_where_nothing_changed(checkout: Path) -> None:
+    setup(checkout)
+    assert setup(checkout) == []
+
+
+@pytest.mark.parametrize("changed", ["pyproject.toml", "native/file"])
+def test_setup_says_it_again_after_a_change(checkout: Path, changed: str) -> None:
+    setup(checkout)
+    (checkout / changed).write_text("new", encoding="utf-8")
+    assert setup(checkout)[-1] == HINT
+
+
+def test_setup_says_it_after_the_extras(checkout: Path) -> None:
+    setup(checkout)
+    assert setup(checkout, "extras") == ["setup: installing the packages of group extras", HINT]
