@@ -71,18 +71,20 @@ struct Flag {
   std::uint16_t rank;
 };
 
-struct BoundOp {
+// One line each: the executor walks them in order.
+struct alignas(kLine) BoundOp {
   std::uint32_t waits, waits_end;
   std::uint32_t pieces, pieces_end;
   std::uint32_t reads, reads_end;    // flags of inline areas that it reads
   std::uint32_t writes, writes_end;  // flags of inline areas that it writes
   std::uint32_t ready;               // first ready move of slot 0; the other slots' follow
+  std::uint32_t stage_bits;           // bit i: destination i lies in the stage
   std::uint64_t when;
   std::int32_t lag;
   std::uint16_t k, m;
-  std::uint32_t stage_bits;  // bit i: destination i lies in the stage
   bool balanced, complete, post, stages;
 };
+static_assert(sizeof(BoundOp) == kLine);
 
 class Binding {
  public:

@@ -290,7 +290,7 @@ inline Progress Executor::play(int spins) noexcept {
     for (; number < exit_; ++number) {
       const BoundOp& op = ops_[number];
       const int tile = kOneTile ? 0 : i - op.lag;
-      if (tile < 0 || tile >= tiles_) continue;
+      if (!kOneTile && (tile < 0 || tile >= tiles_)) continue;
       if (!ready<kOneTile>(op, tile, spins, met)) return stop(i, number, met);
       move<kOneTile>(op, tile);
       met = 0;
