@@ -31,11 +31,20 @@ from collectives.default import (
     allgather,
     allgatherv,
     allreduce,
+    alltoall,
+    alltoallv,
     barrier,
     broadcast,
+    exscan,
+    gather,
+    gatherv,
     init,
     reduce,
     reduce_scatter,
+    reduce_scatterv,
+    scan,
+    scatter,
+    scatterv,
 )
 from collectives.draw import draw
 from collectives.errors import (
@@ -52,11 +61,15 @@ from collectives.errors import (
     SystemCallError,
     UnsupportedError,
 )
+from collectives.operations import Operation, op
+from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
+from collectives.pending import Pending
 from collectives.start import local
 
 __version__ = _text(_lib.coll_version())
 
 __all__ = [
+    "SELF",
     "AbortedError",
     "Algorithm",
     "BootstrapError",
@@ -67,26 +80,41 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "MismatchError",
+    "Operation",
     "OutOfMemoryError",
+    "OwnAlgorithm",
     "PeerLostError",
+    "Pending",
     "Proof",
     "Schedule",
+    "ScheduleBuilder",
     "Segment",
     "Step",
     "SystemCallError",
     "UnsupportedError",
     "__version__",
+    "algorithm",
     "algorithms",
     "allgather",
     "allgatherv",
     "allreduce",
+    "alltoall",
+    "alltoallv",
     "barrier",
     "broadcast",
     "draw",
+    "exscan",
+    "gather",
+    "gatherv",
     "init",
     "local",
+    "op",
     "reduce",
     "reduce_scatter",
+    "reduce_scatterv",
+    "scan",
+    "scatter",
+    "scatterv",
     "schedule",
     "verify",
 ]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the compiled module, in the order of native/include/collectives.h."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 CData = Any  # a cffi pointer, array or struct
@@ -8,6 +9,11 @@ CData = Any  # a cffi pointer, array or struct
 class _FFI:
     NULL: CData
     def new(self, cdecl: object, init: object = ..., /) -> CData: ...
+    CData: type[Any]
+    def callback(
+        self, cdecl: object, function: Callable[..., Any], /, *, error: object, onerror: object
+    ) -> CData: ...
+    def gc(self, pointer: CData, destructor: object, /) -> CData: ...
     def cast(self, cdecl: object, value: object, /) -> CData: ...
     def typeof(self, cdecl: object, /) -> object: ...
     def sizeof(self, cdecl: object, /) -> int: ...
@@ -38,6 +44,11 @@ class _Lib:
     COLL_BROADCAST: int
     COLL_REDUCE: int
     COLL_BARRIER: int
+    COLL_GATHER: int
+    COLL_SCATTER: int
+    COLL_ALLTOALL: int
+    COLL_SCAN: int
+    COLL_EXSCAN: int
     COLL_FLOAT32: int
     COLL_FLOAT64: int
     COLL_INT32: int
@@ -94,6 +105,9 @@ class _Lib:
     def coll_reduce_scatter(
         self, comm: CData, input: CData, output: CData, count: int, dtype: int, op: int, /
     ) -> int: ...
+    def coll_reduce_scatterv(
+        self, comm: CData, input: CData, output: CData, counts: CData, dtype: int, op: int, /
+    ) -> int: ...
     def coll_allgather(
         self, comm: CData, input: CData, output: CData, count: int, dtype: int, /
     ) -> int: ...
@@ -113,6 +127,30 @@ class _Lib:
         op: int,
         root: int,
         /,
+    ) -> int: ...
+    def coll_gather(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, root: int, /
+    ) -> int: ...
+    def coll_gatherv(
+        self, comm: CData, input: CData, output: CData, counts: CData, dtype: int, root: int, /
+    ) -> int: ...
+    def coll_scatter(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, root: int, /
+    ) -> int: ...
+    def coll_scatterv(
+        self, comm: CData, input: CData, output: CData, counts: CData, dtype: int, root: int, /
+    ) -> int: ...
+    def coll_alltoall(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, /
+    ) -> int: ...
+    def coll_alltoallv(
+        self, comm: CData, input: CData, output: CData, counts: CData, dtype: int, /
+    ) -> int: ...
+    def coll_scan(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, op: int, /
+    ) -> int: ...
+    def coll_exscan(
+        self, comm: CData, input: CData, output: CData, count: int, dtype: int, op: int, /
     ) -> int: ...
     def coll_barrier(self, comm: CData, /) -> int: ...
     def coll_last_error(self) -> CData: ...
@@ -161,6 +199,53 @@ class _Lib:
     ) -> int: ...
     def coll_prove_encoded(
         self, data: CData, length: int, in_place: int, algorithm: int, checks: int, out: CData, /
+    ) -> int: ...
+    def coll_op_create(
+        self, function: CData, context: CData, commutative: int, op: CData, /
+    ) -> int: ...
+    def coll_op_free(self, op: int, /) -> int: ...
+    def coll_builder_new(
+        self, kind: int, p: int, root: int, chunks: int, builder: CData, /
+    ) -> int: ...
+    def coll_builder_rank(self, builder: CData, rank: int, /) -> int: ...
+    def coll_builder_send(
+        self,
+        builder: CData,
+        round: int,
+        peers: Sequence[int],
+        n_peers: int,
+        chunks: Sequence[int],
+        n_pairs: int,
+        /,
+    ) -> int: ...
+    def coll_builder_recv(
+        self, builder: CData, round: int, peer: int, chunks: Sequence[int], n_pairs: int, /
+    ) -> int: ...
+    def coll_builder_recv_reduce(
+        self,
+        builder: CData,
+        round: int,
+        order: Sequence[int],
+        n_order: int,
+        balanced: int,
+        chunks: Sequence[int],
+        n_pairs: int,
+        /,
+    ) -> int: ...
+    def coll_builder_copy(
+        self,
+        builder: CData,
+        round: int,
+        source: int,
+        target: int,
+        chunks: Sequence[int],
+        n_pairs: int,
+        /,
+    ) -> int: ...
+    def coll_builder_finish(self, builder: CData, data: CData, length: CData, /) -> int: ...
+    def coll_builder_free(self, builder: CData, /) -> None: ...
+    def coll_add_schedule(
+        self, comm: CData, data: Sequence[int], length: int, algorithm: CData, /
     ) -> int: ...
     def coll_free(self, data: CData, /) -> None: ...
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,9 @@ from collectives.names import (
     integer,
     kind_code,
 )
+from collectives.own import OwnAlgorithm, own_algorithm, own_algorithms
 
-ROOTED = ("broadcast", "reduce")
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 # The plans that verify() proves: where messages lie, slots per rank, tiles between two rounds. The
 # engine runs the last two; the first shows that the staged form does not depend on its pipeline.
@@ -29,10 +31,11 @@ PLANS = (("staged", 4, 0), ("staged", 4, 1), ("inline", 4, 0))
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One line of the table. Formulas are in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K.
+    """One line of the table. Formulas are in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K, lg.
 
-    ``bytes`` are sent and ``reductions`` folded by the busiest rank, as shares of the vector;
-    "" claims nothing. ``restriction`` is "" for an algorithm of any p.
+    lg(x) = ceil(log2 x), 0 up to 1; a comparison is 1 or 0. ``bytes`` are sent and ``reductions``
+    folded by the busiest rank, as shares of the vector (in an alltoall: of one rank's); "" claims
+    nothing. ``restriction`` is "" for an algorithm of any p.
     """
 
     kind: str
@@ -47,12 +50,19 @@ class Algorithm:
     def fits(self, p: int) -> bool:
         """Whether the algorithm is defined for ``p`` ranks."""
         ranks = checked_ranks("fits: p", p)
+        if own_algorithm(self.kind, self.name) is not None:
+            return ranks >= 1
         return bool(lib.coll_algorithm_fits(algorithm_index(self.kind, self.name), ranks))
 
     def formula(self, claim: str, p: int) -> float:
-        """Return the value for ``p`` ranks of a claim: "rounds", "bytes" or "reductions"."""
+        """Return the value for ``p`` ranks of a claim: "rounds", "bytes" or "reductions".
+
+        NaN where the algorithm claims nothing.
+        """
         value = ffi.new("double *")
         ranks = checked_ranks("formula: p", p)
+        if not getattr(self, claim):
+            return math.nan
         check(lib.coll_formula(getattr(self, claim).encode(), ranks, value))
         return float(value[0])
 
@@ -62,8 +72,9 @@ class Proof:
     """What the prover found out about one schedule or plan.
 
     ``bytes`` and ``reductions`` are counted, as shares of the vector. ``same_tree_on_ranks``:
-    every rank gets the same bits; ``same_tree_in_vector``: the bits do not depend on how the
-    vector is cut; ``rank_order``: fit for non-commutative operators. ``mode`` is None for a
+    every rank gets the same bits (in a scan no two ranks fold the same operands: there it says
+    nothing); ``same_tree_in_vector``: the bits do not depend on how the vector is cut;
+    ``rank_order``: fit for non-commutative operators. ``mode`` is None for a
     schedule; a plan also has ``depth`` slots, ``lag`` tiles, and rank 0's ``ops``, ``waits`` and
     ``posts``. ``message`` names the first thing wrong; "" when ``proved``.
     """
@@ -100,10 +111,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of one rank: "send", "recv", "recv_reduce" or "copy".
+    """One step of one rank: "send", "recv", "recv_reduce", "copy" or "reduce".
 
     ``peers`` of a recv_reduce is the order of the fold, with -1 for the rank's own operand;
-    ``shape`` of the fold is "left" or "balanced".
+    ``shape`` of the fold is "left" or "balanced". A reduce is local: ``target`` becomes the fold
+    of ``source`` and ``target``, in this order.
     """
 
     op: str
@@ -127,13 +139,15 @@ class Schedule:
 
     @property
     def rounds(self) -> int:
-        """Number of rounds in which messages travel, counted to the last one."""
-        sends = (step.round for steps in self.ranks for step in steps if step.op == "send")
-        return 1 + max(sends, default=-1)
+        """Number of rounds in which messages travel."""
+        return len({step.round for steps in self.ranks for step in steps if step.op == "send"})
 
 
 def algorithms(kind: str | None = None) -> list[Algorithm]:
-    """Return all algorithms, or those of one kind of collective, in the order of the table."""
+    """Return all algorithms, or those of one kind of collective, in the order of the table.
+
+    Those that the program has made with :func:`collectives.algorithm` come last.
+    """
     wanted = None if kind is None else kind_code(kind)
     record = ffi.new("coll_algorithm *")
     found = []
@@ -141,7 +155,11 @@ def algorithms(kind: str | None = None) -> list[Algorithm]:
         check(lib.coll_algorithm_get(index, record))
         if wanted is None or record.kind == wanted:
             found.append(_algorithm(record))
-    return found
+    return found + [_of_program(own) for own in own_algorithms() if kind in (None, own.kind)]
+
+
+def _of_program(own: OwnAlgorithm) -> Algorithm:
+    return Algorithm(own.kind, own.name, own.paper, own.summary, "", "", "", "")
 
 
 def _algorithm(record: Any) -> Algorithm:
@@ -167,9 +185,13 @@ def verify(
 
     Of several ``p``, those for which the algorithm is not defined are left out; a single one that
     is not raises UnsupportedError, and what is no integer InvalidArgumentError. With ``plans``,
-    the plans of the shared-memory engine are proved too. A failed proof is a value, not an
+    the plans of the shared-memory engine are proved too (those of an algorithm of the program are
+    proved by each communicator, before the first run). A failed proof is a value, not an
     exception: look at ``proved``.
     """
+    own = own_algorithm(kind, name)
+    if own is not None:
+        return _prove_own(own, p)
     index = algorithm_index(kind, name)
     if integer(p) is not None or not isinstance(p, Iterable):
         p = (checked_ranks("verify: p", p),)
@@ -182,6 +204,21 @@ def verify(
         for in_place in (False, True)
         for plan in (None, *(PLANS if plans else ()))
     ]
+
+
+def _prove_own(own: OwnAlgorithm, p: int | Iterable[int]) -> list[Proof]:
+    if integer(p) is not None or not isinstance(p, Iterable):
+        p = (checked_ranks("verify: p", p),)
+    proofs = []
+    for ranks in (checked_ranks("verify: p", one) for one in p):
+        for root in range(ranks if own.kind in ROOTED else 1):
+            words = own.encoded(ranks, root)
+            for in_place in (False, True):
+                found = ffi.new("coll_proof *")
+                every = lib.COLL_CHECK_ALL
+                check(lib.coll_prove_encoded(words, len(words), in_place, -1, every, found))
+                proofs.append(_proof(found, own.kind, own.name, ranks, root, in_place, None))
+    return proofs
 
 
 def _prove(
@@ -199,6 +236,19 @@ def _prove(
         check(lib.coll_prove(index, p, root, in_place, found))
     else:
         check(lib.coll_prove_plan(index, p, root, in_place, MODES[mode], depth, lag, found))
+    return _proof(found, kind, name, p, root, in_place, plan)
+
+
+def _proof(
+    found: Any,
+    kind: str,
+    name: str,
+    p: int,
+    root: int,
+    in_place: bool,
+    plan: tuple[str, int, int] | None,
+) -> Proof:
+    mode, depth, lag = plan or (None, 0, 0)
     return Proof(
         kind=kind,
         name=name,
@@ -228,8 +278,11 @@ def schedule(name: str, p: int, kind: str = "allreduce", root: int = 0) -> Sched
     Raises InvalidArgumentError for an unknown algorithm or a ``root`` that is not a rank,
     UnsupportedError for a ``p`` that does not fit the algorithm.
     """
-    index = algorithm_index(kind, name)
     ranks = checked_ranks("schedule: p", p)
+    own = own_algorithm(kind, name)
+    if own is not None:
+        return decode(own.encoded(ranks, checked_root("schedule", root, ranks)), name)
+    index = algorithm_index(kind, name)
     _check_fits(index, kind, name, ranks)
     place = checked_root("schedule", root, ranks)
     data, length = ffi.new("int32_t **"), ffi.new("size_t *")
@@ -249,7 +302,7 @@ def _check_fits(index: int, kind: str, name: str, p: int) -> None:
         raise UnsupportedError(f"{kind} {name} is not defined for {p} ranks: {why}")
 
 
-_OPS = ("send", "recv", "recv_reduce", "copy")
+_OPS = ("send", "recv", "recv_reduce", "copy", "reduce")
 _SHAPES = ("left", "balanced")
 _BUFFERS = ("input", "output", "scratch")
 

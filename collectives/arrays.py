@@ -223,3 +223,13 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
 
 def _wrong_dtype(what: str, dtype: object) -> str:
     return f"{what} has dtype {dtype}: supported are {', '.join(DTYPES)}"
+
+
+def numpy_dtype(code: int) -> Any:
+    """Return the NumPy dtype of a number of the native layer."""
+    for dtype, known in _numpy_codes.items():
+        if known == code:
+            return dtype
+    import ml_dtypes  # an array of it was seen elsewhere: in torch
+
+    return np.dtype(getattr(ml_dtypes, NAMES[code]))

@@ -7,10 +7,14 @@ integers). Here is what only Python sees.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 
-from collectives.arrays import NAMES, Array, Operand, fresh, output
+from collectives._ffi import ffi
+from collectives.arrays import NAMES, Array, Operand, fresh, operand, output
 from collectives.errors import InvalidArgumentError
+from collectives.lengths import UNKNOWN
 from collectives.names import integer
 
 Shape = tuple[int, ...]
@@ -24,18 +28,85 @@ def checked_root(call: str, root: int, size: int) -> int:
     return rank
 
 
-def checked_counts(counts: Sequence[int], size: int) -> list[int]:
-    """Return the lengths of all ranks' parts, one per rank, none negative."""
-    try:
-        given = [integer(n) for n in counts]
-    except TypeError:  # not a sequence
-        given = []
-    lengths = [n for n in given if n is not None and n >= 0]
-    if not len(lengths) == len(given) == size:
-        raise InvalidArgumentError(
-            f"allgatherv: counts is {counts!r}: give {size} lengths, one for each rank"
-        )
+def checked_counts(what: str, counts: object, size: int) -> list[int]:
+    """Return the lengths of all ranks' parts, one per rank, none negative.
+
+    ``what`` opens the sentence of an error ("allgatherv: counts").
+    """
+    lengths = _lengths(counts, size)
+    if lengths is None:
+        raise InvalidArgumentError(f"{what} is {counts!r}: give {size} lengths, one for each rank")
     return lengths
+
+
+def checked_table(what: str, counts: object, size: int) -> list[list[int]] | None:
+    """Return the lengths of all blocks, ``[sender][receiver]``; None where it is one row only."""
+    try:
+        rows = list(counts)  # type: ignore[call-overload]
+    except TypeError:  # not a sequence
+        rows = []
+    if any(integer(row) is not None for row in rows):
+        return None
+    table = [_lengths(row, size) for row in rows]
+    whole = [row for row in table if row is not None]
+    if not len(whole) == len(table) == size:
+        raise InvalidArgumentError(
+            f"{what} is {counts!r}: give {size} lengths, one for each rank, or those of all ranks, "
+            f"{size} rows of {size}"
+        )
+    return whole
+
+
+def _lengths(counts: object, size: int) -> list[int] | None:
+    try:
+        given = [integer(n) for n in counts]  # type: ignore[attr-defined]
+    except TypeError:  # not a sequence
+        return None
+    lengths = [n for n in given if n is not None and 0 <= n <= sys.maxsize]
+    return lengths if len(lengths) == len(given) == size else None
+
+
+def checked_length(call: str, array: Operand, length: int, told: str, what: str = "x") -> None:
+    """Refuse an array whose first axis is not as long as ``told`` says."""
+    if not array.shape or array.shape[0] != length:
+        raise InvalidArgumentError(
+            f"{call}: {what} has shape {array.shape}, but {told} is {length}: the first axis must "
+            "be as long"
+        )
+
+
+def in_elements(call: str, lengths: Sequence[int], like: Operand) -> list[int]:
+    """Turn lengths along the first axis to numbers of elements."""
+    row = math.prod(like.shape[1:])
+    if max(sum(lengths), sum(lengths) * row * like.array.dtype.itemsize) > sys.maxsize:
+        raise InvalidArgumentError(
+            f"{call}: the lengths of all parts, {sum(lengths)} together, are larger than any memory"
+        )
+    return [n * row for n in lengths]
+
+
+def equal_part(call: str, source: Operand, size: int, ragged: str) -> Shape:
+    """Return the shape of one of ``size`` equal parts of the first axis."""
+    if not source.shape or source.shape[0] % size:
+        raise InvalidArgumentError(
+            f"{call}: x of shape {source.shape} does not split into {size} equal parts along its "
+            f"first axis: pad it, or give the lengths of the parts to {ragged}"
+        )
+    return (source.shape[0] // size, *source.shape[1:])
+
+
+def joined_shapes(source: Operand, size: int) -> list[Shape]:
+    """Return the shapes that equal parts may have when they are joined."""
+    stacked = (size, *source.shape)
+    return [(size * source.shape[0], *source.shape[1:]), stacked] if source.shape else [stacked]
+
+
+def part_shapes(part: Shape) -> list[Shape]:
+    """Return the shapes that the result of one part may have: a part of one row is that row, too.
+
+    ``part`` comes from :func:`equal_part`.
+    """
+    return [part, part[1:]] if part[0] == 1 else [part]
 
 
 def in_place_target(call: str, source: Operand, out: Array | None) -> Operand:
@@ -51,6 +122,44 @@ def apart_target(call: str, source: Operand, out: Array | None, shapes: Sequence
     ``shapes`` are those that ``out`` may have; a new array gets the first.
     """
     return fresh(source, shapes[0]) if out is None else _given(call, source, out, shapes)
+
+
+def received(call: str, x: Array | None, out: Array | None, rank: int, root: int) -> Operand:
+    """Return where the part goes that a rank gets from the root, and hands nothing in itself."""
+    if out is not None:
+        return output(out, f"{call}: out")
+    if x is None:
+        raise InvalidArgumentError(
+            f"{call}: rank {rank} gives neither x nor out, so it is not known what it expects from "
+            f"the root, rank {root}: pass out, or as x an array of the shape and dtype of its part"
+        )
+    like = operand(x, f"{call}: x")
+    return like if like.writable else fresh(like, like.shape)
+
+
+def checked_room(call: str, source: Operand, out: Array | None) -> int:
+    """Return the length of ``out`` along its first axis where it is not known how long it must be.
+
+    All else about it is checked. UNKNOWN where there is none.
+    """
+    if out is None:
+        return UNKNOWN
+    target = output(out, f"{call}: out")
+    room = target.shape[0] if target.shape else 0
+    _given(call, source, out, [(room, *source.shape[1:])])
+    if _overlap(source, target):
+        raise InvalidArgumentError(
+            f"{call}: x and out overlap, and where x belongs in out is not known before all ranks "
+            "have told their lengths: give the lengths of all ranks, or an out of its own"
+        )
+    return room
+
+
+def _overlap(one: Operand, other: Operand) -> bool:
+    if not (one.elements and other.elements):
+        return False
+    first, second = (int(ffi.cast("uintptr_t", each.pointer)) for each in (one, other))
+    return bool(first < second + other.array.nbytes and second < first + one.array.nbytes)
 
 
 def _given(call: str, source: Operand, out: Array, shapes: Sequence[Shape]) -> Operand:

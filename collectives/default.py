@@ -12,6 +12,7 @@ from collectives.arrays import Array
 from collectives.communicator import Communicator
 from collectives.environment import place
 from collectives.errors import InvalidArgumentError
+from collectives.operations import Op
 from collectives.start import join
 
 _default: Communicator | None = None
@@ -68,28 +69,52 @@ def allreduce(
     x: Array,
     out: Array | None = None,
     *,
-    op: str = "sum",
+    op: Op = "sum",
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
+    async_op: bool = False,
 ) -> Array:
     """:meth:`Communicator.allreduce` of the default communicator."""
     comm = _default or default()
-    return comm.allreduce(x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout)
+    return comm.allreduce(
+        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
 
 
 def reduce_scatter(
     x: Array,
     out: Array | None = None,
     *,
-    op: str = "sum",
+    op: Op = "sum",
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
+    async_op: bool = False,
 ) -> Array:
     """:meth:`Communicator.reduce_scatter` of the default communicator."""
     comm = _default or default()
-    return comm.reduce_scatter(x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout)
+    return comm.reduce_scatter(
+        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
+
+
+def reduce_scatterv(
+    x: Array,
+    counts: Sequence[int],
+    out: Array | None = None,
+    *,
+    op: Op = "sum",
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array:
+    """:meth:`Communicator.reduce_scatterv` of the default communicator."""
+    comm = _default or default()
+    return comm.reduce_scatterv(
+        x, counts, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
 
 
 def allgather(
@@ -99,24 +124,30 @@ def allgather(
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
+    async_op: bool = False,
 ) -> Array:
     """:meth:`Communicator.allgather` of the default communicator."""
     comm = _default or default()
-    return comm.allgather(x, out, algorithm=algorithm, mode=mode, timeout=timeout)
+    return comm.allgather(
+        x, out, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
 
 
 def allgatherv(
     x: Array,
-    counts: Sequence[int],
+    counts: Sequence[int] | None = None,
     out: Array | None = None,
     *,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
+    async_op: bool = False,
 ) -> Array:
     """:meth:`Communicator.allgatherv` of the default communicator."""
     comm = _default or default()
-    return comm.allgatherv(x, counts, out, algorithm=algorithm, mode=mode, timeout=timeout)
+    return comm.allgatherv(
+        x, counts, out, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
 
 
 def broadcast(
@@ -126,25 +157,188 @@ def broadcast(
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
+    async_op: bool = False,
 ) -> Array:
     """:meth:`Communicator.broadcast` of the default communicator."""
     comm = _default or default()
-    return comm.broadcast(x, root, algorithm=algorithm, mode=mode, timeout=timeout)
+    return comm.broadcast(
+        x, root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
 
 
 def reduce(
     x: Array,
     out: Array | None = None,
     *,
-    op: str = "sum",
+    op: Op = "sum",
     root: int = 0,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
+    async_op: bool = False,
 ) -> Array | None:
     """:meth:`Communicator.reduce` of the default communicator."""
     comm = _default or default()
-    return comm.reduce(x, out, op=op, root=root, algorithm=algorithm, mode=mode, timeout=timeout)
+    return comm.reduce(
+        x, out, op=op, root=root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
+
+
+def gather(
+    x: Array,
+    out: Array | None = None,
+    *,
+    root: int = 0,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array | None:
+    """:meth:`Communicator.gather` of the default communicator."""
+    comm = _default or default()
+    return comm.gather(
+        x, out, root=root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
+
+
+def gatherv(
+    x: Array,
+    counts: Sequence[int] | None = None,
+    out: Array | None = None,
+    *,
+    root: int = 0,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array | None:
+    """:meth:`Communicator.gatherv` of the default communicator."""
+    comm = _default or default()
+    return comm.gatherv(
+        x,
+        counts,
+        out,
+        root=root,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
+    )
+
+
+def scatter(
+    x: Array | None,
+    out: Array | None = None,
+    *,
+    root: int = 0,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array:
+    """:meth:`Communicator.scatter` of the default communicator."""
+    comm = _default or default()
+    return comm.scatter(
+        x, out, root=root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
+
+
+def scatterv(
+    x: Array | None,
+    counts: Sequence[int],
+    out: Array | None = None,
+    *,
+    root: int = 0,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array:
+    """:meth:`Communicator.scatterv` of the default communicator."""
+    comm = _default or default()
+    return comm.scatterv(
+        x,
+        counts,
+        out,
+        root=root,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
+    )
+
+
+def alltoall(
+    x: Array,
+    out: Array | None = None,
+    *,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array:
+    """:meth:`Communicator.alltoall` of the default communicator."""
+    comm = _default or default()
+    return comm.alltoall(x, out, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op)
+
+
+def alltoallv(
+    x: Array,
+    send_counts: Sequence[int] | Sequence[Sequence[int]],
+    recv_counts: Sequence[int] | None = None,
+    out: Array | None = None,
+    *,
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array:
+    """:meth:`Communicator.alltoallv` of the default communicator."""
+    comm = _default or default()
+    return comm.alltoallv(
+        x,
+        send_counts,
+        recv_counts,
+        out,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
+    )
+
+
+def scan(
+    x: Array,
+    out: Array | None = None,
+    *,
+    op: Op = "sum",
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array:
+    """:meth:`Communicator.scan` of the default communicator."""
+    comm = _default or default()
+    return comm.scan(
+        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
+
+
+def exscan(
+    x: Array,
+    out: Array | None = None,
+    *,
+    op: Op = "sum",
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+    async_op: bool = False,
+) -> Array:
+    """:meth:`Communicator.exscan` of the default communicator."""
+    comm = _default or default()
+    return comm.exscan(
+        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+    )
 
 
 def barrier(
@@ -152,7 +346,8 @@ def barrier(
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
-) -> None:
+    async_op: bool = False,
+) -> Array:
     """:meth:`Communicator.barrier` of the default communicator."""
     comm = _default or default()
-    comm.barrier(algorithm=algorithm, mode=mode, timeout=timeout)
+    return comm.barrier(algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op)

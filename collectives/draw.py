@@ -15,7 +15,9 @@ def draw(name: str, p: int, kind: str = "allreduce", root: int = 0, *, format: s
     """Return a drawing of what ``p`` ranks do in an algorithm.
 
     "svg": a self-contained image; ranks are rows, time runs to the right, each arrow is a message,
-    and the strips show how much of each chunk a rank holds. "text": one line per round and rank.
+    and the cells between show what a rank holds: chunks; in a scan, the operands that are in its
+    result; in an alltoall, the blocks by source and destination. "text": one line per round and
+    rank.
     Raises InvalidArgumentError for an unknown algorithm or a ``root`` that is not a rank,
     UnsupportedError for a ``p`` that does not fit the algorithm.
     """
@@ -42,6 +44,8 @@ def _words(step: Step) -> str:
     source, target = _cells(step.source), _cells(step.target)
     if step.op == "copy":
         return f"copy {source} to {target}"
+    if step.op == "reduce":
+        return f"fold {source} + {target} into {target}"
     if step.op == "send":
         return f"send {source} to {_ranks(step.peers)}"
     if step.op == "recv":

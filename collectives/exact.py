@@ -18,9 +18,15 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-KINDS = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "barrier")
-REDUCING = frozenset({"allreduce", "reduce_scatter", "reduce"})
-ROOTED = frozenset({"broadcast", "reduce"})
+KINDS = (
+    "allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "barrier",
+    "gather", "scatter", "alltoall", "scan", "exscan",
+)  # fmt: skip
+SCANS = frozenset({"scan", "exscan"})
+REDUCING = frozenset({"allreduce", "reduce_scatter", "reduce"}) | SCANS
+ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
+# Each rank owns one of equal parts; counts are of a part, as in nccl-tests.
+PARTED = frozenset({"reduce_scatter", "allgather", "gather", "scatter", "alltoall"})
 OPS = ("sum", "prod", "min", "max", "avg")
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bfloat16")
 
@@ -53,9 +59,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
 class Workload:
     """One collective on one size of vector: what is computed, not how.
 
-    `nbytes` is nccl-tests' size: of the whole vector (allreduce, broadcast, reduce), of the whole
-    input (reduce_scatter), of the whole result (allgather). It is cut to whole elements per rank,
-    at least one.
+    `nbytes` is nccl-tests' size: of the whole vector (allreduce, broadcast, reduce, scans), of the
+    whole input (reduce_scatter, scatter, alltoall), of the whole result (allgather, gather). It is
+    cut to whole elements per rank, at least one.
     """
 
     kind: str
@@ -71,21 +77,23 @@ class Workload:
             raise ValueError(f"op {self.op!r} is unknown; choose one of {', '.join(OPS)}")
         if self.op == "avg" and self.kind in REDUCING and "int" in self.dtype:
             raise ValueError(f"avg of {self.dtype} is not defined; use op sum and divide")
+        if self.op == "avg" and self.kind in SCANS:
+            raise ValueError(f"avg of {self.kind} is not defined; use op sum")
         if self.nbytes < 0:
             raise ValueError(f"a size cannot be negative, got {self.nbytes}")
 
     def count(self, ranks: int) -> int:
-        """Elements, as nccl-tests counts them: per rank for allgather and reduce_scatter."""
+        """Elements, as nccl-tests counts them: of one part where every rank owns one."""
         if self.kind == "barrier":
             return 0
         elements = self.nbytes // dtype_of(self.dtype).itemsize
-        if self.kind in ("allgather", "reduce_scatter"):
+        if self.kind in PARTED:
             elements //= ranks
         return max(elements, 1)
 
     def size(self, ranks: int) -> int:
         """Bytes really used, for the table and for the bandwidth."""
-        parts = ranks if self.kind in ("allgather", "reduce_scatter") else 1
+        parts = ranks if self.kind in PARTED else 1
         return self.count(ranks) * parts * dtype_of(self.dtype).itemsize
 
 
@@ -128,7 +136,8 @@ class Buffers:
     """One rank's vectors for a workload: filled before a call and checked after it.
 
     `x` is the input. `out` is where the result lies: `x` itself where the collective works in
-    place (allreduce, broadcast, reduce), else a vector of its own.
+    place (allreduce, broadcast, reduce, scans), else a vector of its own. Where a rank hands
+    nothing in (scatter) or gets nothing (gather), the vector is empty.
     """
 
     def __init__(self, workload: Workload, rank: int, ranks: int) -> None:
@@ -136,34 +145,53 @@ class Buffers:
         self.rank = rank
         self.ranks = ranks
         self._width = workload.count(ranks)
-        self._input, self._expected = self._patterns()
-        dtype = self._input.dtype
-        total = self._width * (ranks if workload.kind == "reduce_scatter" else 1)
-        self.x: Array = np.empty(total, dtype)
+        rows = contributions(workload, ranks)
+        handed, parts = self._lengths()
+        self._input = np.resize(rows[rank], handed + SHIFTS)
+        self._expected = self._results(rows)
+        self.x: Array = np.empty(handed, rows.dtype)
         self.out: Array = self.x
-        if workload.kind == "allgather":
-            self.out = np.empty(self._width * ranks, dtype)
-        elif workload.kind == "reduce_scatter":
-            self.out = np.empty(self._width, dtype)
+        if workload.kind in PARTED:
+            self.out = np.empty(parts * self._width, rows.dtype)
 
-    def _patterns(self) -> tuple[Array, Array]:
+    def _lengths(self) -> tuple[int, int]:
+        """Elements of the input, and parts of the result."""
+        kind, n, ranks = self.workload.kind, self._width, self.ranks
+        root = self.rank == self.workload.root
+        if kind == "scatter":
+            return (ranks * n if root else 0), 1
+        if kind in ("reduce_scatter", "alltoall"):
+            return ranks * n, (1 if kind == "reduce_scatter" else ranks)
+        return n, (0 if kind == "gather" and not root else ranks)
+
+    def _results(self, rows: Array) -> Array:
+        """Return what must come out, shape (parts, elements of a part + SHIFTS)."""
         kind, rank, n = self.workload.kind, self.rank, self._width
-        rows = contributions(self.workload, self.ranks)
-        mine = rows[rank]
-        if kind == "allgather":
-            return np.resize(mine, n + SHIFTS), np.stack([np.resize(r, n + SHIFTS) for r in rows])
-        if kind == "broadcast":
-            return np.resize(mine, n + SHIFTS), np.resize(rows[self.workload.root], n + SHIFTS)
-        if kind == "barrier":
-            return mine[:SHIFTS], mine[:SHIFTS]
-        result = reduced(rows, self.workload.op)
+        op, root = self.workload.op, self.workload.root
+        if kind in ("allgather", "gather"):
+            every = np.stack([np.resize(row, n + SHIFTS) for row in rows])
+            return every if kind == "allgather" or rank == root else every[:0]
+        if kind == "alltoall":
+            return np.stack([self._part(row) for row in rows])
+        if kind == "scatter":
+            return self._part(rows[root])[np.newaxis]
         if kind == "reduce_scatter":
-            total, first = n * self.ranks, rank * n
-            whole = np.resize(result, total + SHIFTS)
-            return np.resize(mine, total + SHIFTS), whole[first : first + n + SHIFTS]
-        if kind == "reduce" and rank != self.workload.root:
-            return np.resize(mine, n + SHIFTS), np.resize(mine, n + SHIFTS)
-        return np.resize(mine, n + SHIFTS), np.resize(result, n + SHIFTS)
+            return self._part(reduced(rows, op))[np.newaxis]
+        if kind == "broadcast":
+            result = rows[root]
+        elif kind in SCANS:
+            last = rank if kind == "exscan" else rank + 1
+            # Nothing comes before rank 0: it keeps what it has.
+            result = reduced(rows[:last], op) if last else rows[0]
+        elif kind == "barrier" or (kind == "reduce" and rank != root):
+            result = rows[rank]
+        else:
+            result = reduced(rows, op)
+        return np.resize(result, n + SHIFTS)[np.newaxis]
+
+    def _part(self, row: Array) -> Array:
+        """Return this rank's part of a vector of as many parts as ranks."""
+        return np.resize(np.roll(row, -self.rank * self._width), self._width + SHIFTS)
 
     def fill(self, turn: int) -> None:
         """Rewrite the input for this turn; a separate result is wiped."""
@@ -173,19 +201,16 @@ class Buffers:
             self.out[...] = 0
 
     def wrong(self, turn: int) -> int:
-        """Read the whole result and count the elements that are not what they must be."""
+        """Read the whole result and count the elements that are not what they must be.
+
+        A rank that is promised none must find its own vector as it was.
+        """
         shift = turn % SHIFTS
-        if self.workload.kind == "barrier":
-            return 0
-        if self.workload.kind == "reduce" and self.rank != self.workload.root:
-            return 0  # only the root is promised a result
-        if self.workload.kind == "allgather":
-            expected = self._expected[:, shift : shift + self._width]
-            return different(self.out.reshape(self.ranks, self._width), expected)
-        expected = self._expected[shift : shift + self._width]
+        expected = self._expected[:, shift : shift + self._width]
+        result = self.out.reshape(expected.shape)
         if self.workload.op == "avg" and self.workload.kind in REDUCING:
-            return inaccurate(self.out, expected)
-        return different(self.out, expected)
+            return inaccurate(result, expected)
+        return different(result, expected)
 
 
 def different(result: Array, expected: Array) -> int:

@@ -116,7 +116,7 @@ def bandwidths(kind: str, nbytes: int, seconds: float, ranks: int) -> tuple[floa
     """Return (algbw, busbw) in GB/s as nccl-tests defines them for `nbytes` as in its size column.
 
     busbw is what the busiest link must have carried: it can be held against the hardware whatever
-    the number of ranks.
+    the number of ranks. Scans, which nccl-tests lacks, count as a vector that travels once.
     """
     if kind == "barrier" or not seconds > 0:
         return math.nan, math.nan
@@ -125,9 +125,10 @@ def bandwidths(kind: str, nbytes: int, seconds: float, ranks: int) -> tuple[floa
         "allreduce": 2 * (ranks - 1) / ranks,
         "reduce_scatter": (ranks - 1) / ranks,
         "allgather": (ranks - 1) / ranks,
-        "broadcast": 1.0,
-        "reduce": 1.0,
-    }[kind]
+        "gather": (ranks - 1) / ranks,
+        "scatter": (ranks - 1) / ranks,
+        "alltoall": (ranks - 1) / ranks,
+    }.get(kind, 1.0)
     return algbw, algbw * share
 
 
@@ -156,9 +157,10 @@ def bind(comm: Communicator, buffers: Buffers, contender: Contender) -> Callable
     collective = getattr(comm, work.kind)
     if work.kind == "barrier":
         return lambda: collective(**options)
-    if out is x:
+    handed = None if work.kind == "scatter" and comm.rank != work.root else x
+    if out is x or (work.kind == "gather" and comm.rank != work.root):
         return lambda: collective(x, **options)
-    return lambda: collective(x, out, **options)
+    return lambda: collective(handed, out, **options)
 
 
 def timed(

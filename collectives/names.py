@@ -20,6 +20,11 @@ KINDS: dict[str, int] = {
     "broadcast": lib.COLL_BROADCAST,
     "reduce": lib.COLL_REDUCE,
     "barrier": lib.COLL_BARRIER,
+    "gather": lib.COLL_GATHER,
+    "scatter": lib.COLL_SCATTER,
+    "alltoall": lib.COLL_ALLTOALL,
+    "scan": lib.COLL_SCAN,
+    "exscan": lib.COLL_EXSCAN,
 }
 KIND_NAMES = {code: name for name, code in KINDS.items()}
 
@@ -43,6 +48,9 @@ MOST_RANKS = 2**31 - 1  # the native layer holds them in 32 bits; no machine has
 
 Options: TypeAlias = tuple[int, int, float]  # algorithm, mode, time-out in seconds
 
+# Algorithms that the program has defined (collectives.own): kind and name to a number below -1.
+OWN: dict[tuple[str, str], int] = {}
+
 # What a call gets that leaves everything to the library.
 AUTOMATIC: Options = (-1, lib.COLL_MODE_AUTO, 0.0)
 
@@ -62,19 +70,21 @@ def kind_code(kind: str) -> int:
     return KINDS[choose_from(kind, KINDS, "collective")]
 
 
-def op_code(call: str, op: str) -> int:
-    """Return the number of a reduction."""
+def op_code(call: str, op: object) -> int:
+    """Return the number of a reduction, or of an operation of the program (collectives.op)."""
     try:
-        return OPS[op]
+        return OPS[op]  # type: ignore[index]
     except (KeyError, TypeError):
-        return OPS[choose_from(op, OPS, f"{call}: op")]
+        code = getattr(op, "code", None)
+        return code if isinstance(code, int) else OPS[choose_from(op, OPS, f"{call}: op")]
 
 
 def how(call: str, algorithm: str | None, mode: str | None, timeout: float | None) -> Options:
     """Turn a call's options to numbers."""
     index, code, seconds = AUTOMATIC
     if algorithm is not None:
-        index = algorithm_index(call, algorithm)
+        own = OWN.get((call, algorithm)) if isinstance(algorithm, str) else None
+        index = algorithm_index(call, algorithm) if own is None else own
     if mode is not None:
         code = MODES[choose_from(mode, MODES, f"{call}: mode")]
     if timeout is not None:

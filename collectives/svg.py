@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The space-time diagram of a schedule as a self-contained SVG, for light and dark pages alike.
 
-Ranks are rows and time runs to the right. Between two rounds each rank shows a strip with one cell
-per chunk: the higher a cell is filled, the more contributions the rank holds. Each arrow is a
-message in the colour of its chunks, with their numbers; a plus marks a fold at the receiver.
+Ranks are rows and time runs to the right. Between two rounds each rank shows a panel of cells
+(panel.py): the higher a cell is filled, the more of it the rank holds. Each arrow is a message in
+the colours of what it carries, with its numbers; a plus marks a fold at the receiver.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-from collectives.algorithms import Schedule
-from collectives.trace import Message, Trace
+from collectives.algorithms import ROOTED, Schedule
+from collectives.panel import Panel, panel_of
+from collectives.trace import Cells, Message, Trace
 
-Chunks = tuple[int, ...]
+Marks = tuple[int, ...]
 Point = tuple[float, float]
 
 _INK = "#7d8590"  # reads on white and on near-black
 _FONT = "ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
 _LEFT, _TOP, _RIGHT, _BOTTOM = 64.0, 76.0, 24.0, 58.0
-_STRIP = 22.0  # height of a strip
+_STRIP = 22.0  # height of a panel of one row
 _SIGN = 6.5  # radius of the sign of a fold
+_LETTER = 5.6  # mean width of a letter of the legend
 _CROWDED = 2  # messages per rank and round above which the numbers would hide the arrows
 
 
@@ -33,66 +35,79 @@ class _Grid:
     """Where things lie, in user units."""
 
     p: int
-    rounds: int
-    chunks: int
-    cell: float
+    rounds: tuple[int, ...]  # their labels
+    width: float  # of a panel
+    height: float
     gap: float
     row: float
-
-    @property
-    def strip(self) -> float:
-        return self.cell * self.chunks
+    least: float  # width of the page
 
     def left(self, boundary: int) -> float:
-        """Left edge of the strips after ``boundary`` rounds."""
-        return _LEFT + boundary * (self.strip + self.gap)
+        """Left edge of the panels after ``boundary`` rounds."""
+        return _LEFT + boundary * (self.width + self.gap)
 
     def right(self, boundary: int) -> float:
-        return self.left(boundary) + self.strip
+        return self.left(boundary) + self.width
 
     def y(self, rank: int) -> float:
-        return _TOP + _STRIP / 2 + rank * self.row
+        return _TOP + self.height / 2 + rank * self.row
 
     @property
-    def width(self) -> float:
-        return max(self.right(self.rounds) + _RIGHT, 540.0)
+    def page_width(self) -> float:
+        return max(self.right(len(self.rounds)) + _RIGHT, self.least)
 
     @property
     def bottom(self) -> float:
-        return self.y(self.p - 1) + _STRIP / 2
+        return self.y(self.p - 1) + self.height / 2
 
 
 def space_time(schedule: Schedule, trace: Trace) -> str:
     """Return the drawing."""
-    p, chunks = schedule.p, schedule.chunks
-    grid = _Grid(
-        p=p,
-        rounds=schedule.rounds,
-        chunks=chunks,
-        cell=min(max(72.0 / chunks, 4.0), 13.0 if chunks > 1 else 18.0),
-        gap=84.0 + 3.5 * p,
-        row=44.0 if p <= 8 else 36.0,
-    )
-    colours = [_colour(chunk, chunks) for chunk in range(chunks)]
-    sets = sorted({m.chunks for m in trace.messages if len(m.chunks) > 1})
+    panel = panel_of(schedule)
+    grid = _grid(schedule.p, trace.rounds, panel)
+    colours = [_colour(hue, panel.hues) for hue in range(panel.hues)]
+    sets = sorted({marks for m in trace.messages if len(marks := panel.marks(m)) > 1})
     paints = {together: f"url(#m{i})" for i, together in enumerate(sets)}
     parts = [
         *_head(schedule, grid),
+        "<defs>",
         *_gradients(sets, colours),
+        *_patterns(panel, grid, colours),
+        "</defs>",
         *_frame(schedule, grid),
-        *_arrows(trace.messages, grid, colours, paints),
-        *_strips(trace, grid, colours),
-        *_legend(schedule, trace, grid, colours),
+        *_arrows(trace.messages, grid, panel, colours, paints),
+        *_panels(trace, grid, panel, colours),
+        *_legend(trace, grid, panel, colours),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
+def _grid(p: int, rounds: tuple[int, ...], panel: Panel) -> _Grid:
+    widest = 13.0 if panel.columns > 1 else 18.0
+    cell = min(max(72.0 / panel.columns, 4.0), widest)
+    height = _STRIP
+    if panel.rows > 1:
+        cell = min(max(54.0 / panel.columns, 3.0), 9.0)
+        height = max(panel.rows * cell, _STRIP)
+    return _Grid(
+        p=p,
+        rounds=rounds,
+        width=cell * panel.columns,
+        height=height,
+        gap=84.0 + 3.5 * p,
+        row=height + (22.0 if p <= 8 else 14.0),
+        least=max(540.0, _LEFT + _LETTER * len(panel.words) + 240.0),  # for the legend
+    )
+
+
 def _head(schedule: Schedule, grid: _Grid) -> list[str]:
-    width, height = grid.width, grid.bottom + _BOTTOM
+    width, height = grid.page_width, grid.bottom + _BOTTOM
     title = escape(f"{schedule.kind} {schedule.name}, {schedule.p} ranks")
-    facts = [f"p = {schedule.p}", _plural(schedule.chunks, "chunk"), _plural(grid.rounds, "round")]
-    if schedule.kind in ("broadcast", "reduce"):
+    pieces = "block" if schedule.kind == "alltoall" else "chunk"
+    facts = [f"p = {schedule.p}", _plural(schedule.chunks, pieces)]
+    facts.append(_plural(len(grid.rounds), "round"))
+    if schedule.kind in ROOTED:
         facts.insert(1, f"root {schedule.root}")
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
@@ -106,24 +121,24 @@ def _head(schedule: Schedule, grid: _Grid) -> list[str]:
     ]
 
 
-def _gradients(sets: Iterable[Chunks], colours: list[str]) -> list[str]:
-    """Return one paint for each set of chunks that travel together."""
-    lines = ["<defs>"]
-    for i, chunks in enumerate(sets):
+def _gradients(sets: Iterable[Marks], colours: list[str]) -> list[str]:
+    """Return one paint for each set of colours that travel together."""
+    lines = []
+    for i, marks in enumerate(sets):
         stops = "".join(
-            f'<stop offset="{k / (len(chunks) - 1):.3g}" stop-color="{colours[chunk]}"/>'
-            for k, chunk in enumerate(chunks)
+            f'<stop offset="{k / (len(marks) - 1):.3g}" stop-color="{colours[mark]}"/>'
+            for k, mark in enumerate(marks)
         )
         lines.append(f'<linearGradient id="m{i}" x2="0" y2="1">{stops}</linearGradient>')
-    return [*lines, "</defs>"]
+    return lines
 
 
 def _frame(schedule: Schedule, grid: _Grid) -> list[str]:
     """Return names of ranks and rounds, and the ranks' lines of time."""
     lines = []
-    for label in range(grid.rounds):
-        x, width = grid.right(label), grid.gap
-        if label % 2 == 0:
+    for number, label in enumerate(grid.rounds):
+        x, width = grid.right(number), grid.gap
+        if number % 2 == 0:
             lines.append(
                 f'<rect x="{x:.1f}" y="{_TOP - 12:.1f}" width="{width:.1f}" '
                 f'height="{grid.bottom - _TOP + 24:.1f}" rx="6" fill="{_INK}" opacity=".07"/>'
@@ -140,67 +155,120 @@ def _frame(schedule: Schedule, grid: _Grid) -> list[str]:
             f"rank {rank}</text>"
         )
         between = "".join(
-            f"M{grid.right(label):.1f} {y:.1f}h{grid.gap:.1f}" for label in range(grid.rounds)
+            f"M{grid.right(number):.1f} {y:.1f}h{grid.gap:.1f}"
+            for number in range(len(grid.rounds))
         )
         lines.append(f'<path d="{between}" stroke="{_INK}" stroke-opacity=".3"/>')
     return lines
 
 
 def _is_root(schedule: Schedule, rank: int) -> bool:
-    return schedule.kind in ("broadcast", "reduce") and rank == schedule.root
+    return schedule.kind in ROOTED and rank == schedule.root
 
 
-def _strips(trace: Trace, grid: _Grid, colours: list[str]) -> list[str]:
+def _panels(trace: Trace, grid: _Grid, panel: Panel, colours: list[str]) -> list[str]:
     lines = []
     for boundary, ranks in enumerate(trace.held):
-        for rank, row in enumerate(ranks):
-            x, y = grid.left(boundary), grid.y(rank) - _STRIP / 2
+        for rank, cells in enumerate(ranks):
+            x, y = grid.left(boundary), grid.y(rank) - grid.height / 2
             lines.append(f'<g transform="translate({x:.1f} {y:.1f})">')
-            for chunk, held in enumerate(row):
-                share = held / trace.contributors
-                lines += _cell(chunk * grid.cell, grid.cell, share, colours[chunk])
+            lines += _panel(panel, cells, grid, colours)
             lines.append("</g>")
     return lines
 
 
-def _cell(x: float, width: float, share: float, colour: str) -> list[str]:
-    inner = width - (1.5 if width > 6 else 0.8)
-    place = f'x="{x:.1f}" width="{inner:.1f}" rx="1.5" fill="{colour}"'
-    lines = [f'<rect {place} height="{_STRIP:.0f}" opacity=".2"/>']
-    if share > 0:
-        height = _STRIP * min(share, 1.0)
-        lines.append(f'<rect {place} y="{_STRIP - height:.1f}" height="{height:.1f}"/>')
+def _panel(panel: Panel, cells: Cells, grid: _Grid, colours: list[str]) -> list[str]:
+    size = grid.width / panel.columns, grid.height / panel.rows
+    shares = panel.shares(cells)
+    whole = f'<rect width="{grid.width:.1f}" height="{grid.height:.1f}" fill="url(#%s)"/>'
+    if len(shares) == panel.rows * panel.columns and min(shares.values()) >= 1:
+        return [whole % "full"]
+    return [
+        whole % "empty",
+        *(
+            _filled(column * size[0], row * size[1], size, share, colours[panel.hue(row, column)])
+            for (row, column), share in sorted(shares.items())
+            if share > 0
+        ),
+    ]
+
+
+def _patterns(panel: Panel, grid: _Grid, colours: list[str]) -> list[str]:
+    """Return the two panels that need not be drawn cell by cell: nothing there, and all there."""
+    size = grid.width / panel.columns, grid.height / panel.rows
+    lines = []
+    for name, opacity in (("empty", ' opacity=".2"'), ("full", "")):
+        cells = (
+            _filled(column * size[0], row * size[1], size, 1.0, colours[panel.hue(row, column)])
+            for row in range(panel.rows)
+            for column in range(panel.columns)
+        )
+        # A little larger than the panel: rounded up, it must not begin anew at the edge.
+        lines += [
+            f'<pattern id="{name}" width="{grid.width + 1:.1f}" height="{grid.height + 1:.1f}" '
+            f'patternUnits="userSpaceOnUse"><g{opacity}>',
+            *cells,
+            "</g></pattern>",
+        ]
     return lines
 
 
+def _inside(size: Point) -> Point:
+    """Return what is drawn of a cell: a little less than its size, to set it off from the next."""
+    width, height = (side - (1.5 if side > 6 else 0.8) for side in size)
+    return width, size[1] if size[1] == _STRIP else height
+
+
+def _filled(x: float, y: float, size: Point, share: float, colour: str, more: str = "") -> str:
+    """Return a cell, filled from below."""
+    width, height = _inside(size)
+    filled = height * min(share, 1.0)
+    top = y + height - filled
+    at = f' y="{top:.1f}"' if top else ""
+    return (
+        f'<rect x="{x:.1f}"{at} width="{width:.1f}" height="{filled:.4g}" rx="1.5" '
+        f'fill="{colour}"{more}/>'
+    )
+
+
 def _arrows(
-    messages: Iterable[Message], grid: _Grid, colours: list[str], paints: dict[Chunks, str]
+    messages: Iterable[Message],
+    grid: _Grid,
+    panel: Panel,
+    colours: list[str],
+    paints: dict[Marks, str],
 ) -> list[str]:
     """Return all arrows, and above them their signs and numbers."""
     messages = list(messages)
     per_round = Counter(m.round for m in messages)
+    fan_out = Counter((m.round, m.sender) for m in messages)
+    fan_in = Counter((m.round, m.receiver) for m in messages)
     lines: list[str] = []
     signs: list[str] = []
     for m in messages:
         crowded = per_round[m.round] > _CROWDED * grid.p
         curve = _curve(m, grid)
-        colour = colours[m.chunks[len(m.chunks) // 2]]
+        marks = panel.marks(m)
+        colour = colours[marks[len(marks) // 2]]
         style = 'stroke-width="1.2" opacity=".8"' if crowded else 'stroke-width="2"'
         (x0, y0), (x1, y1), (x2, y2), (x3, y3) = curve
         lines.append(
             f'<path d="M{x0:.1f} {y0:.1f}C{x1:.1f} {y1:.1f} {x2:.1f} {y2:.1f} {x3:.1f} {y3:.1f}" '
-            f'fill="none" stroke="{paints.get(m.chunks, colour)}" {style}/>'
+            f'fill="none" stroke="{paints.get(marks, colour)}" {style}/>'
         )
         signs += _fold_sign(x3 + _SIGN, y3, colour) if m.folds else _head_sign(x3, y3, colour)
-        if not crowded and grid.chunks > 1:
-            signs += _numbers(m.chunks, curve, colour)
+        words = panel.label(m)
+        if words and not crowded:
+            alone = fan_out[m.round, m.sender] == 1, fan_in[m.round, m.receiver] == 1
+            signs += _numbers(words, curve, _place(curve, *alone), colour)
     return lines + signs
 
 
 def _curve(m: Message, grid: _Grid) -> list[Point]:
-    """Return the Bezier curve from the sender's strip to the receiver's next one."""
-    x0, y0 = grid.right(m.round) + 2, grid.y(m.sender)
-    x3, y3 = grid.left(m.round + 1) - (2 * _SIGN + 3 if m.folds else 8), grid.y(m.receiver)
+    """Return the Bezier curve from the sender's panel to the receiver's next one."""
+    number = grid.rounds.index(m.round)
+    x0, y0 = grid.right(number) + 2, grid.y(m.sender)
+    x3, y3 = grid.left(number + 1) - (2 * _SIGN + 3 if m.folds else 8), grid.y(m.receiver)
     bend = (x3 - x0) * 0.45
     return [(x0, y0), (x0 + bend, y0), (x3 - bend, y3), (x3, y3)]
 
@@ -218,16 +286,24 @@ def _head_sign(x: float, y: float, colour: str) -> list[str]:
     return [f'<path d="M{x + 6:.1f} {y:.1f}l-8 -4.5v9z" fill="{colour}"/>']
 
 
-def _numbers(chunks: Chunks, curve: list[Point], colour: str) -> list[str]:
-    """Return the label with the chunks' numbers, near the sender, where arrows lie apart."""
-    words = _ranges(chunks)
-    # So early on the curve that it has hardly left the sender's row, where no other label is.
+def _place(curve: list[Point], alone_out: bool, alone_in: bool) -> Point:
+    """Return where on a curve its label meets no other: by the end where it is the only arrow."""
+    # So near the end that it has hardly left the row.
     height = abs(curve[3][1] - curve[0][1])
     t = min(0.13, math.sqrt(2.5 / max(height, 1.0)))
+    if not alone_out:
+        t = 1 - t if alone_in else 0.3
     weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
     x = sum(w * px for w, (px, _) in zip(weights, curve, strict=True))
     y = sum(w * py for w, (_, py) in zip(weights, curve, strict=True))
+    return x, y
+
+
+def _numbers(words: str, curve: list[Point], place: Point, colour: str) -> list[str]:
+    """Return the label that says what a message carries, off the panels at both ends."""
+    x, y = place
     width = 6.2 * len(words) + 8
+    x = min(max(x, curve[0][0] + width / 2), curve[3][0] - width / 2 - 2)
     return [
         f'<rect x="{x - width / 2:.1f}" y="{y - 7.5:.1f}" width="{width:.1f}" height="15" rx="4" '
         f'fill="{colour}"/>',
@@ -236,25 +312,16 @@ def _numbers(chunks: Chunks, curve: list[Point], colour: str) -> list[str]:
     ]
 
 
-def _ranges(chunks: Chunks) -> str:
-    """Write runs of chunks short: 0-3, 6."""
-    runs: list[list[int]] = []
-    for chunk in chunks:
-        if runs and chunk == runs[-1][-1] + 1:
-            runs[-1].append(chunk)
-        else:
-            runs.append([chunk])
-    words = [str(run[0]) if len(run) == 1 else f"{run[0]}\u2013{run[-1]}" for run in runs]
-    return ",".join(words if len(words) <= 3 else [*words[:2], "\u2026"])
-
-
-def _legend(schedule: Schedule, trace: Trace, grid: _Grid, colours: list[str]) -> list[str]:
+def _legend(trace: Trace, grid: _Grid, panel: Panel, colours: list[str]) -> list[str]:
     """Explain the signs that occur, on one line below."""
     y, x, colour = grid.bottom + 38, _LEFT, colours[len(colours) // 2]
-    cell = [f'<g transform="translate(0 {-_STRIP / 2})">', *_cell(0, 13, 0.6, colours[0]), "</g>"]
-    whole = f"a chunk: how many of {grid.p} operands it holds"
-    moved = "a chunk: held or not"
-    entries = [(cell, 13.0, moved if schedule.kind in ("allgather", "broadcast") else whole)]
+    cell = [
+        f'<g transform="translate(0 {-_STRIP / 2})">',
+        _filled(0, 0, (13, _STRIP), 1.0, colours[0], ' opacity=".2"'),
+        _filled(0, 0, (13, _STRIP), 0.6, colours[0]),
+        "</g>",
+    ]
+    entries = [(cell, 13.0, panel.words)]
     if any(m.folds for m in trace.messages):
         entries.append((_line(colour) + _fold_sign(14 + _SIGN, 0, colour), 27.0, "folds"))
     if not all(m.folds for m in trace.messages):
@@ -266,7 +333,7 @@ def _legend(schedule: Schedule, trace: Trace, grid: _Grid, colours: list[str]) -
             *drawn,
             f'<text x="{width + 7:.1f}" y="4">{words}</text></g>',
         ]
-        x += width + 7 + 5.6 * len(words) + 22
+        x += width + 7 + _LETTER * len(words) + 22
     return lines
 
 

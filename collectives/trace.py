@@ -18,54 +18,64 @@ SELF = -1  # the own operand in the order of a fold
 
 @dataclass(frozen=True)
 class Message:
-    """One message: the chunks it carries, and whether the receiver folds them or overwrites."""
+    """One message: the values it carries, and whether the receiver folds them or overwrites."""
 
     round: int
     sender: int
     receiver: int
-    chunks: tuple[int, ...]
+    values: tuple[Value, ...]
     folds: bool
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The chunks that travel."""
+        return tuple(chunk for chunk, _ in self.values)
 
 
 @dataclass(frozen=True)
 class Trace:
     """A schedule as it runs.
 
-    ``held[t][rank][chunk]`` is how many of the ``contributors`` to a chunk the rank holds, folded
-    into one value, after ``t`` rounds.
+    ``rounds`` are the labels of those in which messages travel; ``held[t][rank]`` is what the
+    cells of a rank hold after ``t`` of them and the local steps that follow.
     """
 
     messages: tuple[Message, ...]
-    held: tuple[tuple[tuple[int, ...], ...], ...]
-    contributors: int
+    rounds: tuple[int, ...]
+    held: tuple[tuple[Cells, ...], ...]
 
 
 def trace(schedule: Schedule) -> Trace:
     """Run a schedule on symbolic values."""
     memory = [dict(_inputs(schedule, rank)) for rank in range(schedule.p)]
     messages: list[Message] = []
-    held = [_held(schedule, memory)]
-    for label in range(schedule.rounds):
-        messages += _round(schedule, label, memory)
-        held.append(_held(schedule, memory))
-    moved_only = schedule.kind in ("allgather", "broadcast")
-    return Trace(tuple(messages), tuple(held), 1 if moved_only else schedule.p)
+    rounds: list[int] = []
+    held: list[tuple[Cells, ...]] = []
+    for label in sorted({step.round for steps in schedule.ranks for step in steps}):
+        before = tuple(dict(cells) for cells in memory)
+        sent = _round(schedule, label, memory)
+        if sent:
+            messages += sent
+            rounds.append(label)
+            held.append(before)
+    held.append(tuple(memory))
+    return Trace(tuple(messages), tuple(rounds), tuple(held))
 
 
 def _inputs(schedule: Schedule, rank: int) -> Iterator[tuple[tuple[str, int], Value]]:
     """Yield the cells that are defined when a call begins, as native/schedule/layout.h has them."""
     first, cells = 0, schedule.chunks
-    if schedule.kind == "allgather":
+    if schedule.kind in ("allgather", "gather", "alltoall"):
         cells = schedule.chunks // schedule.p
         first = rank * cells
-    elif schedule.kind == "broadcast" and rank != schedule.root:
+    elif schedule.kind in ("broadcast", "scatter") and rank != schedule.root:
         cells = 0
     for cell in range(cells):
         yield ("input", cell), (first + cell, frozenset({rank}))
 
 
 def _round(schedule: Schedule, label: int, memory: list[Cells]) -> list[Message]:
-    """Run one round: all ranks send, then all receive, then copy."""
+    """Run one round: all ranks send, then all receive, then each works on its own."""
     steps = [(r, s) for r, mine in enumerate(schedule.ranks) for s in mine if s.round == label]
     wire: dict[tuple[int, int], deque[list[Value]]] = defaultdict(deque)
     for rank, step in steps:
@@ -78,18 +88,23 @@ def _round(schedule: Schedule, label: int, memory: list[Cells]) -> list[Message]
             arrived = {q: wire[q, rank].popleft() for q in step.peers if q != SELF}
             folds = step.op == "recv_reduce"
             messages += [
-                Message(label, q, rank, tuple(chunk for chunk, _ in values), folds)
-                for q, values in arrived.items()
+                Message(label, q, rank, tuple(values), folds) for q, values in arrived.items()
             ]
-            _write(memory[rank], step.target, _folded(memory[rank], step, arrived))
+            _write(memory[rank], step.target, _received(memory[rank], step, arrived))
     for rank, step in steps:
-        if step.op == "copy":
-            _write(memory[rank], step.target, _read(memory[rank], step.source))
+        if step.op in ("copy", "reduce"):
+            operands = [_read(memory[rank], step.source)]
+            if step.op == "reduce":
+                operands.append(_read(memory[rank], step.target))
+            _write(memory[rank], step.target, _folded(operands))
     return messages
 
 
-def _folded(cells: Cells, step: Step, arrived: dict[int, list[Value]]) -> list[Value]:
-    operands = [_read(cells, step.source) if q == SELF else arrived[q] for q in step.peers]
+def _received(cells: Cells, step: Step, arrived: dict[int, list[Value]]) -> list[Value]:
+    return _folded([_read(cells, step.source) if q == SELF else arrived[q] for q in step.peers])
+
+
+def _folded(operands: list[list[Value]]) -> list[Value]:
     return [
         (values[0][0], frozenset[int]().union(*(ranks for _, ranks in values)))
         for values in zip(*operands, strict=True)
@@ -108,13 +123,3 @@ def _read(cells: Cells, segments: Iterable[Segment]) -> list[Value]:
 
 def _write(cells: Cells, segments: Iterable[Segment], values: list[Value]) -> None:
     cells.update(zip(_places(segments), values, strict=True))
-
-
-def _held(schedule: Schedule, memory: list[Cells]) -> tuple[tuple[int, ...], ...]:
-    rows = []
-    for cells in memory:
-        row = [0] * schedule.chunks
-        for chunk, ranks in cells.values():
-            row[chunk] = max(row[chunk], len(ranks))
-        rows.append(tuple(row))
-    return tuple(rows)

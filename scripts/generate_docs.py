@@ -14,10 +14,13 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import collectives as cl
+from collectives.algorithms import ROOTED
 from collectives.environment import variables
+from scripts import cheapest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = Path("docs/algorithms")
@@ -27,18 +30,18 @@ MARK = f"<!-- Written by {COMMAND}: do not edit. -->\n"
 
 SHOWN = (2, 4, 5, 8, 64)  # numbers of ranks in the table of costs
 PROVED = 64  # as in tests/native/prove_test.cc
-ROOTED = ("broadcast", "reduce")
-SUMMING = ("allreduce", "reduce_scatter", "reduce")
+SUMMING = ("allreduce", "reduce_scatter", "reduce", "scan", "exscan")
 MEANING = {
     "p": "p ranks",
     "L": "L = ceil(log2 p)",
     "K": "K = floor(log2 p)",
     "P": "P = 2^K",
+    "lg": "lg(x) = ceil(log2 x), 0 up to 1",
     ">": "a comparison is 1 or 0",
 }
 LEGEND = (
-    "Bytes are sent and reductions made by the busiest rank, as shares of the whole vector; "
-    "a message to several peers counts once for each."
+    "Bytes are sent and reductions made by the busiest rank, as shares of the whole vector (in an "
+    "alltoall: of one rank's); a message to several peers counts once for each."
 )
 EXAMPLE = "allreduce_circulant"  # whose diff HACKING.md shows
 
@@ -94,6 +97,8 @@ def page(algorithm: cl.Algorithm, root: Path) -> str:
         ),
         "## Cost",
         costs(algorithm),
+        "## When it wins",
+        wins(algorithm),
         "## Proof",
         proof(algorithm, proofs),
         *(["## Summation tree", tree(algorithm, proofs)] if kind in SUMMING else []),
@@ -120,23 +125,46 @@ def quoted(source: Path) -> list[str]:
 
 
 def costs(algorithm: cl.Algorithm) -> str:
-    """Return the table of claims and their values, and what the letters mean."""
-    claims = {
-        "rounds": algorithm.rounds,
-        "bytes": algorithm.bytes,
-        "reductions": algorithm.reductions,
-    }
+    """Return the table of costs, claimed or else counted, and what the letters mean."""
     ranks = [p for p in SHOWN if algorithm.fits(p)]
-    rows = [
-        [claim, f"`{formula}`", *(number(algorithm.formula(claim, p)) for p in ranks)]
-        for claim, formula in claims.items()
-        if formula
-    ]
-    used = "".join(claims.values())
+    rows, used = [], ""
+    for name in ("rounds", "bytes", "reductions"):
+        claim: str = getattr(algorithm, name)
+        used += claim
+        if claim:
+            values = [algorithm.formula(name, p) for p in ranks]
+        else:
+            values = [max(getattr(o, name) for o in proved(algorithm) if o.p == p) for p in ranks]
+        # What a barrier sends is empty.
+        if claim or algorithm.kind != "barrier":
+            formula = f"`{claim}`" if claim else "counted"
+            rows.append([name, formula, *(number(value) for value in values)])
     letters = ", ".join(words for sign, words in MEANING.items() if sign in used or sign == "p")
-    return table(["", "formula", *(f"p = {p}" for p in ranks)], rows) + f"\n\n{letters}. {LEGEND}"
+    heads = ["", "formula", *(f"p = {p}" for p in ranks)]
+    return f"{table(heads, rows)}\n\n{letters}. {LEGEND}"
 
 
+def wins(algorithm: cl.Algorithm) -> str:
+    """Say for which vectors an algorithm is the best of its kind, for some numbers of ranks."""
+    several = len(cl.algorithms(algorithm.kind))
+    if several == 1:
+        return f"It is the only algorithm for {algorithm.kind} as yet."
+    rows = [
+        [str(p), cheapest.on_one_machine(algorithm, p), cheapest.in_a_network(algorithm, p)]
+        for p in cheapest.RANKS
+        if algorithm.fits(p)
+    ]
+    heads = ["ranks", "taken on one machine", "costs least in a network"]
+    return (
+        f"Of the {several} algorithms for {algorithm.kind}, by bytes of the vector:\n\n"
+        f"{table(heads, rows)}\n\n"
+        "On one machine: what `algorithm=None` takes, by measurement. In a network: counted on the "
+        "schedules, where a rank sends one message at a time and receives one; n0 is the bytes "
+        "that would travel in the time that a message takes to start."
+    )
+
+
+@cache
 def proved(algorithm: cl.Algorithm) -> list[cl.Proof]:
     """Return the proofs for every p that fits, up to 64. Raises ValueError where one fails."""
     proofs = cl.verify(algorithm.name, range(1, PROVED + 1), algorithm.kind)
@@ -188,7 +216,7 @@ def roundings(algorithm: cl.Algorithm) -> str:
     """Say how often a sum of bfloat16 is rounded: once for each round in which it is folded."""
     p = max(p for p in SHOWN if algorithm.fits(p))
     steps = [step for rank in cl.schedule(algorithm.name, p, algorithm.kind).ranks for step in rank]
-    times = len({step.round for step in steps if step.op == "recv_reduce"})
+    times = len({step.round for step in steps if step.op in ("recv_reduce", "reduce")})
     said = (
         "a sum is made in float32 and rounded once"
         if times == 1
@@ -200,32 +228,37 @@ def roundings(algorithm: cl.Algorithm) -> str:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def index(algorithms: Iterable[cl.Algorithm]) -> str:
-    """Return the table of all algorithms."""
-    rows = []
-    for a in algorithms:
-        bits = "-"
-        if a.kind == "allreduce":
-            bits = "yes" if all(one.same_tree_in_vector for one in proved(a)) else "no"
-        rows.append(
-            [
-                f"[{a.kind} {a.name}]({file_name(a)}.md)",
-                f"`{a.rounds}`",
-                f"`{a.bytes}`" if a.bytes else "-",
-                f"`{a.reductions}`" if a.reductions else "-",
-                a.restriction or "any",
-                bits,
-                a.paper,
-            ]
-        )
-    heads = ["", "rounds", "bytes", "reductions", "ranks", "one order", "paper"]
+def index(algorithms: Sequence[cl.Algorithm]) -> str:
+    """Return the tables of all algorithms, one for each kind of collective."""
+    sections = []
+    for kind in dict.fromkeys(a.kind for a in algorithms):
+        heads = ["", "rounds", "bytes", "reductions", "ranks", "paper"]
+        rows = [entry(a) for a in algorithms if a.kind == kind]
+        if kind in SUMMING:
+            heads.insert(5, "one order")
+        sections.append(f"## {kind}\n\n{table(heads, rows)}")
     letters = "; ".join(MEANING.values())
     return (
-        f"{MARK}# Algorithms\n\n{table(heads, rows)}\n\n{letters}. {LEGEND} "
+        f"{MARK}# Algorithms\n\n{letters}. {LEGEND} "
         '"One order": all elements are folded in the same order, so the bits of a sum do not '
         "depend on its place in the vector.\n\n"
-        f"Every one is proved for every p ≤ {PROVED}: each page says how.\n"
+        f"Every one is proved for every p ≤ {PROVED}: each page says how.\n\n"
+        + "\n\n".join(sections)
+        + "\n"
     )
+
+
+def entry(a: cl.Algorithm) -> list[str]:
+    """Return the line of an algorithm."""
+    claims = [f"`{claim}`" if claim else "-" for claim in (a.rounds, a.bytes, a.reductions)]
+    bits = ["yes" if all(one.same_tree_in_vector for one in proved(a)) else "no"]
+    return [
+        f"[{a.name}]({file_name(a)}.md)",
+        *claims,
+        a.restriction or "any",
+        *(bits if a.kind in SUMMING else []),
+        a.paper,
+    ]
 
 
 def environment() -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes .venv: tools, dependencies, and the package itself as an editable install. What is there
-# already, for the same sources, is left alone. `setup.sh extras` adds the frameworks.
+# already, for the same sources, is left alone. `setup.sh extras coverage` adds these groups.
 set -euo pipefail
 here=$(dirname "$0")
 
@@ -42,9 +42,9 @@ install_package() {
 once environment "$PWD $python $("$python" -V)" make_environment
 once packages "$(key_of pyproject.toml)" install_group dev
 once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native)" install_package
-if [[ ${1:-} == extras ]]; then
-  once extras "$(key_of pyproject.toml)" install_group extras
-fi
+for group in "$@"; do
+  once "$group" "$(key_of pyproject.toml)" install_group "$group"
+done
 if [[ -n $installed ]]; then
   echo "setup: \`source .venv/bin/activate\` makes collrun and collbench available"
 fi

@@ -7,10 +7,14 @@ A test that quietly stops running proves nothing; on a contributor's machine it 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ALLOWED = Path(__file__).with_name("allowed-skips.txt")
 

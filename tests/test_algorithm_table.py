@@ -41,7 +41,7 @@ def lacks(root: Path, name: str, algorithm: cl.Algorithm | None) -> list[str]:
         return [f"{name} is not in the compiled table", *_lacks_files(root, name)]
     return [
         *_lacks_files(root, name),
-        *_lacks_claims(name, algorithm),
+        *_lacks_claims(root, name, algorithm),
         *_lacks_proof(name, algorithm),
     ]
 
@@ -63,15 +63,19 @@ def _lacks_files(root: Path, name: str) -> list[str]:
     return wrong
 
 
-def _lacks_claims(name: str, a: cl.Algorithm) -> list[str]:
+def _lacks_claims(root: Path, name: str, a: cl.Algorithm) -> list[str]:
     wrong = []
+    page = root / PAGES / f"{name}.md"
+    shown = page.read_text(encoding="utf-8") if page.exists() else ""
     if not re.search(r"\w{3}.*\b(19|20)\d\d$", a.paper):
         wrong.append(f"{name} names no paper with its year: {a.paper!r}")
     if not re.fullmatch(r"[A-Z][^|\n]+\.", a.summary):
         wrong.append(f"{name} has no sentence that says what it is")
     claims = {"rounds": a.rounds, "bytes": a.bytes, "reductions": a.reductions}
     for claim, formula in claims.items():
-        if not formula and (a.kind != "barrier" or claim == "rounds"):
+        # Some costs have no formula in p: then the page gives what was counted.
+        unsaid = not formula and f"| {claim} | counted |" not in shown
+        if unsaid and (a.kind != "barrier" or claim == "rounds"):
             wrong.append(f"{name} claims no {claim}")
     if not a.restriction and not all(a.fits(p) for p in PROVED):
         wrong.append(f"{name} does not say for which p it is")
@@ -104,7 +108,7 @@ def test_algorithm_lacks_nothing(name: str) -> None:
 
 def test_the_compiled_table_is_that_of_the_file() -> None:
     assert list(compiled()) == names(ROOT)
-    assert len(set(names(ROOT))) == len(names(ROOT)) >= 15
+    assert len(set(names(ROOT))) == len(names(ROOT)) >= 20
 
 
 def strays(root: Path, table: Sequence[str]) -> list[str]:

@@ -16,8 +16,8 @@ import pytest
 import collectives as cl
 from collectives import environment, errors
 from collectives._ffi import check, ffi, lib
-from collectives.names import algorithm_index
-from scripts import generate_docs
+from collectives.names import KINDS, algorithm_index
+from scripts import cheapest, generate_docs
 from tests import architecture_rules, pages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,6 +104,36 @@ def test_a_file_without_its_marks_is_named(tmp_path: Path) -> None:
     page.write_text("<!-- table:begin -->\n", encoding="utf-8")
     with pytest.raises(ValueError, match="lacks its marks"):
         generate_docs.between(page, "table", "new")
+
+
+def test_costs_are_counted_on_the_schedules() -> None:
+    counted = {
+        ("allreduce", "recursive_doubling"): cheapest.Cost(3, 3.0),
+        ("allreduce", "ring"): cheapest.Cost(14, 1.75),
+        ("broadcast", "binomial"): cheapest.Cost(3, 3.0),
+        ("gather", "linear"): cheapest.Cost(7, 7 / 8),
+        ("barrier", "dissemination"): cheapest.Cost(3, 0.0),
+    }
+    assert {key: cheapest.cost(*key, 8) for key in counted} == counted
+    assert cheapest.cost("alltoall", "pairwise", 8).share == 1.0
+
+
+def test_the_cheapest_is_found_for_every_size() -> None:
+    few, middle, short = cheapest.Cost(3, 3.0), cheapest.Cost(5, 2.0), cheapest.Cost(6, 1.75)
+    assert cheapest.cheapest(few, [middle, short]) == (0.0, 2.0)
+    assert cheapest.cheapest(middle, [few, short]) == (2.0, 4.0)
+    assert cheapest.cheapest(short, [few, middle]) == (4.0, float("inf"))
+    assert cheapest.cheapest(cheapest.Cost(4, 3.0), [few]) is None
+    assert cheapest.cheapest(cheapest.Cost(6, 2.9), [few, middle]) is None
+    assert cheapest.cheapest(few, [few]) == (0.0, float("inf"))
+
+
+def test_one_algorithm_is_taken_for_every_size() -> None:
+    for kind in KINDS:
+        for p in cheapest.RANKS:
+            told = [cheapest.on_one_machine(a, p) for a in cl.algorithms(kind) if a.fits(p)]
+            assert [words for words in told if words == "always" or "up to" in words]
+            assert [words for words in told if words == "always" or "above" in words]
 
 
 # ---- commands and programs -----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from collectives.cli.screen import Screen
 from collectives.cli.sizes import format_size, parse_sizes
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.worker import Spec
-from collectives.exact import DTYPES, OPS, REDUCING, ROOTED, Workload, dtype_of
+from collectives.exact import DTYPES, OPS, REDUCING, ROOTED, SCANS, Workload, dtype_of
 from collectives.measure import Effort, Row
 
 MODES = ("auto", "staged", "inline")  # pull and push are for ranks in one address space
@@ -75,7 +75,8 @@ def _options(kind: str) -> list[click.Parameter]:
         option("--factor", type=click.IntRange(2), default=4, help="Growth within a range."),
         option("-d", "--dtype", type=click.Choice(DTYPES), default="float32"),
     ]
-    op = option("-o", "--op", type=click.Choice(OPS), default="sum")
+    ops = [op for op in OPS if op != "avg" or kind not in SCANS]
+    op = option("-o", "--op", type=click.Choice(ops), default="sum")
     root = option("--root", type=click.IntRange(0), default=0, help="The rank that gives or gets.")
     return [
         option("-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, help="Processes."),

@@ -27,13 +27,13 @@ def list_algorithms(kind: str | None) -> None:
     before = None
     for a in cl.algorithms(kind):
         shown = "" if a.kind == before else a.kind
-        claims = (a.rounds, a.bytes or "-", a.reductions or "-", a.restriction or "any")
+        claims = (a.rounds or "-", a.bytes or "-", a.reductions or "-", a.restriction or "any")
         table.add_row(shown, a.name, *claims, a.paper)
         before = a.kind
     console().print(table, markup=False, highlight=False)
     click.echo(
-        "\np ranks, L = ceil(log2 p), K = floor(log2 p), P = 2^K; bytes and reductions of the "
-        "busiest rank, as a share of the vector."
+        "\np ranks, L = ceil(log2 p), K = floor(log2 p), P = 2^K, lg(x) = ceil(log2 x);"
+        "\na > b is 1 or 0; bytes and reductions of the busiest rank, as a share of the vector."
     )
 
 

@@ -2,10 +2,9 @@
 // Algorithms, schedules, plans and proofs as data, behind the C interface.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "abi/guarded.h"
+#include "abi/words.h"
 #include "algorithms/algorithm.h"
 #include "base/formula.h"
 #include "bootstrap/environment.h"
@@ -54,15 +53,6 @@ Plan make_plan(int32_t algorithm, int p, int root, int mode, int depth, int lag)
   }
   const Schedule schedule = make_schedule(algorithm_at(algorithm), p, root);
   return lower(schedule, {.mode = static_cast<Mode>(mode), .depth = depth, .lag = lag});
-}
-
-void hand_out(const std::vector<std::int32_t>& words, int32_t** data, std::size_t* length) {
-  const std::size_t bytes = words.size() * sizeof(std::int32_t);
-  auto* copy = static_cast<int32_t*>(std::malloc(bytes));
-  if (copy == nullptr) throw std::bad_alloc();
-  std::memcpy(copy, words.data(), bytes);
-  *data = copy;
-  *length = words.size();
 }
 
 }  // namespace
@@ -179,8 +169,6 @@ coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_pl
     return Status::ok;
   });
 }
-
-void coll_free(void* data) { std::free(data); }
 
 int32_t coll_variable_count(void) {
   return static_cast<int32_t>(coll::environment_variables().size());

@@ -9,6 +9,7 @@
 #include "abi/guarded.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/rendezvous.h"
+#include "schedule/encode.h"
 
 struct coll_comm {
   coll::Communicator communicator;
@@ -76,10 +77,34 @@ Call to_call(const coll_call& c) {
           .timeout = c.timeout};
 }
 
+// A collective of parts whose lengths the caller gives.
+coll_status run_parts(coll_comm* comm, Kind kind, const void* input, void* output,
+                      const size_t* counts, int32_t dtype, int32_t op, int32_t root) {
+  return guarded([&] {
+    if (counts == nullptr) {
+      throw Error(Status::invalid_argument,
+                  std::string(name_of(kind)) + "v: the counts are a null pointer");
+    }
+    return communicator(comm).run({.kind = kind,
+                                   .dtype = static_cast<Dtype>(dtype),
+                                   .op = static_cast<Reduction>(op),
+                                   .root = root,
+                                   .input = input,
+                                   .output = output,
+                                   .count = 0,
+                                   .counts = counts,
+                                   .algorithm = -1,
+                                   .mode = COLL_MODE_AUTO,
+                                   .timeout = 0});
+  });
+}
+
 }  // namespace
 }  // namespace coll
 
 using coll::guarded;
+using coll::Kind;
+using coll::run_parts;
 using coll::Status;
 
 extern "C" {
@@ -161,6 +186,15 @@ coll_status coll_run(coll_comm* comm, const coll_call* given) {
   });
 }
 
+coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length,
+                              int32_t* algorithm) {
+  return guarded([&] {
+    if (data == nullptr || algorithm == nullptr) coll::refuse("a null pointer");
+    *algorithm = coll::communicator(comm).add_schedule(coll::decode({data, length}));
+    return Status::ok;
+  });
+}
+
 coll_status coll_resume(coll_comm* comm) {
   return guarded([&] { return coll::communicator(comm).resume(); });
 }
@@ -193,6 +227,11 @@ coll_status coll_reduce_scatter(coll_comm* comm, const void* input, void* output
   return coll_collective(comm, COLL_REDUCE_SCATTER, input, output, count, dtype, op, 0, -1, -1, 0);
 }
 
+coll_status coll_reduce_scatterv(coll_comm* comm, const void* input, void* output,
+                                 const size_t* counts, int32_t dtype, int32_t op) {
+  return run_parts(comm, Kind::reduce_scatter, input, output, counts, dtype, op, 0);
+}
+
 coll_status coll_allgather(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype) {
   return coll_collective(comm, COLL_ALLGATHER, input, output, count, dtype, COLL_SUM, 0, -1, -1, 0);
@@ -200,19 +239,7 @@ coll_status coll_allgather(coll_comm* comm, const void* input, void* output, siz
 
 coll_status coll_allgatherv(coll_comm* comm, const void* input, void* output, const size_t* counts,
                             int32_t dtype) {
-  coll_call call{};
-  call.size = sizeof(call);
-  call.kind = COLL_ALLGATHER;
-  call.dtype = dtype;
-  call.input = input;
-  call.output = output;
-  call.counts = counts;
-  call.algorithm = -1;
-  call.mode = COLL_MODE_AUTO;
-  if (counts == nullptr) {
-    return guarded([]() -> Status { coll::refuse("allgatherv: the counts are a null pointer"); });
-  }
-  return coll_run(comm, &call);
+  return run_parts(comm, Kind::allgather, input, output, counts, dtype, COLL_SUM, 0);
 }
 
 coll_status coll_broadcast(coll_comm* comm, const void* input, void* output, size_t count,
@@ -224,6 +251,47 @@ coll_status coll_broadcast(coll_comm* comm, const void* input, void* output, siz
 coll_status coll_reduce(coll_comm* comm, const void* input, void* output, size_t count,
                         int32_t dtype, int32_t op, int32_t root) {
   return coll_collective(comm, COLL_REDUCE, input, output, count, dtype, op, root, -1, -1, 0);
+}
+
+coll_status coll_gather(coll_comm* comm, const void* input, void* output, size_t count,
+                        int32_t dtype, int32_t root) {
+  return coll_collective(comm, COLL_GATHER, input, output, count, dtype, COLL_SUM, root, -1, -1, 0);
+}
+
+coll_status coll_gatherv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                         int32_t dtype, int32_t root) {
+  return run_parts(comm, Kind::gather, input, output, counts, dtype, COLL_SUM, root);
+}
+
+coll_status coll_scatter(coll_comm* comm, const void* input, void* output, size_t count,
+                         int32_t dtype, int32_t root) {
+  return coll_collective(comm, COLL_SCATTER, input, output, count, dtype, COLL_SUM, root, -1, -1,
+                         0);
+}
+
+coll_status coll_scatterv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                          int32_t dtype, int32_t root) {
+  return run_parts(comm, Kind::scatter, input, output, counts, dtype, COLL_SUM, root);
+}
+
+coll_status coll_alltoall(coll_comm* comm, const void* input, void* output, size_t count,
+                          int32_t dtype) {
+  return coll_collective(comm, COLL_ALLTOALL, input, output, count, dtype, COLL_SUM, 0, -1, -1, 0);
+}
+
+coll_status coll_alltoallv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                           int32_t dtype) {
+  return run_parts(comm, Kind::alltoall, input, output, counts, dtype, COLL_SUM, 0);
+}
+
+coll_status coll_scan(coll_comm* comm, const void* input, void* output, size_t count, int32_t dtype,
+                      int32_t op) {
+  return coll_collective(comm, COLL_SCAN, input, output, count, dtype, op, 0, -1, -1, 0);
+}
+
+coll_status coll_exscan(coll_comm* comm, const void* input, void* output, size_t count,
+                        int32_t dtype, int32_t op) {
+  return coll_collective(comm, COLL_EXSCAN, input, output, count, dtype, op, 0, -1, -1, 0);
 }
 
 coll_status coll_barrier(coll_comm* comm) {

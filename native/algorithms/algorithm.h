@@ -22,9 +22,9 @@ struct Algorithm {
   const char* name;     // unique within its kind
   const char* paper;    // author, title, venue, year
   const char* summary;  // one sentence
-  // Claims, as formulas in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K (base/formula.h); the
-  // prover counts and compares. Bytes and reductions are those of the busiest rank, as shares of
-  // the vector. "" claims nothing.
+  // Claims, as formulas in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K, lg(x) (base/formula.h);
+  // the prover counts and compares. Bytes and reductions are those of the busiest rank, as shares
+  // of the vector. "" claims nothing.
   const char* rounds;
   const char* bytes;
   const char* reductions;
@@ -53,5 +53,6 @@ Schedule make_schedule(const Algorithm& algorithm, int p, int root = 0);
 inline bool any_p(int) { return true; }
 inline int one_chunk(int) { return 1; }
 inline int chunk_per_rank(int p) { return p; }
+inline int chunk_per_pair(int p) { return p * p; }
 
 }  // namespace coll

@@ -21,13 +21,13 @@ const Algorithm allreduce_recursive_doubling = {
     .fits = any_p,
     .chunks = one_chunk,
     .generate = [](Builder& b) {
-      fold_to_power_of_two(b, 0, [](Builder& inner, int round, const Team& team) {
-        for (int distance = 1; distance < team.size(); distance *= 2, ++round) {
+      const int members = power_below(b.p());
+      fold_neighbours(b, members, floor_log2(members), b.all(), [&](int round, const Team& team) {
+        for (int distance = 1; distance < members; distance *= 2, ++round) {
           const int partner = team.at(team.me ^ distance);
-          inner.send(round, partner, inner.all());
-          inner.recv_reduce(round, partner, inner.all());
+          b.send(round, partner, b.all());
+          b.recv_reduce(round, partner, b.all());
         }
-        return round;
       });
     }};
 

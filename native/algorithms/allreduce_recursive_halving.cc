@@ -8,7 +8,7 @@
 namespace coll {
 namespace {
 
-int halve_and_double(Builder& b, int round, const Team& team) {
+void halve_and_double(Builder& b, int round, const Team& team) {
   std::vector<Chunks> given;  // what the partner of each distance was left with
   Chunks mine = b.all();
   for (int distance = 1; distance < team.size(); distance *= 2, ++round) {
@@ -27,7 +27,6 @@ int halve_and_double(Builder& b, int round, const Team& team) {
     mine = joined.add(upper ? mine : given.back());
     given.pop_back();
   }
-  return round;
 }
 
 }  // namespace
@@ -44,6 +43,10 @@ const Algorithm allreduce_recursive_halving = {
     .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
     .fits = any_p,
     .chunks = power_below,
-    .generate = [](Builder& b) { fold_to_power_of_two(b, 0, halve_and_double); }};
+    .generate = [](Builder& b) {
+      const int members = power_below(b.p());
+      fold_neighbours(b, members, 2 * floor_log2(members), b.all(),
+                      [&](int round, const Team& team) { halve_and_double(b, round, team); });
+    }};
 
 }  // namespace coll

@@ -6,12 +6,21 @@
 
 namespace coll {
 
+int broadcast_binomial_phase(Builder& b, int round, const Team& team) {
+  const int n = team.size(), me = team.me;
+  for (int reach = 1; reach < n; reach *= 2, ++round) {
+    if (me < reach && me + reach < n) b.send(round, team.ahead(reach), b.all());
+    if (me >= reach && me < 2 * reach) b.recv(round, team.ahead(-reach), b.all());
+  }
+  return round;
+}
+
 const Algorithm broadcast_binomial = {
     .kind = Kind::broadcast,
     .name = "binomial",
     .paper =
-        "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
-        "MPICH, IJHPCA 19(1), 2005",
+        "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations "
+        "in MPICH, IJHPCA 19(1), 2005",
     .summary = "The number of ranks that know doubles in every round.",
     .rounds = "L",
     .bytes = "L",
@@ -20,12 +29,6 @@ const Algorithm broadcast_binomial = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = any_p,
     .chunks = one_chunk,
-    .generate = [](Builder& b) {
-      const int p = b.p(), me = (b.rank() - b.root() + p) % p;  // my place, counted from the root
-      for (int round = 0, reach = 1; reach < p; reach *= 2, ++round) {
-        if (me < reach && me + reach < p) b.send(round, (b.rank() + reach) % p, b.all());
-        if (me >= reach && me < 2 * reach) b.recv(round, (b.rank() - reach + p) % p, b.all());
-      }
-    }};
+    .generate = [](Builder& b) { broadcast_binomial_phase(b, 0, rooted(b)); }};
 
 }  // namespace coll

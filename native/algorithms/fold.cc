@@ -5,28 +5,21 @@
 
 namespace coll {
 
-int fold_to_power_of_two(Builder& b, int round,
-                         const std::function<int(Builder&, int, const Team&)>& body) {
-  const int powers = power_below(b.p()), extra = b.p() - powers, rank = b.rank();
-  const bool paired = rank < 2 * extra, idle = paired && rank % 2 == 0;
-  const int first = extra > 0 ? round + 1 : round;
-
-  Team team;
-  for (int i = 0; i < powers; ++i) team.ranks.push_back(i < extra ? 2 * i + 1 : i + extra);
-  team.me = paired ? rank / 2 : rank - extra;
-
-  if (idle) {
-    b.send(round, rank + 1, b.all());
-    // The idle half must know when the others are done: rounds are the same on all ranks.
-    Builder shadow(Layout(Kind::allreduce, b.p(), 0, b.chunks()), rank + 1);
-    const int last = body(shadow, first, team);
-    b.recv(last, rank + 1, b.all());
-    return last + 1;
+void fold_neighbours(Builder& b, int members, int rounds, const Chunks& back,
+                     const std::function<void(int round, const Team& team)>& body) {
+  const int extra = b.p() - members, rank = b.rank(), first = extra > 0 ? 1 : 0;
+  const bool paired = rank < 2 * extra;
+  if (paired && rank % 2 == 0) {
+    b.send(0, rank + 1, b.all());
+    b.recv(first + rounds, rank + 1, back);
+    return;
   }
-  if (paired) b.recv_reduce(round, rank - 1, b.all());
-  const int last = body(b, first, team);
-  if (paired) b.send(last, rank - 1, b.all());
-  return extra > 0 ? last + 1 : last;
+  Team team;
+  for (int i = 0; i < members; ++i) team.ranks.push_back(i < extra ? 2 * i + 1 : i + extra);
+  team.me = paired ? rank / 2 : rank - extra;
+  if (paired) b.recv_reduce(0, rank - 1, b.all());
+  body(first, team);
+  if (paired) b.send(first + rounds, rank - 1, back);
 }
 
 }  // namespace coll

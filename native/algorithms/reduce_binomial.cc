@@ -8,12 +8,25 @@
 
 namespace coll {
 
+int reduce_binomial_phase(Builder& b, int round, const Team& team) {
+  const int n = team.size(), me = team.me;
+  for (int reach = 1; reach < n; reach *= 2, ++round) {
+    if (me % reach != 0) continue;  // has handed its sum on
+    if ((me & reach) != 0) {
+      b.send(round, team.ahead(-reach), b.all());
+    } else if (me + reach < n) {
+      b.recv_reduce(round, std::array{kSelf, team.ahead(reach)}, b.all());
+    }
+  }
+  return round;
+}
+
 const Algorithm reduce_binomial = {
     .kind = Kind::reduce,
     .name = "binomial",
     .paper =
-        "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in "
-        "MPICH, IJHPCA 19(1), 2005",
+        "Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations "
+        "in MPICH, IJHPCA 19(1), 2005",
     .summary = "Neighbours merge first, then neighbours' neighbours, until the root has all.",
     .rounds = "L",
     .bytes = "p>1",
@@ -22,17 +35,6 @@ const Algorithm reduce_binomial = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = any_p,
     .chunks = one_chunk,
-    .generate = [](Builder& b) {
-      const int p = b.p(), me = (b.rank() - b.root() + p) % p;  // my place, counted from the root
-      for (int round = 0, reach = 1; reach < p; reach *= 2, ++round) {
-        if ((me & reach) != 0) {
-          b.send(round, (b.rank() - reach + p) % p, b.all());
-          return;
-        }
-        if (me + reach < p) {
-          b.recv_reduce(round, std::array{kSelf, (b.rank() + reach) % p}, b.all());
-        }
-      }
-    }};
+    .generate = [](Builder& b) { reduce_binomial_phase(b, 0, rooted(b)); }};
 
 }  // namespace coll

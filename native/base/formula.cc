@@ -83,7 +83,21 @@ class Parser {
     --depth_;
     return value;
   }
+  // ceil(log2 x), 0 up to 1.
+  double logarithm() {
+    if (!take('(')) fail();
+    const double x = comparison();
+    if (!take(')')) fail();
+    double power = 1;
+    int rounds = 0;
+    for (; power < x && rounds < 64; power *= 2) ++rounds;
+    return rounds;
+  }
   double name(char c) {
+    if (text_.substr(at_, 2) == "lg") {
+      at_ += 2;
+      return logarithm();
+    }
     const int floor = std::bit_width(static_cast<unsigned>(p_)) - 1;
     const int ceil = p_ <= 1 ? 0 : std::bit_width(static_cast<unsigned>(p_ - 1));
     ++at_;

@@ -6,7 +6,8 @@
 
 namespace coll {
 
-// Value of a formula for p ranks. Names: p, L = ceil(log2 p), K = floor(log2 p), P = 2^K.
+// Value of a formula for p ranks. Names: p, L = ceil(log2 p), K = floor(log2 p), P = 2^K;
+// lg(x) = ceil(log2 x), 0 up to 1.
 // Operators: + - * / ( ) and the comparison >, which is 1 or 0. Throws Error on anything else.
 double evaluate(std::string_view formula, int p);
 

@@ -18,10 +18,10 @@ namespace {
 
 // The claims of this process. A socket that listens under the rank's name is the claim; nobody
 // accepts there, but the kernel tells whoever connects which process it is.
-class Claims {
+class OwnClaims {
  public:
-  static Claims& of_this_process() {
-    static Claims* const claims = new Claims;  // outlives every static that holds a claim
+  static OwnClaims& of_this_process() {
+    static OwnClaims* const claims = new OwnClaims;  // outlives every static that holds a claim
     return *claims;
   }
 
@@ -45,7 +45,7 @@ class Claims {
  private:
   static constexpr int kBacklog = 16;
 
-  Claims() {
+  OwnClaims() {
     pthread_atfork([] { of_this_process().mutex_.lock(); },
                    [] { of_this_process().mutex_.unlock(); },
                    [] { of_this_process().drop_in_child(); });
@@ -90,7 +90,7 @@ void warn_rank0(const Identity& identity, const Error& error) {
 
 Claim claim_rank(const Identity& identity) {
   try {
-    return Claims::of_this_process().take(identity);
+    return OwnClaims::of_this_process().take(identity);
   } catch (const Error& error) {
     if (error.status == Status::bootstrap) warn_rank0(identity, error);
     throw;

@@ -3,9 +3,12 @@
 
 #include <array>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "communicator/fingerprint.h"
+#include "kernels/user_op.h"
+#include "schedule/layout.h"
 
 namespace coll {
 namespace {
@@ -19,23 +22,55 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
+// What depends on neither chunks nor counts.
+Layout layout_of(const Call& call, int ranks) {
+  return {call.kind, ranks, call.root, call.kind == Kind::alltoall ? ranks * ranks : ranks};
+}
+
 void validate_enums(const Call& call, int ranks) {
   const auto within = [](auto value, int limit) {
     return static_cast<int>(value) >= 0 && static_cast<int>(value) < limit;
   };
   if (!within(call.kind, kKinds)) throw Error(Status::invalid_argument, "unknown collective");
   if (!within(call.dtype, kDtypes)) refuse(call, "unknown dtype");
-  if (!within(call.op, kReductions)) refuse(call, "unknown operation");
-  if (reduces(call.kind) && fold_kernel(call.dtype, call.op) == nullptr) {
+  const bool user_op = find_user_op(static_cast<int>(call.op)) != nullptr;
+  if (!user_op && !within(call.op, kReductions)) refuse(call, "unknown operation");
+  if (layout_of(call, ranks).scans() && call.op == Reduction::avg) {
+    refuse(call, "avg is not defined, since every rank gets a fold of another number of operands");
+  }
+  if (!user_op && reduces(call.kind) && fold_kernel(call.dtype, call.op) == nullptr) {
     refuse(call, std::string(name_of(call.op)) + " of " + name_of(call.dtype) +
                      " is not defined: convert to a floating-point dtype, or use sum");
   }
-  const bool rooted = call.kind == Kind::broadcast || call.kind == Kind::reduce;
-  if (rooted && (call.root < 0 || call.root >= ranks)) {
+  if (layout_of(call, ranks).rooted() && (call.root < 0 || call.root >= ranks)) {
     refuse(call,
            "root " + std::to_string(call.root) + " is not a rank of " + std::to_string(ranks));
   }
   if (!(call.timeout >= 0)) refuse(call, "the time-out must not be negative");
+}
+
+// Whether `count` is one rank's part, not the whole vector.
+bool counts_own_part(Kind kind) {
+  return kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter;
+}
+
+// Elements of the parts [first, last) of the ranks.
+std::size_t parts(const Call& call, int ranks, int first, int last) {
+  const std::size_t each =
+      counts_own_part(call.kind) ? call.count : call.count / static_cast<std::size_t>(ranks);
+  if (call.counts == nullptr) return each * static_cast<std::size_t>(last - first);
+  std::size_t sum = 0;
+  for (int r = first; r < last; ++r) sum += call.counts[r];
+  return sum;
+}
+
+// Elements of alltoall's blocks from, or to, one rank.
+std::size_t blocks(const Call& call, int ranks, int rank, bool from) {
+  if (call.counts == nullptr) return call.count;
+  const auto p = static_cast<std::size_t>(ranks), r = static_cast<std::size_t>(rank);
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < p; ++i) sum += call.counts[from ? r * p + i : i * p + r];
+  return sum;
 }
 
 // Elements that this rank hands in and gets out.
@@ -44,41 +79,61 @@ struct Sides {
 };
 
 Sides sides_of(const Call& call, int rank, int ranks) {
-  const std::size_t all = vector_elements(call, ranks);
-  const auto parts = static_cast<std::size_t>(ranks);
-  switch (call.kind) {
-    case Kind::reduce_scatter:
-      return {all, all / parts};
-    case Kind::allgather:
-      return {call.counts != nullptr ? call.counts[rank] : call.count, all};
-    case Kind::broadcast:
-      return {rank == call.root ? all : 0, all};
-    case Kind::reduce:
-      return {all, rank == call.root ? all : 0};
-    case Kind::barrier:
-      return {0, 0};
-    case Kind::allreduce:
-      break;
+  if (call.kind == Kind::barrier) return {0, 0};
+  if (call.kind == Kind::alltoall) {
+    return {blocks(call, ranks, rank, true), blocks(call, ranks, rank, false)};
   }
-  return {all, all};
+  const Layout layout = layout_of(call, ranks);
+  const std::size_t all = vector_elements(call, ranks), own = parts(call, ranks, rank, rank + 1);
+  const auto side = [&](Buffer buffer) -> std::size_t {
+    const int cells = layout.cells(rank, buffer);
+    return cells == 0 ? 0 : cells < ranks ? own : all;
+  };
+  // With one rank a part is all.
+  return {side(Buffer::input), side(Buffer::output)};
+}
+
+void validate_counts(const Call& call, int ranks, std::size_t most) {
+  if (call.counts == nullptr) return;
+  if (!layout_of(call, ranks).owned() && call.kind != Kind::alltoall) {
+    refuse(call,
+           "all ranks get equal parts: counts belong to allgather, reduce_scatter, gather, "
+           "scatter and alltoall");
+  }
+  const auto p = static_cast<std::size_t>(ranks), n = call.kind == Kind::alltoall ? p * p : p;
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (call.counts[i] > most - sum) refuse(call, "the counts are larger than any memory");
+    sum += call.counts[i];
+  }
 }
 
 void validate_sizes(const Call& call, int ranks) {
   const std::size_t most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) /
                            (size_of(call.dtype) * static_cast<std::size_t>(ranks));
-  std::size_t sum = 0;
-  for (int r = 0; call.counts != nullptr && r < ranks; ++r) {
-    if (call.counts[r] > most - sum) refuse(call, "the counts are larger than any memory");
-    sum += call.counts[r];
-  }
+  validate_counts(call, ranks, most);
   if (call.count > most) refuse(call, "the count is larger than any memory");
-  if (call.kind == Kind::reduce_scatter && call.count % static_cast<std::size_t>(ranks) != 0) {
+  const bool split = call.kind == Kind::reduce_scatter || call.kind == Kind::alltoall;
+  if (split && call.counts == nullptr && call.count % static_cast<std::size_t>(ranks) != 0) {
     refuse(call, std::to_string(call.count) + " elements are not a multiple of the " +
-                     std::to_string(ranks) + " ranks: pad the input so that all parts are equal");
+                     std::to_string(ranks) +
+                     " ranks: pad the input so that all parts are equal, or give counts");
   }
-  if (call.counts != nullptr && call.kind != Kind::allgather) {
-    refuse(call, "counts per rank belong to allgather only");
+}
+
+// In place: the input is where its chunks belong in the output, or the other way round.
+bool in_place(const Call& call, int rank, int ranks, const Sides& sides) {
+  const auto* in = static_cast<const std::byte*>(call.input);
+  const auto* out = static_cast<const std::byte*>(call.output);
+  const Layout layout = layout_of(call, ranks);
+  if (call.kind == Kind::alltoall && call.counts != nullptr) {
+    // Blocks change places: they must be of one size.
+    for (int i = 0; i < ranks; ++i) {
+      if (call.counts[rank * ranks + i] != call.counts[i * ranks + rank]) return false;
+    }
   }
+  const std::size_t before = layout.owned() ? parts(call, ranks, 0, rank) * size_of(call.dtype) : 0;
+  return sides.in < sides.out ? in == out + before : out == in + before;
 }
 
 }  // namespace
@@ -91,17 +146,7 @@ void validate(const Call& call, int rank, int ranks) {
   if (sides.out > 0 && call.output == nullptr) refuse(call, "the output is a null pointer");
   const std::size_t size = size_of(call.dtype);
   if (!overlap(call.input, sides.in * size, call.output, sides.out * size)) return;
-  // In place: the input is where its chunks belong in the output, or the other way round.
-  std::size_t own =
-      call.kind == Kind::reduce_scatter ? static_cast<std::size_t>(rank) * sides.out : 0;
-  for (int r = 0; call.kind == Kind::allgather && r < rank; ++r) {
-    own += call.counts != nullptr ? call.counts[r] : call.count;
-  }
-  const auto* in = static_cast<const std::byte*>(call.input);
-  const auto* out = static_cast<const std::byte*>(call.output);
-  const bool in_place =
-      call.kind == Kind::allgather ? in == out + own * size : out == in + own * size;
-  if (!in_place) {
+  if (!in_place(call, rank, ranks, sides)) {
     refuse(call,
            "input and output overlap without being in place: pass the same array, or two "
            "that share no memory");
@@ -110,23 +155,26 @@ void validate(const Call& call, int rank, int ranks) {
 
 std::size_t vector_elements(const Call& call, int ranks) noexcept {
   if (call.kind == Kind::barrier) return 0;
-  if (call.kind != Kind::allgather) return call.count;
-  if (call.counts == nullptr) return call.count * static_cast<std::size_t>(ranks);
-  std::size_t sum = 0;
-  for (int r = 0; r < ranks; ++r) sum += call.counts[r];
-  return sum;
+  const auto p = static_cast<std::size_t>(ranks);
+  if (call.counts != nullptr) {
+    const std::size_t n = call.kind == Kind::alltoall ? p * p : p;
+    return std::accumulate(call.counts, call.counts + n, std::size_t{0});
+  }
+  return counts_own_part(call.kind) || call.kind == Kind::alltoall ? call.count * p : call.count;
 }
 
 std::uint64_t hash_counts(const Call& call, int ranks) noexcept {
   if (call.counts == nullptr) return 0;
+  const int n = call.kind == Kind::alltoall ? ranks * ranks : ranks;
   std::uint64_t hash = 1;
-  for (int r = 0; r < ranks; ++r) hash = mix(hash ^ call.counts[r]);
+  for (int i = 0; i < n; ++i) hash = mix(hash ^ call.counts[i]);
   return hash;
 }
 
 const char* name_of(Kind kind) noexcept {
-  static constexpr std::array names = {"allreduce", "reduce_scatter", "allgather",
-                                       "broadcast", "reduce",         "barrier"};
+  static constexpr std::array names = {"allreduce", "reduce_scatter", "allgather", "broadcast",
+                                       "reduce",    "barrier",        "gather",    "scatter",
+                                       "alltoall",  "scan",           "exscan"};
   const auto i = static_cast<std::size_t>(kind);
   return i < names.size() ? names[i] : "collective";
 }
@@ -140,11 +188,14 @@ const char* name_of(Dtype dtype) noexcept {
 const char* name_of(Reduction op) noexcept {
   static constexpr std::array names = {"sum", "prod", "min", "max", "avg"};
   const auto i = static_cast<std::size_t>(op);
-  return i < names.size() ? names[i] : "?";
+  return i < names.size() ? names[i] : i >= kUserOps ? "an operation of the user" : "?";
 }
 
-bool reduces(Kind kind) noexcept {
-  return kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
+bool keeps_rank_order(const Call& call) noexcept {
+  const UserOp* user = reduces(call.kind) ? find_user_op(static_cast<int>(call.op)) : nullptr;
+  return user != nullptr && !user->commutes;
 }
+
+bool reduces(Kind kind) noexcept { return Layout(kind, 1, 0, 1).folds(); }
 
 }  // namespace coll

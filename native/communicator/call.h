@@ -18,8 +18,9 @@ struct Call {
   int root = 0;
   const void* input = nullptr;
   void* output = nullptr;
-  std::size_t count = 0;                // as in coll_call
-  const std::size_t* counts = nullptr;  // allgather with unequal parts
+  std::size_t count = 0;  // as in coll_call
+  const std::size_t* counts =
+      nullptr;  // of unequal parts: by rank; alltoall: by sender and receiver
   int algorithm = -1;
   int mode = -1;
   double timeout = 0;  // seconds; 0: the communicator's
@@ -28,7 +29,7 @@ struct Call {
 // Throws Error(invalid_argument) with a sentence that says what to do; `rank` of `ranks` calls.
 void validate(const Call& call, int rank, int ranks);
 
-// Elements of the whole vector: of all ranks' parts together.
+// Elements of the whole vector: of all ranks' parts together; of alltoall, of all blocks.
 std::size_t vector_elements(const Call& call, int ranks) noexcept;
 // A hash of the unequal parts; 0 where there are none.
 std::uint64_t hash_counts(const Call& call, int ranks) noexcept;
@@ -37,5 +38,7 @@ const char* name_of(Kind kind) noexcept;
 const char* name_of(Dtype dtype) noexcept;
 const char* name_of(Reduction op) noexcept;
 bool reduces(Kind kind) noexcept;
+// Whether the call folds with an operation that does not commute.
+bool keeps_rank_order(const Call& call) noexcept;
 
 }  // namespace coll

@@ -101,16 +101,24 @@ bool Communicator::resolved_for(const Call& c) const noexcept {
 void Communicator::resolve(const Call& call) {
   last_.plan = nullptr;
   const std::size_t elements = vector_elements(call, ranks_);
-  Choice choice =
-      choose(call.kind, ranks_, elements * size_of(call.dtype), call.algorithm, call.mode);
+  const bool ordered = keeps_rank_order(call);
+  const Choice choice =
+      choose(call.kind, ranks_, elements * size_of(call.dtype),
+             {.algorithm = call.algorithm, .mode = call.mode, .rank_order = ordered});
+  if (call.algorithm >= kGivenSchedules) check_given(call, ordered);
   const bool direct = choice.mode == Mode::pull || choice.mode == Mode::push;
   if (direct && !shares_memory_) {
     throw Error(Status::unsupported,
                 "pull and push read the peers' buffers: they need ranks that are threads of one "
                 "process (collectives.local)");
   }
-  const bool rooted = call.kind == Kind::broadcast || call.kind == Kind::reduce;
+  const bool rooted = Layout(call.kind, ranks_, 0, ranks_).rooted();
   PreparedPlan& plan = plans_.get(choice, rooted ? call.root : 0);
+  if (call.kind == Kind::alltoall && call.counts != nullptr && plan.binding.uses_scratch()) {
+    throw Error(Status::unsupported,
+                "this algorithm passes blocks on through other ranks, so they must be of one size: "
+                "choose pairwise, or none");
+  }
   last_.call = call;
   last_.choice = choice;
   last_.plan = &plan;
@@ -123,13 +131,42 @@ void Communicator::resolve(const Call& call) {
   note_.count = elements;
   note_.parts = call.counts != nullptr;
   last_.packed = pack(note_);
+  const std::uint64_t given =
+      call.algorithm >= kGivenSchedules ? plans_.given(call.algorithm).hash : 0;
   last_.hash = mix(last_.packed ^ mix(note_.count ^ mix(static_cast<std::uint64_t>(note_.root) ^
-                                                        hash_counts(call, ranks_))));
+                                                        hash_counts(call, ranks_) ^ given)));
+}
+
+// A schedule from outside the table must be one for this call.
+void Communicator::check_given(const Call& call, bool ordered) const {
+  const Plans::Given& given = plans_.given(call.algorithm);
+  if (given.schedule.kind != call.kind) {
+    throw Error(Status::invalid_argument, std::string("the schedule is one for ") +
+                                              name_of(given.schedule.kind) + ", not for " +
+                                              name_of(call.kind));
+  }
+  if (Layout(given.schedule).rooted() && given.schedule.root != call.root) {
+    throw Error(Status::invalid_argument, "the schedule has root " +
+                                              std::to_string(given.schedule.root) + ", the call " +
+                                              std::to_string(call.root));
+  }
+  if (ordered && !given.tree.rank_order) {
+    throw Error(Status::unsupported,
+                "the schedule does not keep the order of ranks, which an operation that does not "
+                "commute needs");
+  }
+}
+
+int Communicator::add_schedule(Schedule&& schedule) {
+  const Guard guard(*this);
+  return plans_.add(std::move(schedule));
 }
 
 void Communicator::bind(const Call& call) {
   Binding& binding = last_.plan->binding;
-  const std::size_t bytes = note_.count * size_of(call.dtype);
+  // Of alltoall's blocks a rank holds as many as it has itself.
+  const std::size_t held = call.kind == Kind::alltoall ? call.count : note_.count;
+  const std::size_t bytes = held * size_of(call.dtype);
   if (binding.uses_scratch() && scratch_.size() < bytes) scratch_.resize(bytes);
   const CallData data{.input = call.input,
                       .output = call.output,
@@ -198,6 +235,11 @@ Status Communicator::drive() {
       const auto cause = find_mismatch(segment_, own_call());
       fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer,
                                 "the ranks made different calls, longer ago than is remembered"}));
+    }
+    if (progress == Progress::failed) {
+      fail({Status::aborted, rank_,
+            "rank " + std::to_string(rank_) + ": its operation has failed on operands of " +
+                describe(note_)});
     }
     if (turn < policy_.yields) {
       sys::yield();

@@ -31,6 +31,8 @@ class Communicator {
   // ok, or in_progress where the communicator is interruptible: then resume(). Throws Error.
   Status run(const Call& call);
   Status resume();
+  // Makes a schedule from outside the table an algorithm of this communicator: its number.
+  int add_schedule(Schedule&& schedule);
   // First cause wins; wakes nobody, since no sleep is longer than 50 ms.
   void abort(std::string_view reason);
   // What is found now may have been invisible to one-way calls.
@@ -48,6 +50,7 @@ class Communicator {
 
   void resolve(const Call& call);
   bool resolved_for(const Call& call) const noexcept;
+  void check_given(const Call& call, bool ordered) const;
   void bind(const Call& call);
   void begin(const Call& call);
   void look_at_cores();

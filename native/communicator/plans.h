@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
+#include "algorithms/algorithm.h"
 #include "engine/binding.h"
 #include "plan/plan.h"
 #include "select/choose.h"
@@ -29,11 +31,25 @@ class Plans {
   // alike, since all prove the same.
   PreparedPlan& get(const Choice& choice, int root);
 
+  // Takes a schedule from outside the table, if it proves, and returns its number for Choice.
+  // Throws Error with the first thing that is wrong with it.
+  int add(Schedule&& schedule);
+  // What a given schedule is, and a hash of all of it: ranks may have been given different ones.
+  struct Given {
+    Schedule schedule;
+    TreeClass tree;
+    std::uint64_t hash;
+  };
+  // Throws Error where there is none of this number.
+  const Given& given(int number) const;
+
  private:
   Plan make(const Choice& choice, int root) const;
+  Schedule schedule_of(const Choice& choice, int root) const;
 
   Segment segment_;
   int rank_;
+  std::vector<Given> given_;
   std::unordered_map<std::uint64_t, std::unique_ptr<PreparedPlan>> plans_;
 };
 

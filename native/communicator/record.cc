@@ -69,13 +69,13 @@ std::string describe(const CallNote& note) {
   if (note.parts) text += " in unequal parts";
   text += " (";
   if (reduces(kind)) text += std::string(name_of(static_cast<Reduction>(note.op))) + ", ";
-  if (kind == Kind::broadcast || kind == Kind::reduce) {
+  if (Layout(kind, 1, 0, 1).rooted()) {
     text += "root " + std::to_string(note.root) + ", ";
   }
   static constexpr std::array modes = {"staged", "inline", "pull", "push"};
   const auto table = algorithms();
   const auto a = static_cast<std::size_t>(note.algorithm);
-  text += std::string(a < table.size() ? table[a]->name : "?") + ", " +
+  text += std::string(a < table.size() ? table[a]->name : "a given schedule") + ", " +
           modes[static_cast<std::size_t>(note.mode) % modes.size()];
   return text + ")";
 }

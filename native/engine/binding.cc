@@ -55,7 +55,7 @@ void Binding::bind_structure() {
     bind_runs(op);
     std::size_t cells = 0;
     for (std::size_t r = op_runs_.back(); r < runs_.size(); ++r) {
-      cells += static_cast<std::size_t>(runs_[r].chunks);
+      cells += static_cast<std::size_t>(runs_[r].cells);
     }
     most_pieces += cells;
     most_operands += cells * (sources.size() + destinations.size());
@@ -113,34 +113,25 @@ void Binding::bind_runs(const PlanOp& op) {
   std::vector<Operand> all(mine().sources(op).begin(), mine().sources(op).end());
   all.insert(all.end(), mine().destinations(op).begin(), mine().destinations(op).end());
   if (all.empty()) return;
-  std::vector<std::vector<std::pair<Place, int>>> cells(all.size());  // place and chunk
+  std::vector<std::vector<Start>> cells(all.size());
   for (std::size_t o = 0; o < all.size(); ++o) {
     for (const PlaceRange& r : mine().ranges(all[o])) {
-      for (int c = r.first; c < r.first + r.cells; ++c) {
-        const bool user = r.place != Place::stage;
-        const int chunk =
-            user ? plan_.layout.chunk(all[o].rank, static_cast<Buffer>(r.place), c) : -1;
-        cells[o].emplace_back(r.place, chunk);
-        if (r.place == Place::scratch) uses_scratch_ = true;
-        if (user && all[o].rank != rank_) reads_peers_ = true;
-      }
+      for (int c = r.first; c < r.first + r.cells; ++c) cells[o].push_back({r.place, c});
+      if (r.place == Place::scratch) uses_scratch_ = true;
+      if (r.place != Place::stage && all[o].rank != rank_) reads_peers_ = true;
     }
   }
-  // Some operand lies in a user buffer, which names the chunk: a move from stage to stage is none.
-  const auto chunk_at = [&](std::size_t i) {
-    int chunk = -1;
-    for (const auto& list : cells) chunk = std::max(chunk, list[i].second);
-    return chunk;
-  };
   for (std::size_t i = 0; i < cells.front().size(); ++i) {
-    bool joins = i > 0 && chunk_at(i) == chunk_at(i - 1) + 1;
-    for (const auto& list : cells) joins = joins && list[i].first == list[i - 1].first;
+    bool joins = i > 0;
+    for (const auto& list : cells) {
+      joins = joins && list[i].place == list[i - 1].place && list[i].cell == list[i - 1].cell + 1;
+    }
     if (joins) {
-      ++runs_.back().chunks;
+      ++runs_.back().cells;
       continue;
     }
-    runs_.push_back({chunk_at(i), 1, static_cast<std::uint32_t>(places_.size())});
-    for (const auto& list : cells) places_.push_back(list[i].first);
+    runs_.push_back({1, static_cast<std::uint32_t>(starts_.size())});
+    for (const auto& list : cells) starts_.push_back(list[i]);
   }
 }
 
@@ -151,14 +142,24 @@ bool Binding::is_bound_to(const CallData& call) const noexcept {
          call.tile_bytes == call_.tile_bytes && call.payload == call_.payload;
 }
 
+namespace {
+
+// What only moves bytes takes any kernel, with one source.
+FoldKernel move_or_fold(const CallData& call, bool folds) noexcept {
+  return fold_kernel(call.dtype, folds ? call.op : Reduction::sum);
+}
+
+}  // namespace
+
 void Binding::bind(const CallData& call) {
   bound_ = false;
   ++version_;
   call_ = call;
   element_bytes_ = size_of(call.dtype);
-  const bool reduces = plan_.layout.contributors() > 1 && plan_.layout.kind != Kind::barrier;
-  kernel_ = fold_kernel(call.dtype, reduces ? call.op : Reduction::sum);
-  divisor_ = call.op == Reduction::avg && reduces ? plan_.layout.p : 1.0;
+  const bool folds = plan_.layout.folds();
+  user_ = folds ? find_user_op(static_cast<int>(call.op)) : nullptr;
+  kernel_ = user_ != nullptr ? fold_user : move_or_fold(call, folds);
+  divisor_ = call.op == Reduction::avg && plan_.layout.folds_all() ? plan_.layout.p : 1.0;
   partition_.cut(call.count, call.counts);
   choose_tile();
   bulky_ = partition_.tile_elements() * element_bytes_ >= StoreChoice::kBulky;
@@ -239,32 +240,49 @@ void Binding::bind_pieces() {
     for (std::uint32_t r = op_runs_[i]; r < op_runs_[i + 1]; ++r) {
       const Run& run = runs_[r];
       if (partition_.tiles() == 1) {
-        add_piece(op, run, run.chunk, run.chunks);
+        add_piece(op, run, 0, run.cells);
       } else {
-        for (int c = 0; c < run.chunks; ++c) add_piece(op, run, run.chunk + c, 1);
+        for (int c = 0; c < run.cells; ++c) add_piece(op, run, c, 1);
       }
     }
     ops_[i].pieces_end = static_cast<std::uint32_t>(pieces_.size());
   }
 }
 
-void Binding::add_piece(const PlanOp& op, const Run& run, int chunk, int chunks) {
-  const std::size_t elements = partition_.begin(chunk + chunks) - partition_.begin(chunk);
-  pieces_.push_back({elements, static_cast<std::uint32_t>(operands_.size())});
-  const Place* place = &places_[run.places];
-  for (const Operand& o : mine().sources(op)) operands_.push_back(address(o, *place++, chunk));
-  for (const Operand& o : mine().destinations(op)) operands_.push_back(address(o, *place++, chunk));
+// Cells [skip, skip + cells) of a run.
+void Binding::add_piece(const PlanOp& op, const Run& run, int skip, int cells) {
+  pieces_.push_back({elements(op, run, skip, cells), static_cast<std::uint32_t>(operands_.size())});
+  const Start* start = &starts_[run.starts];
+  for (const Operand& o : mine().sources(op)) operands_.push_back(address(o, *start++, skip));
+  for (const Operand& o : mine().destinations(op)) operands_.push_back(address(o, *start++, skip));
 }
 
-BoundOperand Binding::address(const Operand& o, Place place, int chunk) const {
+// As a user's buffer tells, which knows how long each chunk is: a move from stage to stage is none.
+std::size_t Binding::elements(const PlanOp& op, const Run& run, int skip, int cells) const {
+  const Start* start = &starts_[run.starts];
+  std::size_t found = 0;
+  for (const auto operands : {mine().sources(op), mine().destinations(op)}) {
+    for (const Operand& o : operands) {
+      const Start& s = *start++;
+      if (s.place == Place::stage) continue;
+      found = partition_.elements(o.rank, static_cast<Buffer>(s.place), s.cell + skip, cells);
+      // Alltoall's scratch has room for the longest chunk.
+      if (s.place != Place::scratch) return found;
+    }
+  }
+  return found;
+}
+
+BoundOperand Binding::address(const Operand& o, const Start& start, int skip) const {
   const auto rank = static_cast<std::uint16_t>(o.rank);
+  const Place place = start.place;
   if (place == Place::stage) {
     std::byte* ring = plan_.inlined() ? segment_.inline_ring(o.rank) : segment_.slot_ring(o.rank);
     const std::size_t offset = area_offset_[rank][static_cast<std::size_t>(o.area)];
     return {ring + offset, Home::stage, 0, rank};
   }
-  const int first = plan_.layout.first_chunk(o.rank, static_cast<Buffer>(place));
-  const std::size_t offset = (partition_.begin(chunk) - partition_.begin(first)) * element_bytes_;
+  const std::size_t offset =
+      partition_.offset(o.rank, static_cast<Buffer>(place), start.cell + skip) * element_bytes_;
   if (o.rank != rank_) {
     return {reinterpret_cast<std::byte*>(offset), Home::remote, static_cast<std::uint8_t>(place),
             rank};
@@ -305,7 +323,7 @@ void Binding::reserve_unpacked() {
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     std::size_t mine = 0;
     for (std::uint32_t r = op_runs_[i]; r < op_runs_[i + 1]; ++r) {
-      mine += static_cast<std::size_t>(runs_[r].chunks);
+      mine += static_cast<std::size_t>(runs_[r].cells);
     }
     cells = std::max(cells, mine);
     operands = std::max(operands, static_cast<std::size_t>(ops_[i].k + ops_[i].m));
@@ -317,7 +335,8 @@ void Binding::reserve_unpacked() {
 void Binding::bind_ready_moves() {
   ready_.clear();
   pointers_.clear();
-  const bool packed = call_.payload != nullptr;
+  // What can fail is looked after piece by piece.
+  const bool packed = call_.payload != nullptr || user_ != nullptr;
   if (partition_.tiles() != 1 || bulky_ || packed || ready_.capacity() == 0) return;
   const std::size_t slot_bytes =
       plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;

@@ -12,6 +12,7 @@
 #include "engine/partition.h"
 #include "engine/payload.h"
 #include "kernels/kernels.h"
+#include "kernels/user_op.h"
 #include "plan/plan.h"
 #include "transport/segment.h"
 
@@ -78,7 +79,7 @@ struct alignas(kLine) BoundOp {
   std::uint32_t reads, reads_end;    // flags of inline areas that it reads
   std::uint32_t writes, writes_end;  // flags of inline areas that it writes
   std::uint32_t ready;               // first ready move of slot 0; the other slots' follow
-  std::uint32_t stage_bits;           // bit i: destination i lies in the stage
+  std::uint32_t stage_bits;          // bit i: destination i lies in the stage
   std::uint64_t when;
   std::int32_t lag;
   std::uint16_t k, m;
@@ -121,6 +122,7 @@ class Binding {
     return const_cast<std::byte*>(unpacked_.data()) + operand * unpacked_bytes_;
   }
   double divisor() const noexcept { return divisor_; }
+  const UserOp* user_op() const noexcept { return user_; }  // null: a built-in one
   std::size_t element_bytes() const noexcept { return element_bytes_; }
   std::size_t tile_elements() const noexcept { return partition_.tile_elements(); }
   int tiles() const noexcept { return partition_.tiles(); }
@@ -130,10 +132,15 @@ class Binding {
   }
 
  private:
-  // A run of consecutive chunks in which no operand of the op changes its buffer.
+  // A run of cells in which no operand of the op jumps.
   struct Run {
-    int chunk, chunks;
-    std::uint32_t places;  // index of the first operand's place
+    int cells;
+    std::uint32_t starts;  // index of the first operand's start
+  };
+  // Where a run begins in an operand; in a stage one cell follows the other.
+  struct Start {
+    Place place;
+    int cell;
   };
 
   void bind_structure();
@@ -143,8 +150,9 @@ class Binding {
   void choose_tile();
   void place_areas();
   void bind_pieces();
-  void add_piece(const PlanOp& op, const Run& run, int chunk, int chunks);
-  BoundOperand address(const Operand& o, Place place, int chunk) const;
+  void add_piece(const PlanOp& op, const Run& run, int skip, int cells);
+  std::size_t elements(const PlanOp& op, const Run& run, int skip, int cells) const;
+  BoundOperand address(const Operand& o, const Start& start, int skip) const;
   void bind_flags();
   void reserve_unpacked();
   std::size_t message_bytes(int cells, std::size_t elements) const noexcept;
@@ -162,13 +170,14 @@ class Binding {
   bool bound_ = false, bulky_ = false, uses_scratch_ = false, reads_peers_ = false;
   CallData call_;
   FoldKernel kernel_ = nullptr;
+  const UserOp* user_ = nullptr;
   double divisor_ = 1;
   std::size_t element_bytes_ = 1;
   std::vector<BoundOp> ops_;
   std::vector<BoundWait> waits_;
   std::vector<Run> runs_;
   std::vector<std::uint32_t> op_runs_;  // first run of each op, and one past the last
-  std::vector<Place> places_;
+  std::vector<Start> starts_;
   std::vector<Piece> pieces_;
   std::vector<BoundOperand> operands_;
   std::vector<Flag> flags_;

@@ -59,8 +59,8 @@ inline bool Executor::has_credit(int tile) const noexcept {
   return tile >= static_cast<int>(depth_) || clock_->slot_free[ring_][slot(tile)] <= clock_->known;
 }
 
-bool Executor::earn_credit(int tile, int spins) noexcept {
-  const std::uint64_t free = clock_->slot_free[ring_][slot(tile)];
+// Waits until all peers have passed the tick at which something became free.
+bool Executor::earn_credit(std::uint64_t free, int spins) noexcept {
   for (; credit_ < segment_.shape().ranks; ++credit_) {
     const int peer = static_cast<int>(credit_);
     if (peer == rank_) continue;
@@ -81,14 +81,16 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins, std::uint32_
     if (!reached({w.tick, clock_->base + w.when + ticks, false, w.peer}, spins)) return false;
     const bool leaving = &op == ops_ + exit_;
     if (!w.first || (tile > 0 && !leaving)) continue;
-    const auto& theirs = segment_.rank(w.peer).progress.fingerprint[clock_->calls % kFingerprints];
+    const auto& theirs = segment_.rank(w.peer).progress.fingerprint[fingerprint_];
     if (theirs.load(std::memory_order_relaxed) != clock_->fingerprint) {
       blocked_ = {w.tick, ~0ULL, false, w.peer};
       mismatch_ = true;
       return false;
     }
   }
-  if (op.stages && !has_credit(tile) && !earn_credit(tile, spins)) return false;
+  if (op.stages && !has_credit(tile) && !earn_credit(clock_->slot_free[ring_][slot(tile)], spins)) {
+    return false;
+  }
   const std::uint32_t flags = op.reads_end - op.reads;
   for (; met - waits < flags; ++met) {
     const Flag& f = flags_[op.reads + (met - waits)];
@@ -157,7 +159,10 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool streamed) noe
              .m = op.m,
              .balanced = op.balanced,
              .streaming = streamed ? op.stage_bits : 0,
-             .divisor = op.complete ? binding_->divisor() : 1.0});
+             .divisor = op.complete ? binding_->divisor() : 1.0,
+             .user = binding_->user_op(),
+             .dtype = binding_->dtype(),
+             .failed = &user_failed_});
     done += n * size;
   }
   if (packed) pack_messages(op, tile);
@@ -206,14 +211,19 @@ void Executor::pack_messages(const BoundOp& op, int tile) noexcept {
   }
 }
 
+// False where an operation of the user has failed: then nobody may be told that the op is done.
 template <bool kOneTile>
-inline void Executor::move(const BoundOp& op, int tile) noexcept {
-  if (!kOneTile || ready_ == nullptr) return move_pieces(op, tile);
+inline bool Executor::move(const BoundOp& op, int tile) noexcept {
+  if (!kOneTile || ready_ == nullptr) {
+    move_pieces(op, tile);
+    return !user_failed_;
+  }
   const std::size_t pieces = op.pieces_end - op.pieces;
   const Fold* fold = ready_ + op.ready + first_slot_ * pieces;
   for (const Fold* end = fold + pieces; fold != end; ++fold) {
     if (fold->n > 0) kernel_(*fold);
   }
+  return true;
 }
 
 template <bool kOneTile>
@@ -238,6 +248,7 @@ inline void Executor::end() noexcept {
   // Finishing a closed collective proves that all peers had left the one before it.
   if (closed_) clock_->known = std::max(clock_->known, clock_->base);
   clock_->base = finished;
+  clock_->left[fingerprint_] = finished;
   publish(own_->done.tick, finished);
 }
 
@@ -270,10 +281,21 @@ void Executor::begin(const Binding& binding, GroupClock& clock) noexcept {
   iteration_ = 0;
   op_ = 1;
   met_ = credit_ = 0;
-  mismatch_ = false;
+  mismatch_ = user_failed_ = false;
+  entered_ = false;
+  fingerprint_ = clock.calls % kFingerprints;
+}
+
+// A rank that only sends can be many calls ahead: it must not write over the fingerprint of a call
+// that others are still in.
+inline bool Executor::enter(int spins) noexcept {
+  const std::uint64_t left = clock_->left[fingerprint_];
+  if (left > clock_->known && !earn_credit(left, spins)) return false;
   ProgressLine& line = own_->progress;
-  line.fingerprint[clock.calls % kFingerprints].store(clock.fingerprint, std::memory_order_relaxed);
-  if (ops_->post) publish(line.tick, clock.base + 1);
+  line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);
+  if (ops_->post) publish(line.tick, clock_->base + 1);
+  entered_ = true;
+  return true;
 }
 
 Progress Executor::advance(int spins) noexcept {
@@ -286,13 +308,14 @@ inline Progress Executor::play(int spins) noexcept {
   int i = iteration_;
   std::size_t number = op_;
   std::uint32_t met = met_;
+  if (!entered_ && !enter(spins)) return stop(i, number, met);
   for (; i < iterations_; ++i, number = 1) {
     for (; number < exit_; ++number) {
       const BoundOp& op = ops_[number];
       const int tile = kOneTile ? 0 : i - op.lag;
       if (!kOneTile && (tile < 0 || tile >= tiles_)) continue;
       if (!ready<kOneTile>(op, tile, spins, met)) return stop(i, number, met);
-      move<kOneTile>(op, tile);
+      if (!move<kOneTile>(op, tile)) return Progress::failed;
       met = 0;
       raise_flags<kOneTile>(op, tile);
       if (op.post) {

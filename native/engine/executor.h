@@ -30,7 +30,8 @@ struct Blocked {
   }
 };
 
-enum class Progress : std::uint8_t { done, blocked, mismatch };
+// failed: an operation of the user.
+enum class Progress : std::uint8_t { done, blocked, mismatch, failed };
 
 // The place of one rank on its group's clock: what outlives a call.
 struct GroupClock {
@@ -38,6 +39,8 @@ struct GroupClock {
   std::uint64_t calls = 0;        // begun so far
   std::uint64_t fingerprint = 0;  // of all calls so far, this one included
   std::uint64_t known = 0;        // a tick that all peers have passed
+  // The tick at which the call ended whose fingerprint lies where that of a call like this goes.
+  std::array<std::uint64_t, kFingerprints> left{};
   // Per ring (large, inline): tiles ever used, and the tick at which each slot's last user ended.
   std::array<std::uint64_t, 2> tiles_used{};
   std::array<std::array<std::uint64_t, kMaxDepth>, 2> slot_free{};
@@ -61,8 +64,9 @@ class Executor {
   Progress play(int spins) noexcept;
   template <bool kOneTile>
   bool ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept;
+  bool enter(int spins) noexcept;
   bool has_credit(int tile) const noexcept;
-  bool earn_credit(int tile, int spins) noexcept;
+  bool earn_credit(std::uint64_t free, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
   std::size_t run_pieces(const BoundOp& op, int tile, bool streamed) noexcept;
@@ -71,7 +75,7 @@ class Executor {
   void pack_messages(const BoundOp& op, int tile) noexcept;
   std::size_t bulky_stage_bytes(const BoundOp& op) const noexcept;
   template <bool kOneTile>
-  void move(const BoundOp& op, int tile) noexcept;
+  bool move(const BoundOp& op, int tile) noexcept;
   std::byte* address(const BoundOperand& o, std::size_t tile_offset,
                      std::size_t stage_offset) noexcept;
   template <bool kOneTile>
@@ -116,12 +120,14 @@ class Executor {
   int iteration_ = 0;
   std::size_t op_ = 1;
   std::uint32_t met_ = 0;     // how many of the op's waits, and then of its flags, are met
-  std::uint32_t credit_ = 0;  // how many peers are known to have left the slot
+  std::uint32_t credit_ = 0;  // how many peers are known to have left what is to be used again
   int iterations_ = 0, tiles_ = 1;
   std::uint64_t stride_ = 1, ticks_ = 0;
   std::size_t ring_ = 0, first_slot_ = 0, first_offset_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
-  bool mismatch_ = false, closed_ = false;
+  std::size_t fingerprint_ = 0;  // where this call's goes
+  bool entered_ = false;
+  bool mismatch_ = false, closed_ = false, user_failed_ = false;
   StoreChoice stores_;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;

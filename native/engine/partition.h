@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each chunk of a vector begins, for the count (or the counts) of one call, and how its
-// chunks are cut into tiles.
+// Where the cells of each buffer begin and how long they are, for the count (or the counts) of one
+// call, and how chunks are cut into tiles.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,32 @@ namespace coll {
 
 class Partition {
  public:
-  explicit Partition(const Layout& layout)
-      : layout_(layout), begin_(static_cast<std::size_t>(layout.chunks) + 1) {}
+  explicit Partition(const Layout& layout);
 
   // `count` elements of the vector (all ranks' parts together), in nearly equal chunks; where
-  // `counts` is given, rank r's own part has counts[r] elements.
+  // `counts` is given, rank r's own part has counts[r] elements, and of alltoall, rank s has
+  // counts[s * p + d] elements for rank d.
   void cut(std::size_t count, const std::size_t* counts) noexcept;
   // At most this many elements of each chunk in a tile.
   void tile(std::size_t elements) noexcept;
 
-  std::size_t begin(int chunk) const noexcept { return begin_[static_cast<std::size_t>(chunk)]; }
-  std::size_t total() const noexcept { return begin_.back(); }
+  // Elements before a cell of a rank's buffer, and in `cells` of them from there on.
+  std::size_t offset(int rank, Buffer buffer, int cell) const noexcept;
+  std::size_t elements(int rank, Buffer buffer, int cell, int cells) const noexcept {
+    return offset(rank, buffer, cell + cells) - offset(rank, buffer, cell);
+  }
   std::size_t longest() const noexcept { return longest_; }  // chunk
   std::size_t tile_elements() const noexcept { return tile_elements_; }
   int tiles() const noexcept { return tiles_; }
 
  private:
   void spread(std::size_t first, int chunks, std::size_t start, std::size_t count) noexcept;
+  void cut_blocks(std::size_t count, const std::size_t* counts) noexcept;
 
+  bool blocks_;  // alltoall
   Layout layout_;
-  std::vector<std::size_t> begin_;
+  std::vector<std::size_t> begin_;         // of each chunk in the vector, by sender in alltoall
+  std::vector<std::size_t> begin_output_;  // alltoall: of each chunk by receiver
   std::size_t longest_ = 0, tile_elements_ = 0;
   int tiles_ = 1;
 };

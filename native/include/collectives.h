@@ -39,7 +39,12 @@ typedef enum coll_kind {
   COLL_ALLGATHER = 2,
   COLL_BROADCAST = 3,
   COLL_REDUCE = 4,
-  COLL_BARRIER = 5
+  COLL_BARRIER = 5,
+  COLL_GATHER = 6,
+  COLL_SCATTER = 7,
+  COLL_ALLTOALL = 8,
+  COLL_SCAN = 9,   /* rank r gets the fold of ranks 0 ... r */
+  COLL_EXSCAN = 10 /* of ranks 0 ... r-1; rank 0 gets nothing */
 } coll_kind;
 
 typedef enum coll_dtype {
@@ -82,8 +87,9 @@ typedef struct coll_options {
   int32_t interruptible; /* 1: a blocked call returns COLL_IN_PROGRESS every 50 ms */
 } coll_options;
 
-/* One collective. `count` is elements of: the whole vector (allreduce, broadcast, reduce), the
- * whole input (reduce_scatter; a multiple of ranks), this rank's input (allgather). */
+/* One collective. `count` is elements of: the whole vector (allreduce, broadcast, reduce, scan,
+ * exscan), the whole input (reduce_scatter, alltoall; a multiple of ranks), one rank's part
+ * (allgather, gather, scatter). */
 typedef struct coll_call {
   size_t size; /* sizeof(coll_call) */
   int32_t kind;
@@ -93,7 +99,7 @@ typedef struct coll_call {
   const void* input; /* == output: in place. allgather and reduce_scatter in place: see docs */
   void* output;
   size_t count;
-  const size_t* counts; /* allgather with unequal parts: `ranks` counts; else NULL */
+  const size_t* counts; /* unequal parts: their lengths; NULL: equal ones. See the ..v functions */
   int32_t algorithm;    /* index in the table of algorithms; -1: choose */
   int32_t mode;         /* a coll_mode */
   double timeout;       /* seconds; 0: the communicator's */
@@ -140,6 +146,9 @@ coll_status coll_allreduce(coll_comm* comm, const void* input, void* output, siz
  */
 coll_status coll_reduce_scatter(coll_comm* comm, const void* input, void* output, size_t count,
                                 int32_t dtype, int32_t op);
+/* The same with a part of counts[r] elements for rank r; all ranks pass the same counts. */
+coll_status coll_reduce_scatterv(coll_comm* comm, const void* input, void* output,
+                                 const size_t* counts, int32_t dtype, int32_t op);
 /* output (ranks * count elements) := all ranks' inputs (count elements), in rank order. */
 coll_status coll_allgather(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype);
@@ -153,8 +162,51 @@ coll_status coll_broadcast(coll_comm* comm, const void* input, void* output, siz
  */
 coll_status coll_reduce(coll_comm* comm, const void* input, void* output, size_t count,
                         int32_t dtype, int32_t op, int32_t root);
+/* output (ranks * count elements) := all ranks' inputs (count elements), in rank order, on the
+ * root. Elsewhere output is not touched and may be NULL. */
+coll_status coll_gather(coll_comm* comm, const void* input, void* output, size_t count,
+                        int32_t dtype, int32_t root);
+/* The same with counts[r] elements from rank r; all ranks pass the same counts. */
+coll_status coll_gatherv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                         int32_t dtype, int32_t root);
+/* output (count elements) := this rank's part of the root's input (ranks * count elements).
+ * Elsewhere input is not read and may be NULL. */
+coll_status coll_scatter(coll_comm* comm, const void* input, void* output, size_t count,
+                         int32_t dtype, int32_t root);
+/* The same with counts[r] elements to rank r; all ranks pass the same counts. */
+coll_status coll_scatterv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                          int32_t dtype, int32_t root);
+/* Block s of output := block `this rank` of rank s's input. input and output have count elements
+ * each, in as many equal blocks as there are ranks. */
+coll_status coll_alltoall(coll_comm* comm, const void* input, void* output, size_t count,
+                          int32_t dtype);
+/* The same with counts[s * ranks + d] elements from rank s to rank d; all ranks pass the same
+ * ranks * ranks counts. */
+coll_status coll_alltoallv(coll_comm* comm, const void* input, void* output, const size_t* counts,
+                           int32_t dtype);
+/* output := the fold of the inputs of ranks 0 ... this one. */
+coll_status coll_scan(coll_comm* comm, const void* input, void* output, size_t count, int32_t dtype,
+                      int32_t op);
+/* output := the fold of the inputs of all ranks before this one. Rank 0's output is not touched and
+ * may be NULL. */
+coll_status coll_exscan(coll_comm* comm, const void* input, void* output, size_t count,
+                        int32_t dtype, int32_t op);
 /* Returns when all ranks have entered. */
 coll_status coll_barrier(coll_comm* comm);
+
+/* ---- operations of the user ------------------------------------------------------------------ */
+
+/* right[i] := left[i] op right[i] for `count` elements of `dtype`; left is of the lower ranks. Must
+ * be associative, and must not throw, or call this library. Returns 0; anything else ends the
+ * communicator on all ranks. */
+typedef int32_t (*coll_op_function)(const void* left, void* right, size_t count, int32_t dtype,
+                                    void* context);
+/* A number for coll_call.op. All ranks must make theirs in the same order. Where `commutative` is
+ * 0, only algorithms that keep the order of ranks are used. At most 128 at a time. */
+coll_status coll_op_create(coll_op_function function, void* context, int32_t commutative,
+                           int32_t* op);
+/* No call may be using it. */
+coll_status coll_op_free(int32_t op);
 
 /* ---- errors -----------------------------------------------------------------------------------
  */
@@ -250,6 +302,36 @@ coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, 
 /* Proves an encoded schedule or plan; `algorithm` names the claims to hold it to, -1 none. */
 coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_place,
                                int32_t algorithm, int32_t checks, coll_proof* out);
+/* Writes a schedule rank by rank, with the verbs of the built-in algorithms. Rounds ascend; sends
+ * of a round come before its receives. `chunks` lists (first, count) pairs. */
+typedef struct coll_builder coll_builder;
+/* chunks: in how many parts the vector is cut. */
+coll_status coll_builder_new(int32_t kind, int32_t p, int32_t root, int32_t chunks,
+                             coll_builder** builder);
+/* What follows is the program of this rank; each rank's is written once, in any order. */
+coll_status coll_builder_rank(coll_builder* builder, int32_t rank);
+/* Hands the chunks to each of the peers. */
+coll_status coll_builder_send(coll_builder* builder, int32_t round, const int32_t* peers,
+                              size_t n_peers, const int32_t* chunks, size_t n_pairs);
+/* Takes the chunks as the peer sent them. */
+coll_status coll_builder_recv(coll_builder* builder, int32_t round, int32_t peer,
+                              const int32_t* chunks, size_t n_pairs);
+/* Folds what the peers sent, in this order; -1 stands for this rank's own value. */
+coll_status coll_builder_recv_reduce(coll_builder* builder, int32_t round, const int32_t* order,
+                                     size_t n_order, int32_t balanced, const int32_t* chunks,
+                                     size_t n_pairs);
+/* Copies chunks from one of this rank's buffers (0 input, 1 output, 2 scratch) to another. */
+coll_status coll_builder_copy(coll_builder* builder, int32_t round, int32_t from, int32_t to,
+                              const int32_t* chunks, size_t n_pairs);
+/* The finished schedule, encoded (coll_free() it). The builder is of no use afterwards. */
+coll_status coll_builder_finish(coll_builder* builder, int32_t** data, size_t* length);
+/* Also after coll_builder_finish(). */
+void coll_builder_free(coll_builder* builder);
+/* Makes an encoded schedule an algorithm of this communicator, if it proves: its number for
+ * coll_call.algorithm. All ranks must be given the same ones in the same order. */
+coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length,
+                              int32_t* algorithm);
+
 /* Frees what coll_schedule() or coll_plan() handed out. */
 void coll_free(void* data);
 

@@ -49,6 +49,11 @@ struct Fold {
   // The epilogue: results are divided by this once, before they are rounded: an average of equal
   // values is that value. 1: none, and always 1 for integers.
   double divisor;
+  // Of a user's operation (user_op.h) only: the function, what its operands are, and whether it has
+  // failed; then what the destinations hold is garbage.
+  const struct UserOp* user = nullptr;
+  Dtype dtype = Dtype::float32;
+  bool* failed = nullptr;
 };
 
 using FoldKernel = void (*)(const Fold&) noexcept;

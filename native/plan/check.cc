@@ -39,10 +39,7 @@ class PlanCheck {
     const Layout& l = plan_.layout;
     if (l.p < 1 || plan_.ranks.size() != static_cast<std::size_t>(l.p)) return "a rank has no plan";
     if (l.root < 0 || l.root >= l.p) return "the root is not a rank";
-    const bool owned = l.kind == Kind::allgather || l.kind == Kind::reduce_scatter;
-    if (l.chunks < 1 || l.chunks % (owned ? l.p : 1) != 0) {
-      return "the number of chunks does not suit the kind";
-    }
+    if (!l.chunks_suit()) return "the number of chunks does not suit the kind";
     if (plan_.depth < 1 || plan_.stride < 1 || plan_.max_lag < 0) {
       return "depth, stride or lag is impossible";
     }

@@ -90,7 +90,8 @@ class CountingRun {
       const auto add = [&](const Counts& more) {
         for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += more.at(c);
       };
-      if (step.op == Op::copy) add(read(rank, program.source(step)));
+      if (step.op == Op::copy || step.op == Op::reduce) add(read(rank, program.source(step)));
+      if (step.op == Op::reduce) add(read(rank, program.target(step)));
       for (const int peer : program.peers(step)) {
         if (peer == kSelf) {
           add(read(rank, program.source(step)));
@@ -101,12 +102,13 @@ class CountingRun {
         }
       }
       write(rank, program.target(step), sum);
-      if (step.op == Op::recv_reduce) note(rank, i, sum);
+      const bool folds = step.op == Op::recv_reduce || step.op == Op::reduce;
+      if (folds && layout_.folds_all()) note(rank, i, sum);
     }
   }
 
   void note(int rank, std::size_t step, const Counts& sum) {
-    const auto full = std::count(sum.begin(), sum.end(), layout_.contributors());
+    const auto full = std::count(sum.begin(), sum.end(), layout_.p);
     if (full != 0 && full != static_cast<std::ptrdiff_t>(sum.size())) {
       throw Error(Status::internal, "rank " + std::to_string(rank) + ", step " +
                                         std::to_string(step) +

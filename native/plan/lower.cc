@@ -96,7 +96,7 @@ class Lowerer {
         if (steps[i].op == Op::recv || steps[i].op == Op::recv_reduce) lower_receive(rank, i);
       }
       for (std::size_t i = begin; i < end; ++i) {
-        if (steps[i].op == Op::copy) lower_copy(rank, i);
+        if (steps[i].op == Op::copy || steps[i].op == Op::reduce) lower_local(rank, i);
       }
     }
     plan_of(rank).ops.push_back({});  // EXIT
@@ -153,11 +153,14 @@ class Lowerer {
     note_writer(rank, target, op);
   }
 
-  void lower_copy(int rank, std::size_t index) {
+  void lower_local(int rank, std::size_t index) {
     const Step& step = program(rank).steps[index];
     const auto target = program(rank).target(step);
-    const Operand source = operand(rank, rank, program(rank).source(step));
-    const int op = push_op(rank, step, Phase::copy, {source}, {operand(rank, rank, target)});
+    std::vector<Operand> sources = {operand(rank, rank, program(rank).source(step))};
+    if (step.op == Op::reduce) sources.push_back(operand(rank, rank, target));
+    const int op = push_op(rank, step, Phase::copy, sources, {operand(rank, rank, target)});
+    plan_of(rank).ops[static_cast<std::size_t>(op)].complete =
+        complete_[static_cast<std::size_t>(rank)][index];
     note_writer(rank, target, op);
   }
 

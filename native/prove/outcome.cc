@@ -4,25 +4,24 @@
 namespace coll {
 namespace {
 
-int owner_of(const Layout& layout, int chunk) {
-  return layout.kind == Kind::allgather ? chunk / layout.own_chunks() : layout.root;
-}
-
 // Compares the trees of the results: between ranks, along the vector, with rank order.
 class TreeClassifier {
  public:
   TreeClassifier(const Layout& layout, Report& report)
       : layout_(layout), report_(report), tree_(static_cast<std::size_t>(layout.chunks), 0) {}
 
-  void add(int rank, int chunk, const Value& value) {
-    if (layout_.contributors() == 1 || layout_.kind == Kind::barrier) return;
+  void add(int rank, int chunk, const Value& value, Interval wanted) {
+    if (!layout_.folds()) return;
     const Witness here{rank, static_cast<std::size_t>(chunk)};
-    std::uint64_t& known = tree_[here.at];
+    // Prefixes of different ranks are different sums.
+    std::uint64_t& known = tree_[layout_.scans() ? 0 : here.at];
+    if (layout_.scans() && rank != rank_) known = first_ = 0;
+    rank_ = rank;
     if (known == 0) known = value.tree;
     if (first_ == 0) first_ = value.tree;
     note(known == value.tree, report_.same_on_ranks, report_.other_on_ranks, here);
     note(first_ == value.tree, report_.same_in_vector, report_.other_in_vector, here);
-    note(value.low == 0 && value.high == layout_.p, report_.rank_order, report_.out_of_order, here);
+    note(Interval{value.low, value.high} == wanted, report_.rank_order, report_.out_of_order, here);
   }
 
  private:
@@ -36,6 +35,7 @@ class TreeClassifier {
   Report& report_;
   std::vector<std::uint64_t> tree_;
   std::uint64_t first_ = 0;
+  int rank_ = -1;
 };
 
 }  // namespace
@@ -43,21 +43,26 @@ class TreeClassifier {
 void judge_outcome(const Outcome& o, Report& report) {
   const Layout& layout = o.layout;
   TreeClassifier classifier(layout, report);
-  const auto count = static_cast<std::uint32_t>(layout.contributors());
-  const std::uint64_t everybody = o.algebra.full_set(layout.p, 0);
+  Interval known{-1, -1};
+  std::uint64_t full = 0;
   for (int rank = 0; rank < layout.p; ++rank) {
     for (int cell = 0; cell < layout.cells(rank, Buffer::output); ++cell) {
-      const int chunk = layout.chunk(rank, Buffer::output, cell), owner = owner_of(layout, chunk);
+      const int chunk = layout.chunk(rank, Buffer::output, cell);
+      const Interval wanted = layout.contributors(rank, chunk);
+      if (wanted != known) {
+        known = wanted;
+        full = Algebra::full_set(wanted);
+      }
       const Value& value = o.values[o.cells.id(rank, Buffer::output, cell)];
-      const std::uint64_t full = count == 1 ? o.algebra.full_set(1, owner) : everybody;
-      classifier.add(rank, chunk, value);
+      classifier.add(rank, chunk, value, wanted);
+      const auto count = static_cast<std::uint32_t>(wanted.size());
       if (value.chunk == chunk && value.count == count && value.set == full) continue;
       if (report.first(kResult)) {
-        report.message = "rank " + std::to_string(rank) + ", at the end: chunk " +
-                         std::to_string(chunk) + " of the output " +
-                         (value.defined() && value.chunk != chunk
-                              ? "holds chunk " + std::to_string(value.chunk)
-                              : o.algebra.explain(value, layout.contributors(), owner));
+        report.message =
+            "rank " + std::to_string(rank) + ", at the end: chunk " + std::to_string(chunk) +
+            " of the output " +
+            (value.defined() && value.chunk != chunk ? "holds chunk " + std::to_string(value.chunk)
+                                                     : o.algebra.explain(value, wanted));
       }
     }
   }

@@ -254,19 +254,19 @@ class PlanRun {
         if (r.place == Place::input) {
           fault(kInput, m, tile, "writes the caller's input");
         } else if (r.place != Place::stage) {
-          expect_chunk(m, tile, results_[at],
-                       layout_.chunk(o.rank, static_cast<Buffer>(r.place), c));
+          expect_chunk(m, tile, results_[at], o.rank, static_cast<Buffer>(r.place), c);
         }
         cell.write(results_[at], here(m));
       }
     }
   }
 
-  void expect_chunk(const Move& m, int tile, const Value& value, int chunk) {
-    if (value.chunk == chunk) return;
+  void expect_chunk(const Move& m, int tile, const Value& value, int rank, Buffer buffer,
+                    int cell) {
+    if (value.defined() && layout_.cell(rank, buffer, value.chunk) == cell) return;
     fault(kResult, m, tile,
           "puts chunk " + std::to_string(value.chunk) + " into the cell of chunk " +
-              std::to_string(chunk));
+              std::to_string(layout_.chunk(rank, buffer, cell)));
   }
 
   void judge() {
@@ -276,7 +276,7 @@ class PlanRun {
         outputs_[id] = value.tag == tag(tile) ? value : Value{};
       });
       judge_outcome({layout_, memory_.cells(), outputs_, algebra_}, report_);
-      if (layout_.contributors() == 1 || layout_.kind == Kind::barrier) continue;
+      if (!layout_.folds_all() || layout_.p == 1) continue;
       each_output(tile, [&](int rank, std::size_t, const Value& value) {
         if (value.finished) return;
         fault(kResult, {rank, mine(rank).exit()}, tile,

@@ -192,7 +192,7 @@ class SymbolicRun {
              bool receive) {
     if (buffer == Buffer::input) fault(kInput, rank, i, "writes the caller's input");
     const int chunk = layout_.chunk(rank, buffer, cell);
-    if (value.defined() && value.chunk != chunk) {
+    if (value.defined() && layout_.cell(rank, buffer, value.chunk) != cell) {
       fault(kResult, rank, i,
             "puts chunk " + std::to_string(value.chunk) + " into the cell of chunk " +
                 std::to_string(chunk));
@@ -224,13 +224,23 @@ class SymbolicRun {
   }
 
   void copy(int round) {
-    each(round, Op::copy, Op::copy, [&](int rank, std::size_t i, const Step& step) {
-      own_.clear();
-      each_cell(rank, program(rank).source(step), [&](std::size_t id, Buffer, int) {
-        if (!values_[id].defined())
-          fault(kDefined, rank, i, "copies a cell that holds nothing yet");
-        own_.push_back(values_[id]);
-      });
+    each(round, Op::copy, Op::reduce, [&](int rank, std::size_t i, const Step& step) {
+      const auto read = [&](std::span<const CellRange> ranges, std::vector<Value>& into) {
+        into.clear();
+        each_cell(rank, ranges, [&](std::size_t id, Buffer, int) {
+          if (!values_[id].defined())
+            fault(kDefined, rank, i, "reads a cell that holds nothing yet");
+          into.push_back(values_[id]);
+        });
+      };
+      read(program(rank).source(step), own_);
+      if (step.op == Op::reduce) {
+        read(program(rank).target(step), round_values_);
+        for (std::size_t c = 0; c < own_.size(); ++c) {
+          own_[c] = algebra_.fold(
+              2, Shape::left, [&](std::size_t k) { return k == 0 ? own_[c] : round_values_[c]; });
+        }
+      }
       std::size_t at = 0;
       each_cell(rank, program(rank).target(step), [&](std::size_t id, Buffer buffer, int cell) {
         write(rank, i, id, buffer, cell, own_[at++], false);
@@ -255,10 +265,15 @@ class SymbolicRun {
         } else if (step.op == Op::recv_reduce) {
           folded += double(cells_of(p.target(step))) * double(step.peers.count - 1);
           last_fold = i;
+        } else if (step.op == Op::reduce) {
+          folded += double(cells_of(p.target(step)));
+          last_fold = i;
         }
       }
-      note_most(sent / s_.chunks, report_.bytes, report_.most_bytes, {rank, last_send});
-      note_most(folded / s_.chunks, report_.reductions, report_.most_reductions, {rank, last_fold});
+      note_most(sent / layout_.vector_cells(), report_.bytes, report_.most_bytes,
+                {rank, last_send});
+      note_most(folded / layout_.vector_cells(), report_.reductions, report_.most_reductions,
+                {rank, last_fold});
     }
   }
 
@@ -313,7 +328,8 @@ std::optional<std::string> too_large(const Schedule& s) {
   constexpr std::int64_t kMostCells = std::int64_t{1} << 21;  // of one buffer, over all ranks
   constexpr std::int64_t kMostMoved = std::int64_t{1} << 24;  // cells, in all steps
   const std::int64_t ranks = s.p;
-  if (ranks * s.chunks > kMostCells) return "too many chunks for a proof";
+  const std::int64_t cells = s.kind == Kind::alltoall ? s.chunks : ranks * s.chunks;
+  if (cells > kMostCells) return "too many chunks for a proof";
   if (s.kind == Kind::barrier && ranks * ranks * s.chunks > kMostMoved) {
     return "too many chunks for the proof of a barrier";
   }

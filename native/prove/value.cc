@@ -65,21 +65,20 @@ Value Algebra::combine(const Value& a, const Value& b) {
   return sum;
 }
 
-std::uint64_t Algebra::full_set(int contributors, int owner) const {
-  if (contributors == 1) return rank_hash(owner);
+std::uint64_t Algebra::full_set(Interval contributors) {
   std::uint64_t set = 0;
-  for (int r = 0; r < p_; ++r) set += rank_hash(r);
+  for (int r = contributors.low; r < contributors.high; ++r) set += rank_hash(r);
   return set;
 }
 
-std::string Algebra::explain(const Value& value, int contributors, int owner) const {
+std::string Algebra::explain(const Value& value, Interval contributors) const {
   if (!value.defined()) return "is undefined";
   if (value.detail < 0) return "is not the full fold";
   const auto& counts = pool_[static_cast<std::size_t>(value.detail)];
   std::string lacks, twice;
   int listed = 0;
   for (int r = 0; r < p_; ++r) {
-    const int want = contributors > 1 || r == owner ? 1 : 0,
+    const int want = r >= contributors.low && r < contributors.high ? 1 : 0,
               have = counts[static_cast<std::size_t>(r)];
     if (have == want || ++listed > 8) continue;
     std::string& list = have < want ? lacks : twice;

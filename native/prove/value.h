@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/layout.h"
 #include "schedule/schedule.h"
 
 namespace coll {
@@ -52,10 +53,10 @@ class Algebra {
     return stack_.front();
   }
 
-  // What a result must consist of.
-  std::uint64_t full_set(int contributors, int owner) const;
+  // What a result of these contributors must consist of.
+  static std::uint64_t full_set(Interval contributors);
   // "lacks ranks 1, 5; has rank 0 twice", from the details of a value.
-  std::string explain(const Value& value, int contributors, int owner) const;
+  std::string explain(const Value& value, Interval contributors) const;
 
  private:
   Value combine(const Value& a, const Value& b);

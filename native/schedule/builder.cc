@@ -11,9 +11,8 @@ namespace coll {
 
 Builder::Builder(Layout layout, int rank)
     : layout_(layout), rank_(rank), place_(static_cast<std::size_t>(layout.chunks)) {
-  for (int c = 0; c < layout_.chunks; ++c) {
-    place_[static_cast<std::size_t>(c)] =
-        layout_.contributes(rank_, c) ? Place::input : Place::nowhere;
+  for (int cell = 0; cell < layout_.cells(rank_, Buffer::input); ++cell) {
+    place_[static_cast<std::size_t>(layout_.chunk(rank_, Buffer::input, cell))] = Place::input;
   }
 }
 
@@ -37,7 +36,7 @@ Slice Builder::peers(std::span<const int> list) {
 // Extends the list of ranges that starts at `begin` by the cell of one chunk.
 void Builder::append(std::uint32_t begin, Buffer buffer, int chunk) {
   auto& pool = program_.range_pool;
-  const int cell = chunk - layout_.first_chunk(rank_, buffer);
+  const int cell = layout_.cell(rank_, buffer, chunk);
   if (pool.size() > begin && pool.back().buffer == buffer &&
       pool.back().first + pool.back().cells == cell) {
     ++pool.back().cells;
@@ -112,12 +111,71 @@ void Builder::recv_reduce(int round, int from, const Chunks& chunks) {
   recv_reduce(round, std::span<const int>(order), chunks);
 }
 
+Slice Builder::in(Buffer buffer, const Chunks& chunks) {
+  const auto begin = static_cast<std::uint32_t>(program_.range_pool.size());
+  for (const ChunkRange& r : chunks.ranges()) {
+    for (int c = r.first; c < r.first + r.count; ++c) append(begin, buffer, c);
+  }
+  return {begin, static_cast<std::uint32_t>(program_.range_pool.size()) - begin};
+}
+
+Slice Builder::into(Buffer buffer, const Chunks& chunks) {
+  for (const ChunkRange& r : chunks.ranges()) {
+    for (int c = r.first; c < r.first + r.count; ++c) {
+      place_.at(static_cast<std::size_t>(c)) = buffer == Buffer::output    ? Place::output
+                                               : buffer == Buffer::scratch ? Place::scratch
+                                                                           : Place::input;
+    }
+  }
+  return in(buffer, chunks);
+}
+
+void Builder::send_from(Buffer source, int round, int to, const Chunks& chunks) {
+  open(round, false);
+  Step step{.op = Op::send, .round = round};
+  step.peers = peers(std::span<const int>(&to, 1));
+  step.source = in(source, chunks);
+  program_.steps.push_back(step);
+}
+
+void Builder::recv_into(Buffer target, int round, int from, const Chunks& chunks) {
+  open(round, true);
+  Step step{.op = Op::recv, .round = round};
+  step.peers = peers(std::span<const int>(&from, 1));
+  step.target = into(target, chunks);
+  program_.steps.push_back(step);
+}
+
+void Builder::recv_reduce_into(Buffer target, int round, int from, const Chunks& chunks) {
+  open(round, true);
+  Step step{.op = Op::recv_reduce, .round = round};
+  step.peers = peers(std::array<int, 2>{from, kSelf});
+  step.source = in(target, chunks);
+  step.target = into(target, chunks);
+  program_.steps.push_back(step);
+}
+
+void Builder::local(Op op, int round, Buffer source, Buffer target, const Chunks& chunks) {
+  open(round, true);
+  Step step{.op = op, .round = round};
+  step.source = in(source, chunks);
+  step.target = into(target, chunks);
+  program_.steps.push_back(step);
+}
+
+void Builder::copy(int round, Buffer source, Buffer target, const Chunks& chunks) {
+  local(Op::copy, round, source, target, chunks);
+}
+
+void Builder::reduce(int round, Buffer source, Buffer target, const Chunks& chunks) {
+  local(Op::reduce, round, source, target, chunks);
+}
+
 Program Builder::finish() && {
   Chunks left;
-  for (int c = 0; c < layout_.chunks; ++c) {
-    if (layout_.delivers(rank_, c) && place_[static_cast<std::size_t>(c)] == Place::input) {
-      left.add(c, 1);
-    }
+  for (int cell = 0; cell < layout_.cells(rank_, Buffer::output); ++cell) {
+    const int c = layout_.chunk(rank_, Buffer::output, cell);
+    if (place_[static_cast<std::size_t>(c)] == Place::input) left.add(c, 1);
   }
   if (!left.ranges().empty()) {
     Step step{.op = Op::copy, .round = round_ + 1};

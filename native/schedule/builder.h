@@ -33,6 +33,16 @@ class Builder {
   // Own value and one peer's, the lower rank's first: the same bits on both sides.
   void recv_reduce(int round, int from, const Chunks& chunks);
 
+  // For algorithms that hold two values of one chunk at a time (scans): verbs that say which
+  // buffer. Whatever is written last is the value that the verbs above speak of.
+  void send_from(Buffer source, int round, int to, const Chunks& chunks);
+  void recv_into(Buffer target, int round, int from, const Chunks& chunks);
+  // Folds the sender's value, which comes first, with the one in the buffer.
+  void recv_reduce_into(Buffer target, int round, int from, const Chunks& chunks);
+  void copy(int round, Buffer source, Buffer target, const Chunks& chunks);
+  // target := source folded with target.
+  void reduce(int round, Buffer source, Buffer target, const Chunks& chunks);
+
   // Copies to the output what never left the input.
   Program finish() &&;
 
@@ -40,6 +50,9 @@ class Builder {
   enum class Place : std::uint8_t { nowhere, input, output, scratch };
 
   void open(int round, bool receive);
+  void local(Op op, int round, Buffer source, Buffer target, const Chunks& chunks);
+  Slice in(Buffer buffer, const Chunks& chunks);
+  Slice into(Buffer buffer, const Chunks& chunks);
   Slice peers(std::span<const int> list);
   Slice where(const Chunks& chunks);
   Slice move(const Chunks& chunks);

@@ -24,9 +24,8 @@ class Cells {
   std::size_t total() const { return total_; }
 
   std::size_t id(int rank, Buffer buffer, int cell) const {
-    if (in_place_ && buffer == Buffer::input && layout_.aliased(rank, cell)) {
-      return at(rank, Buffer::output) + static_cast<std::size_t>(layout_.alias(rank, cell));
-    }
+    const int alias = in_place_ && buffer == Buffer::input ? layout_.alias(rank, cell) : -1;
+    if (alias >= 0) return at(rank, Buffer::output) + static_cast<std::size_t>(alias);
     return at(rank, buffer) + static_cast<std::size_t>(cell);
   }
 

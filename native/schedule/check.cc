@@ -32,10 +32,9 @@ class StructureCheck {
     if (s_.p < 1 || s_.p > kMaxRanks) return "the number of ranks is impossible";
     if (s_.programs.size() != static_cast<std::size_t>(s_.p)) return "a rank has no program";
     if (s_.root < 0 || s_.root >= s_.p) return "the root is not a rank";
-    if (s_.chunks > kMaxCells / s_.p) return "the number of chunks is impossible";
-    if (s_.chunks < 1 || s_.chunks % (owned() ? s_.p : 1) != 0) {
-      return "the number of chunks does not suit the kind";
-    }
+    const int copies = s_.kind == Kind::alltoall ? 1 : s_.p;  // of a chunk, in each buffer
+    if (s_.chunks > kMaxCells / copies) return "the number of chunks is impossible";
+    if (!layout_.chunks_suit()) return "the number of chunks does not suit the kind";
     seen_.assign(static_cast<std::size_t>(s_.p), 0);
     for (int rank = 0; rank < s_.p; ++rank) {
       const Program& program = s_.programs[static_cast<std::size_t>(rank)];
@@ -50,8 +49,6 @@ class StructureCheck {
   }
 
  private:
-  bool owned() const { return s_.kind == Kind::allgather || s_.kind == Kind::reduce_scatter; }
-
   const char* step_fault(int rank, const Program& program, const Step& step, int round) {
     if (step.round < round) return "its round is below that of the step before";
     if (step.round > kMaxRounds) return "its round is impossible";
@@ -59,7 +56,8 @@ class StructureCheck {
     const bool folds_own = std::find(peers.begin(), peers.end(), kSelf) != peers.end();
     const bool needs_source = step.op == Op::recv_reduce ? folds_own : step.op != Op::recv;
     const bool needs_target = step.op != Op::send;
-    if ((step.op == Op::copy) != peers.empty()) return "wrong number of peers";
+    if ((step.op == Op::copy || step.op == Op::reduce) != peers.empty())
+      return "wrong number of peers";
     if (step.op == Op::recv && peers.size() != 1) return "a recv has one peer";
     if (const char* fault = peer_fault(rank, step, peers)) return fault;
     const auto source = program.source(step), target = program.target(step);
@@ -120,7 +118,8 @@ class StructureCheck {
 }  // namespace
 
 std::string describe(int rank, const Program& program, std::size_t index) {
-  static constexpr std::array names = {"send to ", "recv from ", "recv_reduce of ", "copy"};
+  static constexpr std::array names = {"send to ", "recv from ", "recv_reduce of ", "copy",
+                                       "reduce"};
   const Step& step = program.steps[index];
   return "rank " + std::to_string(rank) + ", step " + std::to_string(index) + " (round " +
          std::to_string(step.round) + ", " + names[static_cast<std::size_t>(step.op)] +

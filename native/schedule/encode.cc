@@ -24,7 +24,7 @@ Slice read_ranges(WordReader& reader, Program& program) {
 }
 
 Step read_step(WordReader& reader, Program& program) {
-  Step step{.op = static_cast<Op>(reader.below(4, "operation")), .round = reader.next()};
+  Step step{.op = static_cast<Op>(reader.below(kOps, "operation")), .round = reader.next()};
   step.shape = static_cast<Shape>(reader.below(2, "shape"));
   step.peers = {static_cast<std::uint32_t>(program.peer_pool.size()), reader.size()};
   for (std::uint32_t i = 0; i < step.peers.count; ++i) program.peer_pool.push_back(reader.next());

@@ -10,8 +10,20 @@
 namespace coll {
 
 // Numeric values of all enums are those of the C interface and of the encoding.
-enum class Kind : std::int32_t { allreduce, reduce_scatter, allgather, broadcast, reduce, barrier };
-inline constexpr int kKinds = 6;
+enum class Kind : std::int32_t {
+  allreduce,
+  reduce_scatter,
+  allgather,
+  broadcast,
+  reduce,
+  barrier,
+  gather,
+  scatter,
+  alltoall,
+  scan,   // rank r gets the fold of ranks 0 ... r
+  exscan  // of ranks 0 ... r-1; rank 0 gets nothing
+};
+inline constexpr int kKinds = 11;
 
 enum class Buffer : std::int32_t { input, output, scratch };
 inline constexpr int kBuffers = 3;
@@ -20,8 +32,11 @@ enum class Op : std::int32_t {
   send,         // hand the source cells to each of the peers
   recv,         // overwrite the target cells with what the one peer sent
   recv_reduce,  // target := fold, in the order of `peers`, of what they sent; kSelf = the source
-  copy          // target := source, on this rank
+  copy,         // target := source, on this rank
+  reduce        // target := fold of source and target, in this order, on this rank
 };
+
+inline constexpr int kOps = 5;
 
 // Shape of the fold of a recv_reduce over its order: ((a+b)+c)+d, or (a+b)+(c+d).
 enum class Shape : std::int32_t { left, balanced };
@@ -50,8 +65,8 @@ struct Step {
   Slice peers = {}, source = {}, target = {};
 };
 
-// One rank's steps by ascending round. Inside a round sends read before receives write; copies come
-// last, in listed order.
+// One rank's steps by ascending round. Inside a round sends read before receives write; copies and
+// local reduces come last, in listed order.
 struct Program {
   std::vector<Step> steps;
   std::vector<int> peer_pool;

@@ -36,11 +36,18 @@ constexpr std::array kRules = {
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
     Rule{Kind::barrier, kManyRanks, kAny, "dissemination"},
+    Rule{Kind::gather, kManyRanks, kAny, "linear"},
+    Rule{Kind::scatter, kManyRanks, kAny, "linear"},
+    Rule{Kind::alltoall, kManyRanks, kAny, "pairwise"},
+    Rule{Kind::scan, kManyRanks, kAny, "dissemination"},
+    Rule{Kind::exscan, kManyRanks, kAny, "doubling_123"},
 };
 
 // Messages of up to so many bytes travel with their flag.
 constexpr std::size_t kInlineBytes = 4096;
 constexpr std::size_t kTileBytes = 256 << 10;
+
+const Algorithm& at(int algorithm) { return *algorithms()[static_cast<std::size_t>(algorithm)]; }
 
 int by_rule(Kind kind, int ranks, std::size_t bytes) {
   for (const Rule& rule : kRules) {
@@ -51,28 +58,58 @@ int by_rule(Kind kind, int ranks, std::size_t bytes) {
   throw Error(Status::internal, "no rule chooses an algorithm for this kind");
 }
 
-}  // namespace
+// The chosen one where it keeps the order of ranks, else the first of the table that does.
+int in_rank_order(int chosen, int ranks) {
+  if (at(chosen).tree.rank_order) return chosen;
+  int index = 0;
+  for (const Algorithm* a : algorithms()) {
+    if (a->kind == at(chosen).kind && a->tree.rank_order && a->fits(ranks)) return index;
+    ++index;
+  }
+  throw Error(Status::unsupported,
+              "no algorithm of this collective keeps the order of ranks, which an operation that "
+              "does not commute needs");
+}
 
-Choice choose(Kind kind, int ranks, std::size_t bytes, int algorithm, int mode) {
-  Choice choice;
-  choice.algorithm = algorithm == kUnchosen ? by_rule(kind, ranks, bytes) : algorithm;
+int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+  if (wish.algorithm == kUnchosen) {
+    const int chosen = by_rule(kind, ranks, bytes);
+    return wish.rank_order ? in_rank_order(chosen, ranks) : chosen;
+  }
+  if (wish.algorithm >= kGivenSchedules) return wish.algorithm;
   const auto table = algorithms();
-  if (choice.algorithm < 0 || choice.algorithm >= static_cast<int>(table.size()) ||
-      table[static_cast<std::size_t>(choice.algorithm)]->kind != kind) {
-    throw Error(Status::invalid_argument, "algorithm number " + std::to_string(algorithm) +
+  if (wish.algorithm < 0 || wish.algorithm >= static_cast<int>(table.size()) ||
+      at(wish.algorithm).kind != kind) {
+    throw Error(Status::invalid_argument, "algorithm number " + std::to_string(wish.algorithm) +
                                               " is not one for this collective");
   }
-  const Algorithm& a = *table[static_cast<std::size_t>(choice.algorithm)];
+  const Algorithm& a = at(wish.algorithm);
   if (!a.fits(ranks)) {
     throw Error(Status::unsupported, std::string(a.name) + " is not defined for " +
                                          std::to_string(ranks) + " ranks: " + a.restriction);
   }
-  if (mode < kUnchosen || mode >= kModes) {
+  if (wish.rank_order && !a.tree.rank_order) {
+    throw Error(Status::unsupported,
+                std::string(a.name) +
+                    " does not keep the order of ranks, which an operation that does not commute "
+                    "needs: choose another algorithm, or none");
+  }
+  return wish.algorithm;
+}
+
+}  // namespace
+
+Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+  Choice choice;
+  choice.algorithm = choose_algorithm(kind, ranks, bytes, wish);
+  if (wish.mode < kUnchosen || wish.mode >= kModes) {
     throw Error(Status::invalid_argument,
-                "mode number " + std::to_string(mode) + " does not exist");
+                "mode number " + std::to_string(wish.mode) + " does not exist");
   }
   const bool small = bytes <= kInlineBytes;
-  choice.mode = mode != kUnchosen ? static_cast<Mode>(mode) : small ? Mode::inlined : Mode::staged;
+  choice.mode = wish.mode != kUnchosen ? static_cast<Mode>(wish.mode)
+                : small                ? Mode::inlined
+                                       : Mode::staged;
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
   return choice;

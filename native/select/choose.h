@@ -20,9 +20,18 @@ struct Choice {
 
 inline constexpr int kUnchosen = -1;
 
-// `bytes` of the whole vector. `algorithm` and `mode` are the caller's wishes or kUnchosen. Throws
-// Error where a wish is no algorithm of this kind, or not for so many ranks.
-Choice choose(Kind kind, int ranks, std::size_t bytes, int algorithm = kUnchosen,
-              int mode = kUnchosen);
+// Numbers from here on are schedules that a communicator was given (communicator/plans.h), and
+// judged by it.
+inline constexpr int kGivenSchedules = 1 << 12;
+
+// What a caller leaves to the choice, and what not.
+struct Wish {
+  int algorithm = kUnchosen, mode = kUnchosen;
+  bool rank_order = false;  // the operation does not commute
+};
+
+// `bytes` of the whole vector. Throws Error where the wished algorithm is none of this kind, not
+// for so many ranks, or does not keep the order of ranks where it must.
+Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {});
 
 }  // namespace coll

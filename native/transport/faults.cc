@@ -12,8 +12,8 @@
 namespace coll {
 namespace {
 
-// In the order of Call. poll and futex_wait hand EINTR on, because their callers must look at the
-// signal; close() must not be called twice: Linux has closed the descriptor when it says EINTR.
+// In the order of SystemCall. poll and futex_wait hand EINTR on, because their callers must look at
+// the signal; close() must not be called twice: Linux has closed the descriptor when it says EINTR.
 constexpr CallTraits kTraits[] = {
     {"memfd_create", false, false}, {"ftruncate", true, true},    {"fallocate", true, true},
     {"fcntl", false, false},        {"fstat", false, false},      {"mmap", false, false},
@@ -25,7 +25,7 @@ constexpr CallTraits kTraits[] = {
     {"opendir", false, false},      {"kill", false, false},       {"futex_wait", true, false},
     {"futex_wake", false, false},   {"membarrier", false, false}, {"any", false, false},
 };
-static_assert(std::size(kTraits) == static_cast<std::size_t>(Call::any) + 1);
+static_assert(std::size(kTraits) == static_cast<std::size_t>(SystemCall::any) + 1);
 
 struct Plan {
   faults::Fault fault;
@@ -74,7 +74,7 @@ Error malformed(std::string_view text, const std::string& why) {
                    "; expected <call>:<n>:<errno name>[:always], for instance mmap:2:ENOMEM");
 }
 
-// Call::any + 1 entries; the index is the call, -1 an unknown name.
+// SystemCall::any + 1 entries; the index is the call, -1 an unknown name.
 int find_call(std::string_view name) noexcept {
   for (std::size_t i = 0; i < std::size(kTraits); ++i) {
     if (kTraits[i].name == name) return static_cast<int>(i);
@@ -84,7 +84,9 @@ int find_call(std::string_view name) noexcept {
 
 }  // namespace
 
-const CallTraits& traits_of(Call call) noexcept { return kTraits[static_cast<std::size_t>(call)]; }
+const CallTraits& traits_of(SystemCall call) noexcept {
+  return kTraits[static_cast<std::size_t>(call)];
+}
 
 namespace faults {
 
@@ -105,9 +107,9 @@ void clear() noexcept { armed.store(false, std::memory_order_release); }
 
 std::uint64_t fired() noexcept { return plan.fired.load(std::memory_order_relaxed); }
 
-int planned(Call call) noexcept {
+int planned(SystemCall call) noexcept {
   const bool counts = plan.random ? traits_of(call).interruptible
-                                  : plan.fault.call == Call::any || plan.fault.call == call;
+                                  : plan.fault.call == SystemCall::any || plan.fault.call == call;
   if (!counts) return 0;
   const std::uint64_t count = plan.seen.fetch_add(1, std::memory_order_relaxed) + 1;
   const bool fails = plan.random ? scramble(plan.seed + count) % 4 == 0 : hits(plan.fault, count);
@@ -122,7 +124,7 @@ void arm_from(std::string_view text) {
   const int call = find_call(parts[0]);
   if (call < 0) throw malformed(text, "there is no call '" + std::string(parts[0]) + "'");
   Fault fault;
-  fault.call = static_cast<Call>(call);
+  fault.call = static_cast<SystemCall>(call);
   const char* end = parts[1].data() + parts[1].size();
   const auto [stop, error] = std::from_chars(parts[1].data(), end, fault.nth);
   if (error != std::errc{} || stop != end || fault.nth == 0) {

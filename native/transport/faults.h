@@ -9,7 +9,7 @@
 namespace coll {
 
 // Every system call that goes through the table. `any` counts them all.
-enum class Call : std::uint8_t {
+enum class SystemCall : std::uint8_t {
   memfd_create,
   ftruncate,
   fallocate,
@@ -45,12 +45,12 @@ struct CallTraits {
   bool retried;        // where that happens, the table calls again
 };
 
-const CallTraits& traits_of(Call call) noexcept;
+const CallTraits& traits_of(SystemCall call) noexcept;
 
 namespace faults {
 
 struct Fault {
-  Call call = Call::any;
+  SystemCall call = SystemCall::any;
   std::uint64_t nth = 1;  // 1: the first from now on
   int error = 0;
   bool always = false;  // all later ones as well
@@ -72,8 +72,8 @@ void arm_from(std::string_view text);
 
 // The hot side: 0, or the errno with which this call is to fail.
 extern std::atomic<bool> armed;
-int planned(Call call) noexcept;
-inline int next(Call call) noexcept {
+int planned(SystemCall call) noexcept;
+inline int next(SystemCall call) noexcept {
   return armed.load(std::memory_order_acquire) ? planned(call) : 0;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 // Makes the call unless a test wants it to fail, and again where a signal broke it off.
 template <class Real>
-auto guarded(Call which, Real real) noexcept -> decltype(real()) {
+auto guarded(SystemCall which, Real real) noexcept -> decltype(real()) {
   using Result = decltype(real());
   for (;;) {
     Result result = static_cast<Result>(-1);
@@ -47,24 +47,24 @@ bool futex_wait(const void* address, std::uint32_t expected, int microseconds) n
   timespec timeout{};
   timeout.tv_sec = microseconds / 1'000'000;
   timeout.tv_nsec = static_cast<long>(microseconds % 1'000'000) * 1000;
-  const long result =
-      guarded(Call::futex_wait, [&] { return futex(address, FUTEX_WAIT, expected, &timeout); });
+  const long result = guarded(SystemCall::futex_wait,
+                              [&] { return futex(address, FUTEX_WAIT, expected, &timeout); });
   return result == -1 && errno == EINTR;
 }
 
 void futex_wake_all(const void* address) noexcept {
   constexpr std::uint32_t kAll = 0x7FFFFFFF;
-  guarded(Call::futex_wake, [&] { return futex(address, FUTEX_WAKE, kAll, nullptr); });
+  guarded(SystemCall::futex_wake, [&] { return futex(address, FUTEX_WAKE, kAll, nullptr); });
 }
 
 bool all_cores_fence_register() noexcept {
-  return guarded(Call::membarrier, [] {
+  return guarded(SystemCall::membarrier, [] {
            return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
          }) == 0;
 }
 
 bool all_cores_fence() noexcept {
-  return guarded(Call::membarrier, [] {
+  return guarded(SystemCall::membarrier, [] {
            return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
          }) == 0;
 }
@@ -72,107 +72,108 @@ bool all_cores_fence() noexcept {
 namespace sys {
 
 int memfd_create(const char* name, unsigned flags) noexcept {
-  return guarded(Call::memfd_create, [&] { return ::memfd_create(name, flags); });
+  return guarded(SystemCall::memfd_create, [&] { return ::memfd_create(name, flags); });
 }
 
 int ftruncate(int fd, off_t size) noexcept {
-  return guarded(Call::ftruncate, [&] { return ::ftruncate(fd, size); });
+  return guarded(SystemCall::ftruncate, [&] { return ::ftruncate(fd, size); });
 }
 
 int fallocate(int fd, off_t offset, off_t size) noexcept {
-  return guarded(Call::fallocate, [&] { return ::fallocate(fd, 0, offset, size); });
+  return guarded(SystemCall::fallocate, [&] { return ::fallocate(fd, 0, offset, size); });
 }
 
 int add_seals(int fd, int seals) noexcept {
-  return guarded(Call::fcntl, [&] { return ::fcntl(fd, F_ADD_SEALS, seals); });
+  return guarded(SystemCall::fcntl, [&] { return ::fcntl(fd, F_ADD_SEALS, seals); });
 }
 
 int get_seals(int fd) noexcept {
-  return guarded(Call::fcntl, [&] { return ::fcntl(fd, F_GET_SEALS); });
+  return guarded(SystemCall::fcntl, [&] { return ::fcntl(fd, F_GET_SEALS); });
 }
 
 int fstat(int fd, struct stat* status) noexcept {
-  return guarded(Call::fstat, [&] { return ::fstat(fd, status); });
+  return guarded(SystemCall::fstat, [&] { return ::fstat(fd, status); });
 }
 
 void* mmap(std::size_t size, int protection, int flags, int fd) noexcept {
-  const std::intptr_t address = guarded(Call::mmap, [&] {
+  const std::intptr_t address = guarded(SystemCall::mmap, [&] {
     return reinterpret_cast<std::intptr_t>(::mmap(nullptr, size, protection, flags, fd, 0));
   });
   return reinterpret_cast<void*>(address);
 }
 
 int munmap(void* address, std::size_t size) noexcept {
-  return guarded(Call::munmap, [&] { return ::munmap(address, size); });
+  return guarded(SystemCall::munmap, [&] { return ::munmap(address, size); });
 }
 
 int madvise(void* address, std::size_t size, int advice) noexcept {
-  return guarded(Call::madvise, [&] { return ::madvise(address, size, advice); });
+  return guarded(SystemCall::madvise, [&] { return ::madvise(address, size, advice); });
 }
 
 int socket(int domain, int type, int protocol) noexcept {
-  return guarded(Call::socket, [&] { return ::socket(domain, type, protocol); });
+  return guarded(SystemCall::socket, [&] { return ::socket(domain, type, protocol); });
 }
 
 int bind(int fd, const sockaddr* address, socklen_t size) noexcept {
-  return guarded(Call::bind, [&] { return ::bind(fd, address, size); });
+  return guarded(SystemCall::bind, [&] { return ::bind(fd, address, size); });
 }
 
 int listen(int fd, int backlog) noexcept {
-  return guarded(Call::listen, [&] { return ::listen(fd, backlog); });
+  return guarded(SystemCall::listen, [&] { return ::listen(fd, backlog); });
 }
 
 int accept4(int fd, int flags) noexcept {
-  return guarded(Call::accept4, [&] { return ::accept4(fd, nullptr, nullptr, flags); });
+  return guarded(SystemCall::accept4, [&] { return ::accept4(fd, nullptr, nullptr, flags); });
 }
 
 int connect(int fd, const sockaddr* address, socklen_t size) noexcept {
-  return guarded(Call::connect, [&] { return ::connect(fd, address, size); });
+  return guarded(SystemCall::connect, [&] { return ::connect(fd, address, size); });
 }
 
 ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept {
-  return guarded(Call::sendmsg, [&] { return ::sendmsg(fd, message, flags); });
+  return guarded(SystemCall::sendmsg, [&] { return ::sendmsg(fd, message, flags); });
 }
 
 ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept {
-  return guarded(Call::recvmsg, [&] { return ::recvmsg(fd, message, flags); });
+  return guarded(SystemCall::recvmsg, [&] { return ::recvmsg(fd, message, flags); });
 }
 
 int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
-  return guarded(Call::getsockopt, [&] { return ::getsockopt(fd, level, name, value, size); });
+  return guarded(SystemCall::getsockopt,
+                 [&] { return ::getsockopt(fd, level, name, value, size); });
 }
 
 int poll(pollfd* fds, nfds_t count, int milliseconds) noexcept {
-  return guarded(Call::poll, [&] { return ::poll(fds, count, milliseconds); });
+  return guarded(SystemCall::poll, [&] { return ::poll(fds, count, milliseconds); });
 }
 
 ssize_t getrandom(void* buffer, std::size_t size) noexcept {
-  return guarded(Call::getrandom, [&] { return ::getrandom(buffer, size, 0); });
+  return guarded(SystemCall::getrandom, [&] { return ::getrandom(buffer, size, 0); });
 }
 
 int open(const char* path, int flags) noexcept {
-  return guarded(Call::open, [&] { return ::open(path, flags); });
+  return guarded(SystemCall::open, [&] { return ::open(path, flags); });
 }
 
 ssize_t read(int fd, void* buffer, std::size_t size) noexcept {
-  return guarded(Call::read, [&] { return ::read(fd, buffer, size); });
+  return guarded(SystemCall::read, [&] { return ::read(fd, buffer, size); });
 }
 
 int close(int fd) noexcept {
   // A close() that reports an error has closed nevertheless, so an injected one must as well.
   const int result = ::close(fd);
-  return guarded(Call::close, [result] { return result; });
+  return guarded(SystemCall::close, [result] { return result; });
 }
 
 DIR* opendir(const char* path) noexcept {
-  const int error = faults::next(Call::opendir);
+  const int error = faults::next(SystemCall::opendir);
   if (error == 0) return ::opendir(path);
   errno = error;
   return nullptr;
 }
 
 int kill(pid_t pid, int signal) noexcept {
-  return guarded(Call::kill, [&] { return ::kill(pid, signal); });
+  return guarded(SystemCall::kill, [&] { return ::kill(pid, signal); });
 }
 
 void yield() noexcept { ::sched_yield(); }

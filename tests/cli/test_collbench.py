@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 import collectives as cl
 from collectives.algorithms import Proof
 from collectives.cli.app import collbench
-from collectives.exact import KINDS
+from collectives.exact import KINDS, ROOTED
 
 QUICK = ("--budget", "0.2")
 COMMAND = [sys.executable, "-m", "collectives.cli"]
@@ -56,6 +56,17 @@ def test_all_algorithms_at_several_ranks(p: int) -> None:
     assert done.exit_code == 0, done.output
     fitting = [a.name for a in cl.algorithms("allreduce") if a.fits(p)]
     assert [row[5] for row in rows(done.stdout)] == fitting * len({8, 32, 128, 512, 1024})
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("kind", ["gather", "scatter", "alltoall", "scan", "exscan"])
+def test_all_algorithms_of_a_kind(kind: str) -> None:
+    root = ("--root", "2") if kind in ROOTED else ()
+    done = call(kind, "-n", "4", "-s", "8,16K", "--algorithms", "all", *root, *QUICK)
+    assert done.exit_code == 0, done.output
+    fitting = [a.name for a in cl.algorithms(kind) if a.fits(4)]
+    assert [row[5] for row in rows(done.stdout)] == fitting * 2
+    assert "all results right" in done.stdout
 
 
 @pytest.mark.processes
@@ -104,6 +115,8 @@ def test_options_reach_the_ranks() -> None:
         (["allreduce", "--plot", "x.doc"], "must end in one of"),
         (["allreduce", "--plot", "/no/such/folder/x.png"], "/no/such/folder does not exist"),
         (["broadcast", "-n", "2", "--root", "2"], "--root 2 is not one of the 2 ranks (0 to 1)"),
+        (["scan", "--op", "avg"], "avg"),
+        (["alltoall", "--root", "0"], "--root"),
         (["barrier", "--sizes", "8"], "--sizes"),
         (["gossip"], "gossip"),
         (["verify", "magic"], "there is no algorithm 'magic'"),

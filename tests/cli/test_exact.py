@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from collectives.exact import (
     DTYPES,
     KINDS,
     OPS,
+    SCANS,
     SHIFTS,
     Buffers,
     Workload,
@@ -24,33 +26,45 @@ from collectives.exact import (
     reduced,
 )
 
+DATA = [kind for kind in KINDS if kind != "barrier"]
+ROOTS = st.integers(0, 8)
 LOADS = st.builds(
     Workload,
-    kind=st.sampled_from([kind for kind in KINDS if kind != "barrier"]),
+    kind=st.sampled_from([kind for kind in DATA if kind not in SCANS]),
     nbytes=st.integers(0, 3000),
     dtype=st.sampled_from([d for d in DTYPES if "int" not in d]),
     op=st.sampled_from(OPS),
+    root=ROOTS,
 ) | st.builds(
     Workload,
-    kind=st.sampled_from([kind for kind in KINDS if kind != "barrier"]),
+    kind=st.sampled_from(DATA),
     nbytes=st.integers(0, 3000),
-    dtype=st.sampled_from([d for d in DTYPES if "int" in d]),
+    dtype=st.sampled_from(DTYPES),
     op=st.sampled_from([op for op in OPS if op != "avg"]),
+    root=ROOTS,
 )
 
 
 def deliver(load: Workload, ranks: list[Buffers]) -> None:
     """Do the collective by hand, as its definition says."""
-    x = np.stack([rank.x for rank in ranks])
-    for rank in ranks:
+    p, x = len(ranks), [rank.x.copy() for rank in ranks]
+    for me, rank in enumerate(ranks):
         if load.kind == "broadcast":
             rank.out[...] = x[load.root]
-        elif load.kind == "allgather":
-            rank.out[...] = x.reshape(-1)
+        elif load.kind == "allgather" or (load.kind == "gather" and me == load.root):
+            rank.out[...] = np.concatenate(x)
+        elif load.kind == "scatter":
+            rank.out[...] = x[load.root].reshape(p, -1)[me]
+        elif load.kind == "alltoall":
+            rank.out[...] = np.concatenate([sent.reshape(p, -1)[me] for sent in x])
         elif load.kind == "reduce_scatter":
-            rank.out[...] = reduced(x, load.op).reshape(len(ranks), -1)[rank.rank]
-        elif load.kind == "allreduce" or rank.rank == load.root:
-            rank.out[...] = reduced(x, load.op)
+            rank.out[...] = reduced(np.stack(x), load.op).reshape(p, -1)[me]
+        elif load.kind == "scan":
+            rank.out[...] = reduced(np.stack(x[: me + 1]), load.op)
+        elif load.kind == "exscan" and me > 0:
+            rank.out[...] = reduced(np.stack(x[:me]), load.op)
+        elif load.kind == "allreduce" or (load.kind == "reduce" and me == load.root):
+            rank.out[...] = reduced(np.stack(x), load.op)
 
 
 @given(LOADS, st.integers(1, 9), st.integers(0, 40))
@@ -58,6 +72,7 @@ def deliver(load: Workload, ranks: list[Buffers]) -> None:
 def test_the_definition_passes_and_the_last_turn_does_not(
     load: Workload, p: int, turn: int
 ) -> None:
+    load = dataclasses.replace(load, root=load.root % p)
     ranks = [Buffers(load, rank, p) for rank in range(p)]
     for rank in ranks:
         rank.fill(turn)
@@ -66,6 +81,27 @@ def test_the_definition_passes_and_the_last_turn_does_not(
     long = load.count(p) > 200 and load.dtype != "uint8"
     if long and load.op in ("sum", "avg"):  # few values of min, max, prod differ from turn to turn
         assert ranks[load.root].wrong(turn + 1) > 0
+
+
+@pytest.mark.parametrize(("kind", "spared"), [("reduce", 2), ("exscan", 0)])
+def test_a_rank_that_is_promised_nothing_keeps_what_it_has(kind: str, spared: int) -> None:
+    ranks = [Buffers(Workload(kind, 4096), rank, 3) for rank in range(3)]
+    for rank in ranks:
+        rank.fill(2)
+    deliver(ranks[0].workload, ranks)
+    assert [rank.wrong(2) for rank in ranks] == [0, 0, 0]
+    ranks[spared].out[3] += 1
+    assert ranks[spared].wrong(2) == 1
+
+
+def test_blocks_that_change_places_are_seen() -> None:
+    ranks = [Buffers(Workload("alltoall", 4096), rank, 4) for rank in range(4)]
+    for rank in ranks:
+        rank.fill(0)
+    deliver(ranks[0].workload, ranks)
+    parts = ranks[1].out.reshape(4, -1)
+    parts[[0, 3]] = parts[[3, 0]]
+    assert ranks[1].wrong(0) > 400
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -120,7 +156,11 @@ def test_turns_repeat_after_a_while() -> None:
         ("allreduce", 4, 25, 100),
         ("reduce_scatter", 4, 6, 96),
         ("allgather", 4, 6, 96),
+        ("gather", 4, 6, 96),
+        ("scatter", 4, 6, 96),
+        ("alltoall", 4, 6, 96),
         ("broadcast", 4, 25, 100),
+        ("scan", 4, 25, 100),
         ("barrier", 4, 0, 0),
     ],
 )
@@ -139,6 +179,7 @@ def test_a_tiny_size_still_gives_every_rank_one_element() -> None:
         ({"kind": "gossip"}, "collective 'gossip' is unknown"),
         ({"op": "xor"}, "op 'xor' is unknown"),
         ({"op": "avg", "dtype": "int32"}, "avg of int32 is not defined"),
+        ({"op": "avg", "kind": "exscan"}, "avg of exscan is not defined"),
         ({"nbytes": -1}, "cannot be negative"),
     ],
 )

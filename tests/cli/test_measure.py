@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import collectives as cl
-from collectives.exact import KINDS, Workload
+from collectives.exact import KINDS, ROOTED, Workload
 from collectives.measure import (
     LEAST_CALLS,
     Contender,
@@ -64,6 +64,11 @@ def test_percentiles_of_few_samples() -> None:
         ("allgather", 0.75),
         ("broadcast", 1),
         ("reduce", 1),
+        ("gather", 0.75),
+        ("scatter", 0.75),
+        ("alltoall", 0.75),
+        ("scan", 1),
+        ("exscan", 1),
     ],
 )
 def test_bandwidths_are_those_of_nccl_tests(kind: str, share: float) -> None:
@@ -85,18 +90,22 @@ def test_placement() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_every_collective_is_measured_and_right(kind: str, p: int) -> None:
-    rows = on_ranks(p, Workload(kind, 1000), [Contender()])
+    rows = on_ranks(p, Workload(kind, 1000, root=p - 1), [Contender()])
     assert all(row == rows[0] for row in rows[1:]) or kind == "barrier"  # NaN is not NaN
     row = rows[0][0]
     assert (row.kind, row.ranks, row.wrong, row.refused) == (kind, p, 0, None)
+    assert row.root == (p - 1 if kind in ROOTED else -1)
     assert row.calls >= LEAST_CALLS
     assert 0 < row.least <= row.p50 <= row.p99
 
 
-@pytest.mark.parametrize("algorithm", [a.name for a in cl.algorithms("allreduce") if a.fits(3)])
-def test_every_algorithm_is_measured_and_right(algorithm: str) -> None:
-    (row,) = on_ranks(3, Workload("allreduce", 5000, "float64"), [Contender(algorithm)])[0]
-    assert (row.algorithm, row.wrong, row.refused) == (algorithm, 0, None)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "barrier"])
+def test_every_algorithm_is_measured_and_right(kind: str) -> None:
+    names = [a.name for a in cl.algorithms(kind) if a.fits(3)]
+    load, effort = Workload(kind, 5000, "float64", root=1), Effort(iterations=3, blocks=1)
+    rows = on_ranks(3, load, [Contender(name) for name in names], effort=effort)[0]
+    found = [(row.algorithm, row.wrong, row.refused) for row in rows]
+    assert found == [(name, 0, None) for name in names]
 
 
 def test_contenders_get_the_calls_that_were_asked_for() -> None:

@@ -11,10 +11,8 @@ from tests.mutation.schedules import ScheduleRun
 from tests.mutation.values import Trees, WrongError
 from tests.mutation.words import Schedule, read
 
-SEEDS = 20
 
-
-def fault_of(words: Sequence[int], claimed: Trees, seeds: int = SEEDS) -> str | None:
+def fault_of(words: Sequence[int], claimed: Trees, seeds: int) -> str | None:
     """Run it ``seeds`` times, in place and out of place; return what went wrong, None if nothing.
 
     Args:

@@ -88,8 +88,9 @@ class PlanRun:
         """The caller fills its buffers and calls."""
         outline = self.outline
         for tile in range(self.tiles[call]):
-            for buffer, n in ((OUTPUT, len(outline.outputs(rank))), (SCRATCH, outline.chunks)):
-                for cell in range(n):
+            lengths = ((OUTPUT, len(outline.outputs(rank))), (SCRATCH, outline.scratch_cells))
+            for buffer, cells in lengths:
+                for cell in range(cells):
                     self.memory[rank, buffer, cell, tile] = self.arithmetic.garbage()
             for cell, chunk in enumerate(outline.inputs(rank)):
                 self.memory[self._user(rank, (INPUT, cell), tile)] = self.arithmetic.contribution(
@@ -108,7 +109,7 @@ class PlanRun:
                 self.memory[address] = self.arithmetic.garbage()
         for tile in range(max(0, tiles - self.plan.depth), tiles):
             me.slot_free[self._slot(call, tile)] = call + 1
-        if not self.outline.rooted:
+        if self.outline.closed:
             me.known_done = max(me.known_done, call)
         me.calls_done = call + 1
 
@@ -116,8 +117,8 @@ class PlanRun:
         outline = self.outline
         for cell, chunk in enumerate(outline.outputs(rank)):
             element = self.memory[rank, OUTPUT, cell, tile]
-            number = self.arithmetic.result(chunk, call, tile)
-            if outline.sums:
+            number = self.arithmetic.result(rank, chunk, call, tile)
+            if outline.averages:
                 number = self.arithmetic.mean(Element(number, 0, ())).number
             if element.number != number:
                 raise WrongError(f"rank {rank} ends call {call} with a wrong chunk {chunk}")
@@ -192,7 +193,7 @@ class PlanRun:
         if any(self.memory[address] is not torn for address in written):
             raise WrongError(f"{what} and another write one cell at once")
         results = [self.arithmetic.fold(items, op.balanced) for items in zip(*seen, strict=True)]
-        if op.complete and self.outline.sums:
+        if op.complete and self.outline.averages:
             results = [self.arithmetic.mean(total) for total in results]
         self._store(sources, targets, results)
         self._tell(rank, call, number, tile)

@@ -13,8 +13,10 @@ from random import Random
 
 from tests.mutation.values import Arithmetic, Element, Trees, WrongError, hold_to
 from tests.mutation.words import (
-    COPY,
+    ALLTOALL,
     INPUT,
+    LOCAL,
+    LOCAL_REDUCE,
     OUTPUT,
     RECV_REDUCE,
     SCRATCH,
@@ -72,6 +74,8 @@ class ScheduleRun:
     def _draw_sizes(self) -> list[int]:
         """Nearly equal parts of some count, which may be below their number, or any sizes."""
         chunks = self.outline.chunks
+        if self.outline.kind == ALLTOALL:
+            return self._draw_blocks()
         kind = self.random.randrange(4)
         if kind == 0:
             return [self.random.randrange(3) for _ in range(chunks)]
@@ -79,11 +83,28 @@ class ScheduleRun:
         total = total if kind > 1 else chunks
         return [total // chunks + (c < total % chunks) for c in range(chunks)]
 
+    def _draw_blocks(self) -> list[int]:
+        """Any sizes; in place, of those that change places; equal, where a scratch is used."""
+        p, steps = self.outline.p, [step for mine in self.schedule.ranks for step in mine]
+        if any(buffer == SCRATCH for s in steps for buffer, _ in (*s.source, *s.target)):
+            return [self.random.randrange(3)] * (p * p)
+        sizes = [self.random.randrange(3) for _ in range(p * p)]
+        if not self.in_place:
+            return sizes
+        return [sizes[max(s, d) * p + min(s, d)] for s in range(p) for d in range(p)]
+
+    def _size(self, rank: int, cell: Cell) -> int:
+        """The elements of a cell."""
+        if self.outline.kind == ALLTOALL and cell[0] == SCRATCH:
+            return self.sizes[0]
+        return self.sizes[self.outline.chunk(rank, cell)]
+
     def _buffers(self, rank: int) -> dict[Cell, Vector]:
-        outline, memory = self.outline, {}
-        for buffer, chunks in ((OUTPUT, outline.outputs(rank)), (SCRATCH, range(outline.chunks))):
-            for cell, chunk in enumerate(chunks):
-                memory[buffer, cell] = [self.arithmetic.garbage() for _ in range(self.sizes[chunk])]
+        outline = self.outline
+        memory: dict[Cell, Vector] = {}
+        lengths = ((OUTPUT, len(outline.outputs(rank))), (SCRATCH, outline.scratch_cells))
+        for where in ((buffer, cell) for buffer, cells in lengths for cell in range(cells)):
+            memory[where] = [self.arithmetic.garbage() for _ in range(self._size(rank, where))]
         for cell, chunk in enumerate(outline.inputs(rank)):
             home = outline.home(rank, (INPUT, cell), self.in_place)
             memory[home] = self._operand(rank, chunk)
@@ -99,7 +120,7 @@ class ScheduleRun:
     def _write(self, rank: int, cells: list[Cell], vector: Vector) -> None:
         start = 0
         for cell in cells:
-            end = start + self.sizes[self.outline.chunk(rank, cell)]
+            end = start + self._size(rank, cell)
             self.memory[rank][self.outline.home(rank, cell, self.in_place)] = vector[start:end]
             start = end
         if start != len(vector):
@@ -118,7 +139,8 @@ class ScheduleRun:
                 channel.sent.append(self._read(rank, step.source))
                 awaited.append((channel, len(channel.sent)))
         yield True
-        receives = [self._posted(rank, step) for step in steps if step.op not in (SEND, COPY)]
+        waiting = [step for step in steps if step.op != SEND and step.op not in LOCAL]
+        receives = [self._posted(rank, step) for step in waiting]
         while receives:
             ready = [r for r in receives if all(len(c.sent) > n for c, n in r[1])]
             if ready:
@@ -129,8 +151,17 @@ class ScheduleRun:
         while self.rendezvous and any(channel.taken < number for channel, number in awaited):
             yield False
         for step in steps:
-            if step.op == COPY:
-                self._write(rank, step.target, self._read(rank, step.source))
+            if step.op in LOCAL:
+                self._write(rank, step.target, self._local(rank, step))
+
+    def _local(self, rank: int, step: Step) -> Vector:
+        source = self._read(rank, step.source)
+        if step.op != LOCAL_REDUCE:
+            return source
+        target = self._read(rank, step.target)
+        if len(source) != len(target):
+            raise WrongError(f"rank {rank} folds operands of different lengths")
+        return [self.arithmetic.add(a, b) for a, b in zip(source, target, strict=True)]
 
     def _posted(self, rank: int, step: Step) -> tuple[Step, list[tuple[Channel, int]]]:
         tickets = []
@@ -168,7 +199,7 @@ class ScheduleRun:
         for rank in range(self.outline.p):
             for cell, chunk in enumerate(self.outline.outputs(rank)):
                 for place, element in enumerate(self.memory[rank][OUTPUT, cell]):
-                    if element.number != self.arithmetic.result(chunk, place):
+                    if element.number != self.arithmetic.result(rank, chunk, place):
                         raise WrongError(f"rank {rank} ends with a wrong chunk {chunk}")
                     results[rank, chunk, place] = element
             self._judge_inputs(rank)

@@ -3,7 +3,8 @@
 
 The native program makes the mutants and asks the provers (tests/native/mutation_test.cc). What they
 let pass is judged here by running it; so are the originals, and a sample of what they rejected.
-``RECORD_MUTATION=1`` writes the scores and the survivors to bench/results/mutation.json.
+About 10,000 schedules and as many plans, the same in every run. With ``RECORD_MUTATION=1`` all that
+can be made, in some minutes; the scores and the survivors go to bench/results/mutation.json.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.brute_force import SEEDS
 from tests.mutation.report import Mutant, Report, faults, load, merged
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,10 +26,14 @@ CHECKS = {
     "schedule": ("structure", "matching", "defined", "result", "input", "cost", "tree"),
     "plan": ("structure", "matching", "defined", "result", "input", "tree"),
 }
+RECORD = "RECORD_MUTATION" in os.environ
+MUTANTS = 0 if RECORD else 10_000  # of schedules and of plans; 0: all
+SEEDS = 20 if RECORD else 10
 # Enough to see that the interpreter runs what is right; what is not right it sees at once.
 SEEDS_OF_ORIGINALS = 2
+LIMIT = 1800 if RECORD else 240  # seconds for an attack
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(3 * LIMIT if RECORD else 300)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +49,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def attack(path: Path) -> Report:
     """Attack the prover of the level that the path is named after."""
-    environment = {**os.environ, "MUTATION_FULL": "1", "MUTATION_REPORT": str(path)}
+    environment = {**os.environ, "MUTATION_MUTANTS": str(MUTANTS), "MUTATION_REPORT": str(path)}
     command = [str(PROGRAM), f"mutants_of_{path.stem}s"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
     return load(path)
@@ -61,7 +65,7 @@ def survivors(report: Report) -> list[tuple[Mutant, str | None]]:
 
 def test_originals_are_right(report: Report) -> None:
     few = [original for original in report.originals if " p 8 " not in original.subject]
-    assert len(few) > 300
+    assert len(few) > 200
     found = zip(few, faults(few, SEEDS_OF_ORIGINALS), strict=True)
     assert [f"{original}: {fault}" for original, fault in found if fault] == []
 
@@ -74,7 +78,7 @@ def test_survivors_are_right(survivors: list[tuple[Mutant, str | None]]) -> None
 
 def test_interpreter_sees_most_of_what_is_rejected(report: Report) -> None:
     found = faults(report.rejected, SEEDS)
-    assert len(found) > 300
+    assert len(found) > 200
     assert sum(fault is not None for fault in found) > 0.8 * len(found)
 
 
@@ -91,9 +95,9 @@ def test_score(report: Report, survivors: list[tuple[Mutant, str | None]], level
 def test_every_mutator_has_a_score(
     report: Report, survivors: list[tuple[Mutant, str | None]]
 ) -> None:
-    assert len(report.scores) > 40
-    assert [score.mutator for score in report.scores if score.made < 20] == []
-    if os.environ.get("RECORD_MUTATION"):
+    assert len(report.scores) > 54
+    if RECORD:
+        assert [score.mutator for score in report.scores if score.made < 20] == []
         from bench.record import RESULTS, save
 
         record = {

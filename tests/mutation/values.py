@@ -80,19 +80,16 @@ class Arithmetic:
         number = total.number * self._inverse % PRIME
         return Element(number, self._tree(-3, total.tree), total.leaves)
 
-    def result(self, *key: int) -> int:
-        """The number that must come out for (chunk, place ...), before any division."""
+    def result(self, rank: int, *place: int) -> int:
+        """The number that a rank must get for (chunk, place ...), before any division."""
+        if self.outline.kind == BARRIER:
+            return (1 << self.outline.p) - 1
+        ranks = self.outline.contributors(rank, place[0])
+        key = (ranks.start, ranks.stop, *place)
         if key not in self._results:
-            self._results[key] = self._result(key[0], key)
+            total = sum(self.contribution(r, *place).number for r in ranks)
+            self._results[key] = total % PRIME
         return self._results[key]
-
-    def _result(self, chunk: int, key: tuple[int, ...]) -> int:
-        outline = self.outline
-        if outline.kind == BARRIER:
-            return (1 << outline.p) - 1
-        if not outline.sums and outline.p > 1:
-            return self.contribution(outline.owner(chunk), *key).number
-        return sum(self.contribution(rank, *key).number for rank in range(outline.p)) % PRIME
 
     def _number(self, *key: int) -> int:
         return hash((self._salt, *key)) % PRIME
@@ -102,15 +99,21 @@ class Arithmetic:
 
 
 def hold_to(claimed: Trees, outline: Outline, results: dict[tuple[int, ...], Element]) -> None:
-    """Compare the trees of all results, keyed by (rank, chunk, place in the chunk ...)."""
+    """Compare the trees of all results, keyed by (rank, chunk, place in the chunk ...).
+
+    Only sums of the same operands can be made alike: those of a scan are one rank's alone.
+    """
     if not outline.sums:
         return
-    trees: dict[tuple[int, ...], set[int]] = {}
-    for (_, *place), element in results.items():
-        trees.setdefault(tuple(place), set()).add(element.tree)
-    if claimed.same_on_ranks and any(len(found) > 1 for found in trees.values()):
+    at_place: dict[tuple[range, tuple[int, ...]], set[int]] = {}
+    in_vector: dict[range, set[int]] = {}
+    for (rank, *place), element in results.items():
+        ranks = outline.contributors(rank, place[0])
+        at_place.setdefault((ranks, tuple(place)), set()).add(element.tree)
+        in_vector.setdefault(ranks, set()).add(element.tree)
+    if claimed.same_on_ranks and any(len(found) > 1 for found in at_place.values()):
         raise WrongError("the summation tree differs between ranks")
-    if claimed.same_in_vector and len(set().union(*trees.values())) > 1:
+    if claimed.same_in_vector and any(len(found) > 1 for found in in_vector.values()):
         raise WrongError("the summation tree differs along the vector")
     if claimed.rank_order and any(
         a > b for element in results.values() for a, b in pairwise(element.leaves)

@@ -13,8 +13,10 @@ from typing import TypeVar
 
 SCHEDULE, PLAN = 0x5343, 0x504C
 ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, BARRIER = range(6)
+GATHER, SCATTER, ALLTOALL, SCAN, EXSCAN = range(6, 11)
 INPUT, OUTPUT, SCRATCH, STAGE = range(4)
-SEND, RECV, RECV_REDUCE, COPY = range(4)
+SEND, RECV, RECV_REDUCE, COPY, LOCAL_REDUCE = range(5)
+LOCAL = (COPY, LOCAL_REDUCE)
 INLINED = 1
 SELF = -1
 
@@ -32,38 +34,69 @@ class Outline:
     chunks: int
 
     @property
-    def rooted(self) -> bool:
-        return self.kind in (BROADCAST, REDUCE)
+    def closed(self) -> bool:
+        """Whether every result holds something of every rank: who has it knows that all came."""
+        some = (BROADCAST, REDUCE, GATHER, SCATTER, SCAN, EXSCAN)
+        return self.kind not in some
+
+    @property
+    def averages(self) -> bool:
+        """Whether results are sums over all ranks, of which there can be a mean."""
+        return self.kind in (ALLREDUCE, REDUCE_SCATTER, REDUCE) and self.p > 1
 
     @property
     def sums(self) -> bool:
-        return self.kind in (ALLREDUCE, REDUCE_SCATTER, REDUCE) and self.p > 1
+        return self.averages or self.kind in (SCAN, EXSCAN)
 
     def inputs(self, rank: int) -> range:
         """The chunks of which a rank holds an operand, in the order of its input cells."""
-        if self.kind == ALLGATHER:
+        if self.kind == ALLTOALL:
+            return range(rank * self.p, (rank + 1) * self.p)
+        if self.kind in (ALLGATHER, GATHER):
             return self._own(rank)
-        return range(0 if self.kind == BROADCAST and rank != self.root else self.chunks)
+        lacks = self.kind in (BROADCAST, SCATTER) and rank != self.root
+        return range(0 if lacks else self.chunks)
 
     def outputs(self, rank: int) -> range:
         """The chunks that a rank is to end up with, in the order of its output cells."""
-        if self.kind == REDUCE_SCATTER:
+        if self.kind == ALLTOALL:
+            return range(rank, self.chunks, self.p)
+        if self.kind in (REDUCE_SCATTER, SCATTER):
             return self._own(rank)
-        return range(0 if self.kind == REDUCE and rank != self.root else self.chunks)
+        lacks = self.kind in (REDUCE, GATHER) and rank != self.root
+        lacks = lacks or (self.kind == EXSCAN and rank == 0)
+        return range(0 if lacks else self.chunks)
+
+    @property
+    def scratch_cells(self) -> int:
+        """Cells of a rank's scratch: one per chunk; in an alltoall one per rank, for any block."""
+        return self.p if self.kind == ALLTOALL else self.chunks
 
     def chunk(self, rank: int, cell: Cell) -> int:
-        """The chunk that a cell stands for."""
+        """The chunk that a cell stands for; not for a scratch cell of an alltoall."""
         buffer, number = cell
         chunks = {INPUT: self.inputs(rank), OUTPUT: self.outputs(rank)}
         return chunks.get(buffer, range(self.chunks))[number]
 
-    def owner(self, chunk: int) -> int:
-        """Of a collective that adds nothing: the rank whose operand a result is."""
-        return chunk // (self.chunks // self.p) if self.kind == ALLGATHER else self.root
+    def contributors(self, rank: int, chunk: int) -> range:
+        """The ranks whose operands make a rank's result."""
+        if self.kind in (SCAN, EXSCAN):
+            return range(rank + (self.kind == SCAN))
+        if self.kind in (BROADCAST, SCATTER):
+            return range(self.root, self.root + 1)
+        if self.kind in (ALLGATHER, GATHER, ALLTOALL):
+            owner = chunk * self.p // self.chunks
+            return range(owner, owner + 1)
+        return range(self.p)
 
     def home(self, rank: int, cell: Cell, in_place: bool) -> Cell:
-        """Where a cell lies: in place, an input lies where the output of the same chunk lies."""
+        """Where a cell lies: in place, an input lies where the output of the same chunk lies.
+
+        Blocks of an alltoall change places: what goes to a rank lies where its answer comes.
+        """
         if in_place and cell[0] == INPUT:
+            if self.kind == ALLTOALL:
+                return OUTPUT, cell[1]
             chunk, outputs = self.inputs(rank)[cell[1]], self.outputs(rank)
             if chunk in outputs:
                 return OUTPUT, outputs.index(chunk)

@@ -360,7 +360,7 @@ bool untouched(const faults::Fault& fault, double timeout_s) {
 TEST(the_nth_call_fails) {
   constexpr double kShort = 0.06;  // seconds: some of these can only end by time-out
   std::uint64_t n = 1;
-  while (!untouched({Call::any, n, EIO, false}, kShort)) {
+  while (!untouched({SystemCall::any, n, EIO, false}, kShort)) {
     CHECK(n < 2000);
     ++n;
   }
@@ -368,9 +368,9 @@ TEST(the_nth_call_fails) {
 }
 
 TEST(each_call_fails_for_ever) {
-  for (int c = 0; c <= static_cast<int>(Call::any); ++c) {
+  for (int c = 0; c <= static_cast<int>(SystemCall::any); ++c) {
     for (const int error : {EMFILE, ENOMEM})
-      untouched({static_cast<Call>(c), 1, error, true}, 0.06);
+      untouched({static_cast<SystemCall>(c), 1, error, true}, 0.06);
   }
 }
 

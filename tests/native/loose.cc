@@ -41,7 +41,8 @@ void merge(std::vector<coll::CellRange>& ranges) {
   ranges = std::move(merged);
 }
 
-int turn(coll::Op op) { return op == coll::Op::send ? 0 : op == coll::Op::copy ? 2 : 1; }
+bool local(coll::Op op) { return op == coll::Op::copy || op == coll::Op::reduce; }
+int turn(coll::Op op) { return op == coll::Op::send ? 0 : local(op) ? 2 : 1; }
 
 std::vector<Operand> operands(const coll::RankPlan& mine, std::span<const coll::Operand> from) {
   std::vector<Operand> out;
@@ -155,6 +156,8 @@ coll::Plan Plan::tight() const {
 }
 
 Plan canonical(Plan plan) {
+  // A mean of what was folded, or of what could take its place.
+  const bool averages = plan.layout.kind != coll::Kind::barrier && !plan.layout.scans();
   std::vector<std::vector<bool>> awaited;
   for (const RankPlan& mine : plan.ranks) awaited.emplace_back(mine.ops.size());
   for (RankPlan& mine : plan.ranks) {
@@ -168,7 +171,7 @@ Plan canonical(Plan plan) {
         if (number < theirs.size()) theirs[number] = true;
       }
       if (op.sources.size() <= kFew) op.shape = coll::Shape::left;
-      if (plan.layout.kind == coll::Kind::barrier) op.complete = false;
+      if (!averages) op.complete = false;
     }
   }
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {

@@ -179,7 +179,7 @@ bool work_in_input(Schedule& s, Random& random, std::string& change) {
   if (buffer == coll::Buffer::scratch) return true;
   // Its results are to come out all the same.
   const coll::Layout layout(s.kind, s.p, s.root, s.chunks);
-  const int cells = layout.cells(rank, buffer), first = layout.first_chunk(rank, buffer);
+  const int cells = layout.cells(rank, buffer), first = layout.chunk(rank, buffer, 0);
   if (cells == 0 || layout.cells(rank, coll::Buffer::input) < s.chunks) return false;
   steps(s, rank).push_back({Op::copy,
                             rounds(s).back() + 1,

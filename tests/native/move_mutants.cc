@@ -18,6 +18,7 @@ using loose::RankPlan;
 
 bool folds(const PlanOp& op) { return op.sources.size() > 1; }
 bool spreads(const PlanOp& op) { return op.destinations.size() > 1; }
+bool folds_locally(const PlanOp& op) { return op.phase == coll::Phase::copy && folds(op); }
 
 // Moves an operand by one cell, round the end of its buffer, or its message to another area.
 bool shift(Plan& plan, Random& random, Operand& o) {
@@ -96,6 +97,23 @@ bool reorder_sources(Plan& plan, Random& random, std::string& change) {
   if (!any_op(plan, random, place, folds)) return false;
   auto& sources = at(plan, place).sources;
   std::swap(random.pick(sources), random.pick(sources));
+  change = name(place);
+  return true;
+}
+
+bool swap_local_fold(Plan& plan, Random& random, std::string& change) {
+  OpPlace place;
+  if (!any_op(plan, random, place, folds_locally)) return false;
+  std::swap(at(plan, place).sources.front(), at(plan, place).sources.back());
+  change = name(place);
+  return true;
+}
+
+bool drop_local_operand(Plan& plan, Random& random, std::string& change) {
+  OpPlace place;
+  if (!any_op(plan, random, place, folds_locally)) return false;
+  auto& list = at(plan, place).sources;
+  list.erase(list.begin() + random.below(2));
   change = name(place);
   return true;
 }
@@ -185,6 +203,8 @@ std::span<const Mutator<Plan>> of_moves() {
       {"move an operand", 8, move_operand},
       {"work in the input", 2, work_in_input},
       {"reorder sources", 1, reorder_sources},
+      {"swap a local fold", 20, swap_local_fold},
+      {"drop a local operand", 20, drop_local_operand},
       {"drop a source", 5, drop_source},
       {"drop a destination", 1, drop_destination},
       {"flip complete", 8, flip_complete},

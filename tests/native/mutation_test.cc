@@ -4,7 +4,9 @@
 // survivor is a hole or as right as the original is judged by tests/mutation, from what is written
 // with
 //   MUTATION_REPORT=file   originals, survivors, a sample of the rejected, and the scores, as JSON
-//   MUTATION_FULL=1        about 30000 mutants instead of 2000
+//   MUTATION_MUTANTS=n     about so many mutants of schedules and as many of plans instead of 1000;
+//                          0: all
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
@@ -12,9 +14,11 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check.h"
+#include "communicator/call.h"
 #include "communicator/claims_of.h"
 #include "mutants.h"
 #include "plan/encode.h"
@@ -39,7 +43,18 @@ constexpr unsigned kObvious = kStructure | kMatching | kCost;
 // Of the rejected, so many go into the report: one in ...
 constexpr int kSample = 40;
 
-bool full() { return std::getenv("MUTATION_FULL") != nullptr; }
+// How many mutants a level is to make; 0: all.
+int wanted() {
+  const char* text = std::getenv("MUTATION_MUTANTS");
+  return text != nullptr ? std::atoi(text) : 1000;
+}
+
+// Mutants of one subject do not depend on what else is attacked: a new algorithm leaves them alone.
+unsigned seed_of(const std::string& name) {
+  unsigned hash = 2166136261U;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash;
+}
 
 std::FILE* report_file() {
   const char* name = std::getenv("MUTATION_REPORT");
@@ -80,7 +95,6 @@ void expect_place(const std::string& message) {
 // What mutants are made of, and what they are held to.
 template <class Loose>
 struct Subject {
-  const Algorithm* algorithm;
   std::string name;
   Loose original;
   Claims claims;
@@ -101,7 +115,7 @@ class Attack {
       : level_(level), mutators_(mutators) {}
 
   // `effort` in quarters of an attempt, for a mutator of weight 1.
-  void attack(const Subject<Loose>& subject, unsigned seed, int effort) {
+  void attack(const Subject<Loose>& subject, int effort) {
     std::string message;
     if (!proved(subject.original, subject.claims, kAllChecks, message)) {
       check::fail(subject.name + ": " + message);
@@ -109,9 +123,8 @@ class Attack {
     write(subject, "none", "", subject.original, "");
     const Loose same = loose::canonical(subject.original);
     std::set<std::vector<std::int32_t>> seen;
-    mutants::Random random(seed);
+    mutants::Random random(seed_of(subject.name));
     for (const auto& mutator : mutators_) {
-      if (effort == 0) break;
       const int attempts = (effort * mutator.weight + random.below(4)) / 4;
       for (int i = 0; i < attempts; ++i) {
         Loose mutant = subject.original;
@@ -219,10 +232,8 @@ class Attack {
 };
 
 std::string text_of(const Algorithm& a, int p, int root) {
-  static constexpr std::array kinds = {"allreduce", "reduce_scatter", "allgather",
-                                       "broadcast", "reduce",         "barrier"};
-  return std::string(kinds.at(static_cast<std::size_t>(a.kind))) + " " + a.name + " p " +
-         std::to_string(p) + " root " + std::to_string(root);
+  return std::string(name_of(a.kind)) + " " + a.name + " p " + std::to_string(p) + " root " +
+         std::to_string(root);
 }
 
 int root_of(const Algorithm& a, int p) { return Layout(a.kind, p, 0, p).rooted() ? p / 2 : 0; }
@@ -242,22 +253,66 @@ auto both(std::span<const mutants::Mutator<Loose>> some,
   return all;
 }
 
-TEST(mutants_of_schedules) {
-  const auto mutators = both(mutants::of_steps(), mutants::of_messages());
-  Attack<loose::Schedule> attack("schedule", mutators);
-  unsigned seed = 1;
-  for (const int p : {2, 3, 4, 5, 6, 7, 8, 9, 13}) {
-    if (!full() && p != 3 && p != 4) continue;
-    for (const Algorithm* a : algorithms()) {
-      if (!a->fits(p)) continue;
-      const int root = root_of(*a, p);
-      attack.attack(
-          {a, text_of(*a, p, root), loose::Schedule(make_schedule(*a, p, root)), claims_of(*a, p)},
-          seed++, full() ? 5 : 2);
+// What may be attacked of one algorithm.
+struct Case {
+  const Algorithm* algorithm;
+  int p;
+  Lowering how;
+
+  int root() const { return root_of(*algorithm, p); }
+  std::string name() const { return text_of(*algorithm, p, root()); }
+  std::string name_of_plan() const {
+    return name() + " mode " + std::to_string(static_cast<int>(how.mode)) + " depth " +
+           std::to_string(how.depth) + " lag " + std::to_string(how.lag);
+  }
+};
+
+// First a case of each algorithm, chosen by lot, then another of each: whoever stops early has
+// seen of all algorithms alike.
+std::vector<Case> in_turns(std::vector<std::vector<Case>> of_algorithm) {
+  std::size_t most = 0;
+  for (auto& cases : of_algorithm) {
+    most = std::max(most, cases.size());
+    mutants::Random random(cases.empty() ? 0 : seed_of(cases.front().name()));
+    for (std::size_t i = cases.size(); i > 1; --i) std::swap(cases[i - 1], cases[random.index(i)]);
+  }
+  std::vector<Case> all;
+  for (std::size_t i = 0; i < most; ++i) {
+    for (const auto& cases : of_algorithm) {
+      if (i < cases.size()) all.push_back(cases[i]);
     }
+  }
+  return all;
+}
+
+template <class Loose, class MakeSubject>
+void attack_all(Attack<Loose>& attack, std::vector<std::vector<Case>> of_algorithm, int effort,
+                MakeSubject&& subject) {
+  // A short attack makes few mutants of each, so that it still sees every algorithm.
+  if (wanted() > 0 && wanted() < 5000) effort = (effort + 1) / 3;
+  for (const Case& c : in_turns(std::move(of_algorithm))) {
+    if (wanted() > 0 && attack.total().made >= wanted()) break;
+    attack.attack(subject(c), effort);
   }
   attack.print();
   expect_good(attack.total());
+}
+
+TEST(mutants_of_schedules) {
+  const auto mutators = both(mutants::of_steps(), mutants::of_messages());
+  Attack<loose::Schedule> attack("schedule", mutators);
+  std::vector<std::vector<Case>> cases;
+  for (const Algorithm* a : algorithms()) {
+    auto& mine = cases.emplace_back();
+    for (const int p : {2, 3, 4, 5, 6, 7, 8, 9, 13}) {
+      if (a->fits(p)) mine.push_back({a, p, {}});
+    }
+  }
+  attack_all(attack, std::move(cases), 5, [](const Case& c) {
+    return Subject<loose::Schedule>{c.name(),
+                                    loose::Schedule(make_schedule(*c.algorithm, c.p, c.root())),
+                                    claims_of(*c.algorithm, c.p)};
+  });
 }
 
 TEST(mutants_of_plans) {
@@ -271,31 +326,23 @@ TEST(mutants_of_plans) {
                                                     {Mode::push, 2, 0}}};
   const auto mutators = both(mutants::of_waits(), mutants::of_moves());
   Attack<loose::Plan> attack("plan", mutators);
-  unsigned seed = 1;
-  for (const int p : {2, 3, 4, 5, 6, 8}) {
-    if (!full() && p != 3) continue;
-    for (const Algorithm* a : algorithms()) {
-      if (!a->fits(p)) continue;
-      const int root = root_of(*a, p);
-      const Schedule schedule = make_schedule(*a, p, root);
+  std::vector<std::vector<Case>> cases;
+  for (const Algorithm* a : algorithms()) {
+    auto& mine = cases.emplace_back();
+    for (const int p : {2, 3, 4, 5, 6, 8}) {
       for (const Lowering& how : hows) {
+        if (!a->fits(p)) continue;
+        const Case c{a, p, how};
         // Many ranks make many mutants alike: there, of some of the lowerings.
-        ++seed;
-        const bool spared = p > 5 && seed % 6 != 0;
-        attack.attack(
-            {a,
-             text_of(*a, p, root) + " mode " + std::to_string(static_cast<int>(how.mode)) +
-                 " depth " + std::to_string(how.depth) + " lag " + std::to_string(how.lag),
-             loose::Plan(lower(schedule, how)), claims_of(*a, p)},
-            seed,
-            spared   ? 0
-            : full() ? 2
-                     : 1);
+        if (p <= 5 || seed_of(c.name_of_plan()) % 6 == 0) mine.push_back(c);
       }
     }
   }
-  attack.print();
-  expect_good(attack.total());
+  attack_all(attack, std::move(cases), 2, [](const Case& c) {
+    const Schedule schedule = make_schedule(*c.algorithm, c.p, c.root());
+    return Subject<loose::Plan>{c.name_of_plan(), loose::Plan(lower(schedule, c.how)),
+                                claims_of(*c.algorithm, c.p)};
+  });
 }
 
 }  // namespace

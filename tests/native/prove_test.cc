@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <ctime>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ constexpr bool kSanitized = false;
 #endif
 constexpr int kMostRanks = kSanitized ? 12 : 64;
 constexpr int kMostRanksInAllConfigurations = kSanitized ? 6 : 16;
+constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
 constexpr int kDepths = 4;
 constexpr int kLags = 2;
 
@@ -42,13 +44,16 @@ std::string name_of(const Algorithm& a, int p, int root, bool in_place) {
          (in_place ? ", in place" : ", out of place");
 }
 
-// Calls f(algorithm, p, root) for every algorithm that is defined for p, and every root it has.
+// Calls f(algorithm, p, root) for every algorithm that is defined for p, and every root it has; of
+// more than so many ranks, the first, the last, and two between.
 template <class F>
-void each_case(int p, F&& f) {
+void each_case(int p, int most_with_all_roots, F&& f) {
+  std::set<int> roots = {0, p / 3, p / 2, p - 1};
+  for (int root = 0; root < p && p <= most_with_all_roots; ++root) roots.insert(root);
   for (const Algorithm* a : algorithms()) {
     if (!a->fits(p)) continue;
-    const int roots = Layout(a->kind, p, 0, a->chunks(p)).rooted() ? p : 1;
-    for (int root = 0; root < roots; ++root) f(*a, p, root);
+    const bool rooted = Layout(a->kind, p, 0, a->chunks(p)).rooted();
+    for (const int root : rooted ? roots : std::set<int>{0}) f(*a, p, root);
   }
 }
 
@@ -92,7 +97,8 @@ TEST(schedules_of_all_ranks_and_roots) {
   const double start = seconds_used();
   std::atomic<int> proofs = 0;
   on_all_cores(1, kMostRanks, [&](int p) {
-    each_case(p, [&](const Algorithm& a, int, int root) { proofs += prove_schedule(a, p, root); });
+    each_case(p, kMostRanks,
+              [&](const Algorithm& a, int, int root) { proofs += prove_schedule(a, p, root); });
   });
   print("schedules, all roots", proofs, start);
   CHECK(proofs > kMostRanks * 2 * 13);
@@ -116,7 +122,7 @@ TEST(plans_in_all_configurations) {
   const double start = seconds_used();
   std::atomic<int> proofs = 0;
   on_all_cores(1, kMostRanksInAllConfigurations, [&](int p) {
-    each_case(p, [&](const Algorithm& a, int, int root) {
+    each_case(p, kMostRanksWithAllRoots, [&](const Algorithm& a, int, int root) {
       const Schedule schedule = make_schedule(a, p, root);
       for (int mode = 0; mode < kModes; ++mode) {
         for (int depth = 1; depth <= kDepths; ++depth) {

@@ -96,8 +96,8 @@ bool give_chunks(const Schedule& s, int rank, Ranges& ranges, const std::vector<
   auto cells = cells_of(ranges);
   if (cells.size() != chunks.size()) return ranges.empty();
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    cells[i].second = chunks[i] - layout.first_chunk(rank, cells[i].first);
-    if (cells[i].second < 0 || cells[i].second >= layout.cells(rank, cells[i].first)) return false;
+    cells[i].second = layout.cell(rank, cells[i].first, chunks[i]);
+    if (cells[i].second < 0) return false;
   }
   ranges = ranges_of(cells);
   return true;
@@ -107,7 +107,9 @@ std::vector<int> chunks_of(const Schedule& s, int rank, const Ranges& ranges) {
   const coll::Layout layout(s.kind, s.p, s.root, s.chunks);
   std::vector<int> chunks;
   for (const auto& [buffer, cell] : cells_of(ranges)) {
-    chunks.push_back(layout.chunk(rank, buffer, cell));
+    const int chunk = layout.chunk(rank, buffer, cell);
+    // Of the chunks that may lie in a scratch cell of alltoall, the one that this rank has.
+    chunks.push_back(chunk >= 0 ? chunk : rank * s.p + (rank + cell) % s.p);
   }
   return chunks;
 }

@@ -237,14 +237,15 @@ TEST(a_small_dev_shm_does_not_matter) {
 
 TEST(no_memory_is_an_error_not_a_signal) {
   const Quiet quiet;
-  for (const auto& [call, error] : {std::pair{Call::fallocate, ENOSPC}, {Call::mmap, ENOMEM}}) {
+  for (const auto& [call, error] :
+       {std::pair{SystemCall::fallocate, ENOSPC}, {SystemCall::mmap, ENOMEM}}) {
     faults::arm({call, 1, error, false});
     CHECK(thrown<Error>([] { Memory::shared(kPage); }).status == Status::out_of_memory);
   }
   // A kernel without the newest flag, and one that cannot reserve.
-  faults::arm({Call::memfd_create, 1, EINVAL, false});
+  faults::arm({SystemCall::memfd_create, 1, EINVAL, false});
   CHECK(Memory::shared(kPage).size() == kPage);
-  faults::arm({Call::fallocate, 1, EOPNOTSUPP, false});
+  faults::arm({SystemCall::fallocate, 1, EOPNOTSUPP, false});
   CHECK(Memory::shared(kPage).size() == kPage);
 }
 

@@ -17,7 +17,8 @@ using loose::Schedule;
 using loose::Step;
 
 bool any(const Step&) { return true; }
-bool talks(const Step& step) { return step.op != Op::copy; }
+bool talks(const Step& step) { return !step.peers.empty(); }
+bool folds_locally(const Step& step) { return step.op == Op::reduce; }
 bool reduces(const Step& step) { return step.op == Op::recv_reduce; }
 
 bool drop_step(Schedule& s, Random& random, std::string& change) {
@@ -82,7 +83,7 @@ bool change_op(Schedule& s, Random& random, std::string& change) {
     std::erase(step.peers, kSelf);
     step.source.clear();
   } else {
-    step.op = static_cast<Op>(random.below(4));
+    step.op = static_cast<Op>(random.below(5));
   }
   return true;
 }
@@ -163,6 +164,32 @@ bool shift_own_operand(Schedule& s, Random& random, std::string& change) {
   return give_chunks(s, place.rank, source, chunks);
 }
 
+bool drop_local_fold(Schedule& s, Random& random, std::string& change) {
+  Place place;
+  if (!any_step(s, random, place, folds_locally)) return false;
+  change = name(place);
+  steps(s, place.rank).erase(steps(s, place.rank).begin() + static_cast<int>(place.step));
+  return true;
+}
+
+// Its first operand is lost.
+bool drop_local_source(Schedule& s, Random& random, std::string& change) {
+  Place place;
+  if (!any_step(s, random, place, folds_locally)) return false;
+  at(s, place).op = Op::copy;
+  change = name(place) + " is a copy";
+  return true;
+}
+
+// The order turns round, and the result lies where the source lay.
+bool swap_local_fold(Schedule& s, Random& random, std::string& change) {
+  Place place;
+  if (!any_step(s, random, place, folds_locally)) return false;
+  std::swap(at(s, place).source, at(s, place).target);
+  change = name(place);
+  return true;
+}
+
 }  // namespace
 
 std::span<const Mutator<Schedule>> of_steps() {
@@ -180,6 +207,9 @@ std::span<const Mutator<Schedule>> of_steps() {
       {"change a buffer", 10, change_buffer},
       {"drop self", 10, drop_self},
       {"shift the own operand", 10, shift_own_operand},
+      {"drop a local fold", 20, drop_local_fold},
+      {"drop a local source", 20, drop_local_source},
+      {"swap a local fold", 20, swap_local_fold},
   });
   return all;
 }

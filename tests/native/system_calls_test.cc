@@ -36,7 +36,7 @@ bool says(const Error& error, const std::string& part) {
 
 TEST(nth_call_fails_once) {
   const Quiet quiet;
-  faults::arm({Call::open, 2, EMFILE, false});
+  faults::arm({SystemCall::open, 2, EMFILE, false});
   CHECK(opens());
   CHECK(!opens());
   CHECK(errno == EMFILE);
@@ -46,7 +46,7 @@ TEST(nth_call_fails_once) {
 
 TEST(calls_fail_from_the_nth_on) {
   const Quiet quiet;
-  faults::arm({Call::open, 2, EIO, true});
+  faults::arm({SystemCall::open, 2, EIO, true});
   CHECK(opens());
   for (int i = 0; i < 5; ++i) CHECK(!opens());
   faults::clear();
@@ -56,10 +56,10 @@ TEST(calls_fail_from_the_nth_on) {
 
 TEST(other_calls_are_not_counted_unless_any) {
   const Quiet quiet;
-  faults::arm({Call::mmap, 1, ENOMEM, false});
+  faults::arm({SystemCall::mmap, 1, ENOMEM, false});
   CHECK(opens());
   CHECK(sys::mmap(kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1) == MAP_FAILED);
-  faults::arm({Call::any, 2, EIO, false});
+  faults::arm({SystemCall::any, 2, EIO, false});
   const int fd = sys::open("/dev/null", O_RDONLY | O_CLOEXEC);
   CHECK(fd >= 0);
   char byte = 0;
@@ -70,21 +70,21 @@ TEST(other_calls_are_not_counted_unless_any) {
 
 TEST(interrupted_calls_are_made_again_but_poll_and_close) {
   const Quiet quiet;
-  faults::arm({Call::open, 1, EINTR, false});
+  faults::arm({SystemCall::open, 1, EINTR, false});
   CHECK(opens());
   CHECK(faults::fired() == 1);
-  faults::arm({Call::poll, 1, EINTR, false});
+  faults::arm({SystemCall::poll, 1, EINTR, false});
   CHECK(sys::poll(nullptr, 0, 0) == -1);
   CHECK(errno == EINTR);
   const int before = check::descriptors();
   const int fd = sys::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  faults::arm({Call::close, 1, EINTR, false});
+  faults::arm({SystemCall::close, 1, EINTR, false});
   CHECK(sys::close(fd) == -1);
   CHECK(check::descriptors() == before);
 }
 
 TEST(an_endless_interruption_is_refused) {
-  CHECK(thrown<Error>([] { faults::arm({Call::open, 1, EINTR, true}); }).status ==
+  CHECK(thrown<Error>([] { faults::arm({SystemCall::open, 1, EINTR, true}); }).status ==
         Status::invalid_argument);
 }
 
@@ -122,13 +122,13 @@ TEST(a_fault_in_words) {
 }
 
 TEST(names_of_calls_and_errors) {
-  for (int c = 0; c <= static_cast<int>(Call::any); ++c) {
-    const CallTraits& traits = traits_of(static_cast<Call>(c));
+  for (int c = 0; c <= static_cast<int>(SystemCall::any); ++c) {
+    const CallTraits& traits = traits_of(static_cast<SystemCall>(c));
     CHECK(!traits.name.empty());
     CHECK(traits.interruptible || !traits.retried);
   }
-  CHECK(traits_of(Call::mmap).name == "mmap");
-  CHECK(traits_of(Call::futex_wake).name == "futex_wake");
+  CHECK(traits_of(SystemCall::mmap).name == "mmap");
+  CHECK(traits_of(SystemCall::futex_wake).name == "futex_wake");
   CHECK(errno_from_name("ENOMEM") == ENOMEM);
   CHECK(errno_name(ENOMEM) == "ENOMEM");
   CHECK(errno_from_name("EWHAT") == 0);
@@ -191,7 +191,7 @@ TEST(futex_wait_tells_of_a_signal) {
 TEST(a_fence_on_all_cores_or_word_that_there_is_none) {
   const Quiet quiet;
   if (all_cores_fence_register()) CHECK(all_cores_fence());
-  faults::arm({Call::membarrier, 1, ENOSYS, true});
+  faults::arm({SystemCall::membarrier, 1, ENOSYS, true});
   CHECK(!all_cores_fence_register());
   CHECK(!all_cores_fence());
 }
@@ -199,9 +199,9 @@ TEST(a_fence_on_all_cores_or_word_that_there_is_none) {
 TEST(a_failing_futex_is_a_short_wait) {
   const Quiet quiet;
   const std::atomic<std::uint32_t> word{0};
-  faults::arm({Call::futex_wait, 1, ENOSYS, true});
+  faults::arm({SystemCall::futex_wait, 1, ENOSYS, true});
   CHECK(!futex_wait(&word, 0, 10'000'000));
-  faults::arm({Call::futex_wait, 1, EINTR, false});
+  faults::arm({SystemCall::futex_wait, 1, EINTR, false});
   CHECK(futex_wait(&word, 0, 10'000'000));
 }
 

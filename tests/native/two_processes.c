@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All that a call needs at run time, from C alone: two processes find each other, every algorithm
- * reduces, gathers and broadcasts, a mismatch and a dead peer are told, and nothing hangs.
+ * All that a call needs at run time, from C alone: two processes find each other, every collective
+ * gives its result, a mismatch and a dead peer are told, and nothing hangs.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +65,51 @@ static void check_others(coll_comm* comm, int rank) {
   expect(coll_barrier(comm) == COLL_OK, "barrier", rank);
 }
 
+/* Counts are of 2 ranks, of roots 0 and 1, and of parts of 1 and 2 numbers. */
+static void check_rooted(coll_comm* comm, int rank) {
+  const size_t counts[2] = {1, 2};
+  int32_t mine[2] = {10 * rank, 10 * rank + 1}, all[4] = {-1, -1, -1, -1};
+  int32_t* only_root_1 = rank == 1 ? all : NULL;
+  expect(coll_gather(comm, mine, only_root_1, 2, COLL_INT32, 1) == COLL_OK, "gather", rank);
+  expect(rank == 0 || (all[0] == 0 && all[1] == 1 && all[2] == 10 && all[3] == 11), "gather", rank);
+  int32_t* only_root_0 = rank == 0 ? all : NULL;
+  expect(coll_gatherv(comm, mine, only_root_0, counts, COLL_INT32, 0) == COLL_OK, "gatherv", rank);
+  expect(rank == 1 || (all[0] == 0 && all[1] == 10 && all[2] == 11), "gatherv result", rank);
+  const int32_t whole[4] = {5, 6, 7, 8};
+  const int32_t* from_0 = rank == 0 ? whole : NULL;
+  expect(coll_scatter(comm, from_0, mine, 2, COLL_INT32, 0) == COLL_OK, "scatter", rank);
+  expect(mine[0] == 5 + 2 * rank && mine[1] == 6 + 2 * rank, "scatter result", rank);
+  const int32_t* from_1 = rank == 1 ? whole : NULL;
+  expect(coll_scatterv(comm, from_1, mine, counts, COLL_INT32, 1) == COLL_OK, "scatterv", rank);
+  expect(mine[0] == 5 + rank && mine[1] == (rank == 0 ? 6 : 7), "scatterv result", rank);
+}
+
+static void check_exchanges_and_scans(coll_comm* comm, int rank) {
+  const int32_t mine[4] = {10 * rank, 10 * rank + 1, 10 * rank + 2, 10 * rank + 3};
+  int32_t got[4] = {-1, -1, -1, -1};
+  expect(coll_alltoall(comm, mine, got, 4, COLL_INT32) == COLL_OK, "alltoall", rank);
+  expect(got[0] == 2 * rank && got[1] == 2 * rank + 1 && got[2] == 2 * rank + 10, "its result",
+         rank);
+  const size_t counts[4] = {1, 2, 0, 3}; /* rank 0 sends 1 to itself and 2 to rank 1, which has 3 */
+  const int32_t block[5] = {1, 2, 10, 11, 12};
+  int32_t five[5] = {0};
+  expect(coll_alltoallv(comm, mine, five, counts, COLL_INT32) == COLL_OK, "alltoallv", rank);
+  expect(rank == 0 || memcmp(five, block, sizeof five) == 0, "rank 1 gets 2 and its own 3", rank);
+  expect(rank == 1 || (five[0] == 0 && five[1] == 0), "rank 0 gets but its own 1", rank);
+  const size_t parts[2] = {3, 1};
+  expect(coll_reduce_scatterv(comm, mine, got, parts, COLL_INT32, COLL_SUM) == COLL_OK, "rsv",
+         rank);
+  expect(got[0] == (rank == 0 ? 10 : 16), "reduce_scatterv result", rank);
+  expect(coll_scan(comm, mine, got, 4, COLL_INT32, COLL_SUM) == COLL_OK, "scan", rank);
+  expect(got[0] == 10 * rank && got[3] == (rank == 0 ? 3 : 16), "scan result", rank);
+  int32_t* not_first = rank == 0 ? NULL : got;
+  expect(coll_exscan(comm, mine, not_first, 4, COLL_INT32, COLL_SUM) == COLL_OK, "exscan", rank);
+  expect(rank == 0 || (got[0] == 0 && got[3] == 3), "exscan result", rank);
+  expect(coll_gatherv(comm, mine, got, NULL, COLL_INT32, 0) == COLL_INVALID_ARGUMENT &&
+             strstr(coll_last_error(), "gatherv: the counts are a null pointer") != NULL,
+         "counts are needed", rank);
+}
+
 static void check_mismatch(int rank, const char* job) {
   coll_comm* comm = join(rank, job, 10);
   float x[8] = {0};
@@ -104,6 +149,8 @@ static void run_rank(int rank, const char* job) {
   check_allreduce(comm, rank, 1);
   check_allreduce(comm, rank, COUNT);
   check_others(comm, rank);
+  check_rooted(comm, rank);
+  check_exchanges_and_scans(comm, rank);
   expect(coll_allreduce(comm, NULL, NULL, 3, COLL_FLOAT32, COLL_SUM) == COLL_INVALID_ARGUMENT,
          "a null pointer is refused", rank);
   expect(coll_barrier(comm) == COLL_OK, "and the communicator lives on", rank);

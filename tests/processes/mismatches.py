@@ -82,6 +82,46 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
         lambda c: c.allgatherv(ones(2), [2, 3, 2][: c.size]),
         ("allgather", "allgather"),
     ),
+    "parts, told by some only": (
+        lambda c: c.gatherv(ones(2), [2] * c.size),
+        lambda c: c.gatherv(ones(2)),
+        ("gather of", "allgather of"),
+    ),
+    "parts of a scatter": (
+        lambda c: c.scatter(None, ones(3)),
+        lambda c: c.scatter(ones(2 * c.size) if c.rank == 0 else ones(2)),
+        ("scatter of", "scatter of"),
+    ),
+    "gather and scatter": (
+        lambda c: c.scatter(ones(2)),
+        lambda c: c.gather(ones(2)),
+        ("scatter of", "gather of"),
+    ),
+    "block of an exchange": (
+        lambda c: c.alltoall(ones(c.size)),
+        lambda c: c.alltoall(ones(2 * c.size)),
+        ("alltoall of", "alltoall of"),
+    ),
+    "table of an exchange": (
+        lambda c: c.alltoallv(ones(c.size), [[1] * c.size] * c.size),
+        lambda c: c.alltoallv(ones(2 * c.size), [[2] * c.size] * c.size),
+        ("alltoall of", "alltoall of"),
+    ),
+    "op of a scan": (
+        lambda c: c.scan(ones(), op="max"),
+        lambda c: c.scan(ones(), op="min"),
+        ("scan of 64 float32 (max", "scan of 64 float32 (min"),
+    ),
+    "scan and exscan": (
+        lambda c: c.exscan(ones()),
+        lambda c: c.scan(ones()),
+        ("exscan of 64", "calls scan of 64"),
+    ),
+    "root of a gather": (
+        lambda c: c.gather(ones(), root=1),
+        lambda c: c.gather(ones(), root=0),
+        ("root 1", "root 0"),
+    ),
     "root": (
         lambda c: c.broadcast(ones(), root=1),
         lambda c: c.broadcast(ones(), root=0),
@@ -93,8 +133,8 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
         ("ring", "circulant"),
     ),
     "order of two calls": (
-        lambda c: [call() for call in (lambda: c.allreduce(ones()), c.barrier)],
-        lambda c: [call() for call in (c.barrier, lambda: c.allreduce(ones()))],
+        lambda c: (c.allreduce(ones()), c.barrier()),
+        lambda c: (c.barrier(), c.allreduce(ones())),
         ("allreduce of 64", "barrier"),
     ),
 }

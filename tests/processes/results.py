@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 import collectives as cl
@@ -16,6 +19,7 @@ def everything() -> dict[str, list[str]]:
     found = {check.__name__: check(comm) for check in checks}
     found["algorithms"] = sweep.algorithms(comm, (None, "staged", "inline"))
     found["local errors"] = local_errors(comm)
+    found["lengths"] = lengths(comm)
     found["drop-in"] = [] if cl.allreduce(np.ones(1)).tolist() == [comm.size] else ["wrong"]
     return found
 
@@ -36,6 +40,21 @@ def local_errors(comm: cl.Communicator) -> list[str]:
                 wrong += [] if words in str(error) else [str(error)]
         total = comm.allreduce(np.array([comm.rank]))[0]
         wrong += [] if total == sum(range(comm.size)) else [f"after {words}: {total}"]
+    calls: list[tuple[Callable[[], Any], str]] = [
+        (lambda: comm.gatherv(np.ones(3), [2] * comm.size), "x has shape (3,)"),
+        (lambda: comm.alltoallv(np.ones(3), [2] * comm.size), "the sum of send_counts"),
+        (lambda: comm.scatter(None, root=comm.size), f"root is {comm.size}"),
+        (lambda: comm.scan(np.ones(3), op="avg"), "avg is not defined"),
+    ]
+    for call, words in calls:
+        if comm.rank == comm.size - 1:
+            try:
+                call()
+                wrong.append(f"{words}: not refused")
+            except cl.InvalidArgumentError as error:
+                wrong += [] if words in str(error) else [str(error)]
+        total = comm.scan(np.array([1]))[0]
+        wrong += [] if total == comm.rank + 1 else [f"after {words}: {total}"]
     if comm.size > 1:
         for mode in ("pull", "push"):
             try:
@@ -44,4 +63,22 @@ def local_errors(comm: cl.Communicator) -> list[str]:
             except cl.UnsupportedError:
                 continue
     comm.barrier()
+    return wrong
+
+
+def lengths(comm: cl.Communicator) -> list[str]:
+    """Lengths that contradict each other are told to all ranks alike, and harm nobody."""
+    p, last = comm.size, comm.size - 1
+    wrong = []
+    for _ in range(3):
+        expected = [1] * p
+        expected[0] += comm.rank == last
+        try:
+            comm.alltoallv(np.arange(p), [1] * p, expected)
+            wrong.append("not refused")
+        except cl.MismatchError as error:
+            named = f"rank {last} expects 2 from rank 0 (recv_counts[0])" in str(error)
+            wrong += [] if named and error.rank == last else [str(error)]
+        got = comm.alltoallv(np.arange(p), [1] * p).tolist()
+        wrong += [] if got == [comm.rank] * p else [f"afterwards: {got}"]
     return wrong

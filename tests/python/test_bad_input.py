@@ -34,7 +34,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "float16": (lambda c: c.allreduce(ones(3, dtype="f2")), "x has dtype float16: supported are"),
     "complex": (lambda c: c.allreduce(ones(3, dtype="c8")), "x has dtype complex64"),
     "object": (lambda c: c.allreduce(ones(3, dtype=object)), "x has dtype object"),
-    "a list": (lambda c: c.allreduce([1.0]), "x is of type list"),
+    "a list": (lambda c: c.allreduce([1.0]), "x is a list with 1.0 in it"),
     "None": (lambda c: c.allgather(None), "allgather: x is of type NoneType"),
     "out of another dtype": (
         lambda c: c.allreduce(ones(3), ones(3, dtype="f8")),

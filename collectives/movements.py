@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives that move parts of equal length, and the barrier."""
+
+from __future__ import annotations
+
+from collectives.arrays import Array, operand
+from collectives.caller import NOTHING, collective
+from collectives.checks import (
+    apart_target,
+    checked_root,
+    equal_part,
+    in_place_target,
+    joined_shapes,
+    part_shapes,
+    received,
+)
+from collectives.names import AUTOMATIC, KINDS, how
+from collectives.parts import Parts
+
+_BARRIER = KINDS["barrier"]
+
+
+class Movements(Parts):
+    """Results are what other ranks handed in, unchanged."""
+
+    def allgather(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Give every rank the ``x`` of all ranks, joined along the first axis in rank order.
+
+        ``x`` of shape (k, ...), the same on all ranks, gives (size*k, ...), in ``out`` or in a
+        new array; ``out`` may also be (size, k, ...). A number (shape ()) gives (size,). ``x`` may
+        be rank r's own part of ``out``.
+        """
+        options = how("allgather", algorithm, mode, timeout)
+        source = operand(x, "allgather: x")
+        target = apart_target("allgather", source, out, joined_shapes(source, self.size))
+        return self._begin("allgather", "allgather", source, target, options, async_op=async_op)
+
+    def gather(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        root: int = 0,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array | None:
+        """Give rank ``root`` the ``x`` of all ranks, joined along the first axis in rank order.
+
+        There it is as allgather. The other ranks get None: their ``out`` is left as it was.
+        """
+        options = how("gather", algorithm, mode, timeout)
+        source = operand(x, "gather: x")
+        place = checked_root("gather", root, self.size)
+        target = None
+        if self.rank == place:
+            target = apart_target("gather", source, out, joined_shapes(source, self.size))
+        return self._begin(
+            "gather", "gather", source, target, options, root=place, async_op=async_op
+        )
+
+    def scatter(
+        self,
+        x: Array | None,
+        out: Array | None = None,
+        *,
+        root: int = 0,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Give rank r the r-th of ``size`` equal parts of rank ``root``'s ``x``.
+
+        On the root, ``x`` of shape (size*k, ...) gives (k, ...), in ``out`` or in a new array;
+        ``x`` of shape (size, ...) may also go to an ``out`` of shape (...). ``out`` may be the
+        root's own part of ``x``.
+
+        The other ranks say what shape and dtype their part has, (k, ...) as on the root. They
+        pass ``x=None`` and an ``out``, which is returned; or no ``out``, and as ``x`` an array
+        like the part, which is overwritten and returned, or, where it is read-only, gives a new
+        array. With an ``out`` their ``x`` is not looked at.
+        """
+        options = how("scatter", algorithm, mode, timeout)
+        place = checked_root("scatter", root, self.size)
+        if self.rank == place:
+            source = operand(x, "scatter: x")
+            part = equal_part("scatter", source, self.size, "scatterv")
+            target = apart_target("scatter", source, out, part_shapes(part))
+        else:
+            source = None
+            target = received("scatter", x, out, self.rank, place)
+        return self._begin(
+            "scatter",
+            "scatter",
+            source,
+            target,
+            options,
+            root=place,
+            count=target.elements,
+            async_op=async_op,
+        )
+
+    def alltoall(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Exchange equal parts: rank r gets the r-th part of every rank's ``x``, in rank order.
+
+        ``x`` of shape (size*k, ...), the same on all ranks, is split along its first axis; the
+        result has the same shape. Returns ``out``, else ``x`` itself, overwritten, else
+        (read-only ``x``) a new array. A first axis that does not split into equal parts is
+        refused: see alltoallv.
+        """
+        options = how("alltoall", algorithm, mode, timeout)
+        source = operand(x, "alltoall: x")
+        equal_part("alltoall", source, self.size, "alltoallv")
+        target = in_place_target("alltoall", source, out)
+        return self._begin("alltoall", "alltoall", source, target, options, async_op=async_op)
+
+    def broadcast(
+        self,
+        x: Array,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Give every rank the ``x`` of rank ``root``.
+
+        ``x`` has the same shape and dtype on all ranks. A writable ``x`` is overwritten (the
+        root's keeps its values) and returned; a read-only one gives a new array. Lists, tuples
+        and dicts of arrays are given as a whole, and returned so.
+        """
+        if isinstance(x, list | tuple | dict):
+            return self._each(
+                "broadcast",
+                x,
+                lambda leaf: self.broadcast(
+                    leaf, root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+                ),
+                async_op,
+            )
+        options = how("broadcast", algorithm, mode, timeout)
+        source = operand(x, "broadcast: x")
+        place = checked_root("broadcast", root, self.size)
+        target = in_place_target("broadcast", source, None)
+        return self._begin(
+            "broadcast", "broadcast", source, target, options, root=place, async_op=async_op
+        )
+
+    def barrier(
+        self,
+        *,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Return when every rank has called it. There is no result: None."""
+        if async_op or algorithm is not None or mode is not None or timeout is not None:
+            options = how("barrier", algorithm, mode, timeout)
+            return self._begin("barrier", "barrier", None, None, options, async_op=async_op)
+        self._call("barrier", collective, _BARRIER, NOTHING, NOTHING, 0, 0, 0, 0, *AUTOMATIC)
+        return None

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives that fold: allreduce, reduce_scatter(v), reduce, scan and exscan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from collectives import arrays
+from collectives.arrays import Array, borrow, operand
+from collectives.caller import Caller, collective
+from collectives.checks import (
+    apart_target,
+    checked_counts,
+    checked_length,
+    checked_root,
+    equal_part,
+    in_elements,
+    in_place_target,
+    part_shapes,
+)
+from collectives.names import KINDS, OPS, how, op_code
+from collectives.operations import USER_OPS, Op
+
+_ALLREDUCE = KINDS["allreduce"]
+_SUM = OPS["sum"]
+
+
+class Reductions(Caller):
+    """Results are folds of what the ranks hand in."""
+
+    def allreduce(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        op: Op = "sum",
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Reduce ``x`` over all ranks, element by element; every rank gets the result.
+
+        ``x`` and ``out`` have the same shape and dtype, on all ranks. Returns ``out``, else ``x``
+        itself, else (read-only ``x``) a new array. Of a list, tuple or dict of arrays (or of such)
+        all are reduced, small ones in one message, and the same structure is returned.
+
+        ``op="avg"`` divides the sum by the number of ranks when it is complete: a sum beyond the
+        range of the dtype is infinite, and so is its average. Sums of bfloat16 are made in
+        float32 and rounded once by the direct algorithms; in all others (ring, circulant,
+        recursive doubling and halving, and the binomial reduce) partial sums travel, and are
+        rounded to bfloat16 on every hop.
+        """
+        code = _SUM if op == "sum" else op_code("allreduce", op)
+        plain = out is None and algorithm is None and mode is None and timeout is None
+        at_once = plain and not async_op and self._deferred is None and code < USER_OPS
+        if at_once and (borrowed := borrow(x)) is not None:
+            # The short way: nothing that the call of a plain array does not need. The last three
+            # arguments are those of AUTOMATIC.
+            pointer, count, dtype = borrowed
+            self._call(
+                "allreduce", collective, _ALLREDUCE, pointer, pointer, count, dtype, code, 0,
+                -1, -1, 0.0,
+            )  # fmt: skip
+            if type(x) is not np.ndarray:
+                arrays.written(x)
+            return x
+        if isinstance(x, list | tuple | dict):
+            return self._each(
+                "allreduce",
+                x,
+                lambda leaf: self.allreduce(
+                    leaf, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+                ),
+                async_op,
+            )
+        options = how("allreduce", algorithm, mode, timeout)
+        source = operand(x, "allreduce: x")
+        target = in_place_target("allreduce", source, out)
+        return self._begin(
+            "allreduce", "allreduce", source, target, options, op=code, async_op=async_op
+        )
+
+    def reduce_scatter(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        op: Op = "sum",
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Reduce ``x`` over all ranks; rank r gets the r-th of ``size`` equal parts.
+
+        The first axis is split: ``x`` of shape (size*k, ...) gives (k, ...), in ``out`` or in a
+        new array; ``x`` of shape (size, ...) may also go to an ``out`` of shape (...). A first
+        axis that does not split into equal parts is refused: see reduce_scatterv. ``out`` may be
+        rank r's own part of ``x``; then the rest of ``x`` is lost.
+        """
+        code = op_code("reduce_scatter", op)
+        options = how("reduce_scatter", algorithm, mode, timeout)
+        source = operand(x, "reduce_scatter: x")
+        part = equal_part("reduce_scatter", source, self.size, "reduce_scatterv")
+        target = apart_target("reduce_scatter", source, out, part_shapes(part))
+        return self._begin(
+            "reduce_scatter", "reduce_scatter", source, target, options, op=code, async_op=async_op
+        )
+
+    def reduce_scatterv(
+        self,
+        x: Array,
+        counts: Sequence[int],
+        out: Array | None = None,
+        *,
+        op: Op = "sum",
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Reduce ``x`` over all ranks; rank r gets a part of length ``counts[r]``.
+
+        The first axis is split: ``x`` of shape (sum(counts), ...) gives (counts[rank], ...), in
+        ``out`` or in a new array. All ranks pass the same counts, one length per rank, 0 allowed.
+        ``out`` may be rank r's own part of ``x``; then the rest of ``x`` is lost.
+        """
+        code = op_code("reduce_scatterv", op)
+        options = how("reduce_scatter", algorithm, mode, timeout)
+        source = operand(x, "reduce_scatterv: x")
+        lengths = checked_counts("reduce_scatterv: counts", counts, self.size)
+        checked_length("reduce_scatterv", source, sum(lengths), "the sum of counts")
+        elements = in_elements("reduce_scatterv", lengths, source)
+        shape = (lengths[self.rank], *source.shape[1:])
+        target = apart_target("reduce_scatterv", source, out, [shape])
+        return self._begin(
+            "reduce_scatterv",
+            "reduce_scatter",
+            source,
+            target,
+            options,
+            op=code,
+            counts=elements,
+            async_op=async_op,
+        )
+
+    def reduce(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        op: Op = "sum",
+        root: int = 0,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array | None:
+        """Reduce ``x`` over all ranks; rank ``root`` gets the result, as allreduce gives it.
+
+        The other ranks get None: their ``x`` and ``out`` are left as they were.
+        """
+        code = op_code("reduce", op)
+        options = how("reduce", algorithm, mode, timeout)
+        source = operand(x, "reduce: x")
+        place = checked_root("reduce", root, self.size)
+        target = in_place_target("reduce", source, out) if self.rank == place else None
+        return self._begin(
+            "reduce", "reduce", source, target, options, op=code, root=place, async_op=async_op
+        )
+
+    def scan(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        op: Op = "sum",
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Reduce over the ranks up to this one: rank r gets the fold of ranks 0 ... r.
+
+        ``x`` and ``out`` have the same shape and dtype, on all ranks. Returns ``out``, else ``x``
+        itself, else (read-only ``x``) a new array. There is no ``op="avg"``, since every rank has
+        another number of operands.
+        """
+        code = op_code("scan", op)
+        options = how("scan", algorithm, mode, timeout)
+        source = operand(x, "scan: x")
+        target = in_place_target("scan", source, out)
+        return self._begin("scan", "scan", source, target, options, op=code, async_op=async_op)
+
+    def exscan(
+        self,
+        x: Array,
+        out: Array | None = None,
+        *,
+        op: Op = "sum",
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """Reduce over the ranks before this one: rank r gets the fold of ranks 0 ... r-1.
+
+        As scan, but for rank 0, before which there is none: what it gets back is as it was, be it
+        ``out`` or ``x`` (of a read-only ``x`` a copy).
+        """
+        code = op_code("exscan", op)
+        options = how("exscan", algorithm, mode, timeout)
+        source = operand(x, "exscan: x")
+        target = in_place_target("exscan", source, out)
+        if self.rank == 0 and out is None and not source.writable:
+            target.array[...] = source.array  # a new array is not initialised
+        return self._begin("exscan", "exscan", source, target, options, op=code, async_op=async_op)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of the module are the methods of the default communicator."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import collectives as cl
+from collectives import default
+from collectives.names import KINDS
+
+UNEQUAL = ("allgatherv", "gatherv", "scatterv", "alltoallv", "reduce_scatterv")
+COLLECTIVES = (*KINDS, *UNEQUAL)
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_functions_take_what_methods_take(name: str) -> None:
+    method = inspect.signature(getattr(cl.Communicator, name))
+    function = inspect.signature(getattr(cl, name))
+    own = list(method.parameters.values())[1:]
+    assert list(function.parameters.values()) == own
+    assert function.return_annotation == method.return_annotation
+    assert [p.name for p in own][-4:] == ["algorithm", "mode", "timeout", "async_op"]
+    assert name in cl.__all__
+    assert f"Communicator.{name}`" in (inspect.getdoc(getattr(cl, name)) or "")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[cl.Communicator]:
+    comm = cl.local(1)[0]
+    monkeypatch.setattr(default, "_default", comm)
+    yield comm
+    comm.close()
+
+
+def test_a_rank_alone_gets_back_what_it_gives(alone: cl.Communicator) -> None:
+    x = np.arange(6.0).reshape(3, 2)
+    for found in (
+        cl.gather(x),
+        cl.gatherv(x),
+        cl.gatherv(x, [3]),
+        cl.scatter(x),
+        cl.scatterv(x, [3]),
+        cl.alltoall(x),
+        cl.alltoallv(x, [3], [3]),
+        cl.allgatherv(x),
+        cl.reduce_scatterv(x, [3], op="max"),
+        cl.scan(x),
+        cl.exscan(x),
+    ):
+        assert np.asarray(found).tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert alone.sequence == 14  # three of them told each other lengths
+
+
+def test_options_reach_the_methods(alone: cl.Communicator) -> None:
+    x, out = np.ones(2), np.zeros(2)
+    assert cl.scan(x, out, op="prod", algorithm="dissemination", mode="staged", timeout=5) is out
+    assert cl.gatherv(x, None, out, root=0, algorithm="linear", timeout=5) is out
+    assert cl.alltoallv(x, [2], [2], out, algorithm="pairwise", mode="inline") is out
+    for name in COLLECTIVES:
+        with pytest.raises(cl.InvalidArgumentError, match="algorithm 'none' is unknown"):
+            getattr(cl, name)(*arguments(name, x), algorithm="none")
+    assert alone.sequence == 5
+
+
+def arguments(name: str, x: object) -> tuple[object, ...]:
+    if name == "barrier":
+        return ()
+    return (x, [2]) if name in UNEQUAL else (x,)
