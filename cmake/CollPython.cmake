@@ -3,12 +3,13 @@
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter ${SKBUILD_SABI_COMPONENT})
 
 set(header "${PROJECT_SOURCE_DIR}/native/include/collectives.h")
+file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/native/include/*.h")
 set(generator "${PROJECT_SOURCE_DIR}/native/bindings/ffi_build.py")
 set(generated "${CMAKE_CURRENT_BINARY_DIR}/_native.c")
 add_custom_command(
   OUTPUT "${generated}"
   COMMAND "${Python_EXECUTABLE}" "${generator}" "${header}" "${generated}"
-  DEPENDS "${header}" "${generator}"
+  DEPENDS ${headers} "${generator}"
   COMMENT "Generating the binding from collectives.h"
   VERBATIM
 )

@@ -18,4 +18,4 @@ set_target_properties(
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map"
 )
 install(TARGETS collectives)
-install(FILES native/include/collectives.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY native/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

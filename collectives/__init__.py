@@ -61,14 +61,18 @@ from collectives.errors import (
     SystemCallError,
     UnsupportedError,
 )
+from collectives.groups import Mesh
 from collectives.operations import Operation, op
 from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
+from collectives.pairwise import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.pending import Pending
 from collectives.start import local
 
 __version__ = _text(_lib.coll_version())
 
 __all__ = [
+    "ANY_SOURCE",
+    "ANY_TAG",
     "SELF",
     "AbortedError",
     "Algorithm",
@@ -79,6 +83,7 @@ __all__ = [
     "Communicator",
     "InternalError",
     "InvalidArgumentError",
+    "Mesh",
     "MismatchError",
     "Operation",
     "OutOfMemoryError",
@@ -86,9 +91,11 @@ __all__ = [
     "PeerLostError",
     "Pending",
     "Proof",
+    "Request",
     "Schedule",
     "ScheduleBuilder",
     "Segment",
+    "Status",
     "Step",
     "SystemCallError",
     "UnsupportedError",

@@ -55,16 +55,42 @@ class _Lib:
     COLL_INT64: int
     COLL_UINT8: int
     COLL_BFLOAT16: int
+    COLL_INT8: int
+    COLL_INT16: int
+    COLL_UINT16: int
+    COLL_UINT32: int
+    COLL_UINT64: int
+    COLL_BOOL: int
+    COLL_FLOAT16: int
+    COLL_COMPLEX64: int
+    COLL_COMPLEX128: int
+    COLL_FLOAT8_E4M3FN: int
+    COLL_FLOAT8_E5M2: int
+    COLL_FLOAT32_INT32: int
+    COLL_FLOAT64_INT64: int
+    COLL_INT32_INT32: int
+    COLL_INT64_INT64: int
     COLL_SUM: int
     COLL_PROD: int
     COLL_MIN: int
     COLL_MAX: int
     COLL_AVG: int
+    COLL_LAND: int
+    COLL_LOR: int
+    COLL_LXOR: int
+    COLL_BAND: int
+    COLL_BOR: int
+    COLL_BXOR: int
+    COLL_MINLOC: int
+    COLL_MAXLOC: int
     COLL_MODE_AUTO: int
     COLL_MODE_STAGED: int
     COLL_MODE_INLINE: int
     COLL_MODE_PULL: int
     COLL_MODE_PUSH: int
+    COLL_NO_COLOR: int
+    COLL_ANY_SOURCE: int
+    COLL_ANY_TAG: int
     COLL_CHECK_STRUCTURE: int
     COLL_CHECK_MATCHING: int
     COLL_CHECK_DEFINED: int
@@ -153,6 +179,82 @@ class _Lib:
         self, comm: CData, input: CData, output: CData, count: int, dtype: int, op: int, /
     ) -> int: ...
     def coll_barrier(self, comm: CData, /) -> int: ...
+    def coll_split(self, comm: CData, color: int, key: int, made: CData, /) -> int: ...
+    def coll_subgroup(self, comm: CData, ranks: CData, n: int, made: CData, /) -> int: ...
+    def coll_dup(self, comm: CData, made: CData, /) -> int: ...
+    def coll_axis(
+        self, comm: CData, shape: CData, axes: int, axis: int, name: bytes, made: CData, /
+    ) -> int: ...
+    def coll_send(
+        self,
+        comm: CData,
+        data: CData,
+        count: int,
+        dtype: int,
+        to: int,
+        tag: int,
+        timeout: float,
+        /,
+    ) -> int: ...
+    def coll_recv(
+        self,
+        comm: CData,
+        data: CData,
+        count: int,
+        dtype: int,
+        source: int,
+        tag: int,
+        received: CData,
+        timeout: float,
+        /,
+    ) -> int: ...
+    def coll_sendrecv(
+        self,
+        comm: CData,
+        data: CData,
+        count: int,
+        dtype: int,
+        to: int,
+        send_tag: int,
+        into: CData,
+        into_count: int,
+        into_dtype: int,
+        source: int,
+        recv_tag: int,
+        received: CData,
+        timeout: float,
+        /,
+    ) -> int: ...
+    def coll_probe(
+        self, comm: CData, source: int, tag: int, found: CData, timeout: float, /
+    ) -> int: ...
+    def coll_iprobe(
+        self, comm: CData, source: int, tag: int, there: CData, found: CData, /
+    ) -> int: ...
+    def coll_isend(
+        self,
+        comm: CData,
+        data: CData,
+        count: int,
+        dtype: int,
+        to: int,
+        tag: int,
+        request: CData,
+        /,
+    ) -> int: ...
+    def coll_irecv(
+        self,
+        comm: CData,
+        data: CData,
+        count: int,
+        dtype: int,
+        source: int,
+        tag: int,
+        request: CData,
+        /,
+    ) -> int: ...
+    def coll_test(self, comm: CData, request: int, done: CData, received: CData, /) -> int: ...
+    def coll_wait(self, comm: CData, request: int, received: CData, timeout: float, /) -> int: ...
     def coll_last_error(self) -> CData: ...
     def coll_last_error_rank(self) -> int: ...
     def coll_status_name(self, status: int, /) -> CData: ...

@@ -30,19 +30,47 @@ DTYPES: dict[str, int] = {
     "int64": lib.COLL_INT64,
     "uint8": lib.COLL_UINT8,
     "bfloat16": lib.COLL_BFLOAT16,
+    "int8": lib.COLL_INT8,
+    "int16": lib.COLL_INT16,
+    "uint16": lib.COLL_UINT16,
+    "uint32": lib.COLL_UINT32,
+    "uint64": lib.COLL_UINT64,
+    "bool": lib.COLL_BOOL,
+    "float16": lib.COLL_FLOAT16,
+    "complex64": lib.COLL_COMPLEX64,
+    "complex128": lib.COLL_COMPLEX128,
+    "float8_e4m3fn": lib.COLL_FLOAT8_E4M3FN,
+    "float8_e5m2": lib.COLL_FLOAT8_E5M2,
+    "float32_int32": lib.COLL_FLOAT32_INT32,
+    "float64_int64": lib.COLL_FLOAT64_INT64,
+    "int32_int32": lib.COLL_INT32_INT32,
+    "int64_int64": lib.COLL_INT64_INT64,
 }
 NAMES = {code: name for name, code in DTYPES.items()}
 
-_BFLOAT16 = DTYPES["bfloat16"]
+# Records of a value and its index, whatever the two fields are called: what minloc and maxloc take.
+PAIRS: dict[str, Any] = {
+    name: np.dtype([("value", name.partition("_")[0]), ("index", name.partition("_")[2])])
+    for name in ("float32_int32", "float64_int64", "int32_int32", "int64_int64")
+}
+
+# NumPy has these from ml_dtypes, which need not be there: they join when they are first seen. The
+# buffer protocol refuses them, so they are shown to it as integers.
+_OPAQUE: dict[int, Any] = {
+    DTYPES["bfloat16"]: np.uint16,
+    DTYPES["float8_e4m3fn"]: np.uint8,
+    DTYPES["float8_e5m2"]: np.uint8,
+}
 _CPU_DEVICES = (1, 3)  # kDLCPU and kDLCUDAHost: memory that the CPU reads
 _BYTES = ffi.typeof("char[]")
 _POINTER = ffi.typeof("void *")
 _from_buffer = ffi.from_buffer
 _cast = ffi.cast
 
-# bfloat16 joins when it is first seen: NumPy has it from ml_dtypes, which need not be there.
 _numpy_codes: dict[Any, int] = {
-    np.dtype(name): code for name, code in DTYPES.items() if name != "bfloat16"
+    PAIRS[name] if name in PAIRS else np.dtype(name): code
+    for name, code in DTYPES.items()
+    if code not in _OPAQUE
 }
 _torch_codes: dict[Any, int] = {}
 
@@ -67,8 +95,8 @@ def borrow(x: Array) -> tuple[Any, int, int] | None:
         if code is None:
             return None
         try:
-            # The buffer protocol refuses ml_dtypes; it also refuses what is strided or read-only.
-            seen = x.view(np.uint16) if code == _BFLOAT16 else x
+            # The buffer protocol also refuses what is strided or read-only.
+            seen = x.view(_OPAQUE[code]) if code in _OPAQUE else x
             return _from_buffer(_BYTES, seen, True), x.size, code
         except (ValueError, BufferError):
             return None
@@ -78,7 +106,7 @@ def borrow(x: Array) -> tuple[Any, int, int] | None:
     code = (_torch_codes or _meet_torch(torch)).get(x.dtype)
     if code is None or not x.is_cpu or x.requires_grad or x.layout is not torch.strided:
         return None
-    if not x.is_contiguous() or x.is_neg():
+    if not x.is_contiguous() or x.is_neg() or x.is_conj():
         return None
     return _cast(_POINTER, x.data_ptr()), x.numel(), code
 
@@ -98,7 +126,7 @@ def operand(x: Array, what: str) -> Operand:
     packed = None
     if not array.flags.c_contiguous:
         packed, array = array, np.ascontiguousarray(array)
-    seen = array.view(np.uint16) if code == _BFLOAT16 else array
+    seen = array.view(_OPAQUE[code]) if code in _OPAQUE else array
     pointer = _from_buffer(_BYTES, seen, False)
     return Operand(pointer, array.size, code, array.shape, writable, array, x, packed)
 
@@ -145,16 +173,52 @@ def written(tensor: Any) -> None:
 
 
 def _meet_torch(torch: ModuleType) -> dict[Any, int]:
-    # At one stroke: another thread must not see some of the dtypes only.
-    _torch_codes.update({getattr(torch, name): code for name, code in DTYPES.items()})
+    # Not all versions have all. At one stroke: another thread must not see some of them only.
+    known = {getattr(torch, name, None): code for name, code in DTYPES.items()}
+    known.pop(None, None)
+    _torch_codes.update(known)
     return _torch_codes
+
+
+def numpy_dtype(code: int) -> np.dtype[Any]:
+    """Return the NumPy dtype of a dtype's number; pairs have the fields ``value`` and ``index``."""
+    name = NAMES[code]
+    found: Any = PAIRS.get(name, name)
+    if code in _OPAQUE:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise InvalidArgumentError(
+                f"NumPy has {name} from the package ml_dtypes: pip install ml_dtypes"
+            ) from None
+        found = getattr(ml_dtypes, name)
+    made: np.dtype[Any] = np.dtype(found)
+    return made
 
 
 def _numpy_code(dtype: Any) -> int | None:
     code = _numpy_codes.get(dtype)
-    if code is None and dtype.name == "bfloat16" and dtype.itemsize == 2:
-        code = _numpy_codes[dtype] = _BFLOAT16
+    if code is None:
+        code = _pair_code(dtype) if dtype.names else _opaque_code(dtype)
+        if code is not None:
+            _numpy_codes[dtype] = code
     return code
+
+
+def _opaque_code(dtype: Any) -> int | None:
+    code = DTYPES.get(dtype.name, -1)
+    known = code in _OPAQUE and dtype.itemsize == np.dtype(_OPAQUE[code]).itemsize
+    return code if known else None
+
+
+def _pair_code(dtype: Any) -> int | None:
+    """Return the number of the pair with this layout, under whatever names."""
+    fields = [dtype.fields[name][:2] for name in dtype.names]
+    for name, pair in PAIRS.items():
+        wanted = [pair.fields[field][:2] for field in pair.names]
+        if fields == wanted and dtype.itemsize == pair.itemsize:
+            return DTYPES[name]
+    return None
 
 
 def _as_numpy(x: Array, what: str) -> tuple[Any, bool]:
@@ -212,8 +276,8 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
             "pass x.detach(), or call it under torch.no_grad()"
         )
     tensor, packed = x, None
-    if x.is_neg() or not x.is_contiguous():
-        packed, tensor = x, x.resolve_neg().contiguous()
+    if x.is_neg() or x.is_conj() or not x.is_contiguous():
+        packed, tensor = x, x.resolve_conj().resolve_neg().contiguous()
     address = tensor.data_ptr()
     if address == 0 and tensor.numel():
         raise InvalidArgumentError(f"{what} is a {type(x).__name__} without memory of its own")
@@ -223,13 +287,3 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
 
 def _wrong_dtype(what: str, dtype: object) -> str:
     return f"{what} has dtype {dtype}: supported are {', '.join(DTYPES)}"
-
-
-def numpy_dtype(code: int) -> Any:
-    """Return the NumPy dtype of a number of the native layer."""
-    for dtype, known in _numpy_codes.items():
-        if known == code:
-            return dtype
-    import ml_dtypes  # an array of it was seen elsewhere: in torch
-
-    return np.dtype(getattr(ml_dtypes, NAMES[code]))

@@ -7,11 +7,13 @@ from types import TracebackType
 from typing import NoReturn
 
 from collectives.errors import CollectiveError
+from collectives.groups import Groups
 from collectives.movements import Movements
+from collectives.pairwise import Pairwise
 from collectives.reductions import Reductions
 
 
-class Communicator(Reductions, Movements):
+class Communicator(Reductions, Movements, Pairwise, Groups):
     """A fixed group of ranks; made by :func:`collectives.init` and :func:`collectives.local`.
 
     All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors in CPU

@@ -16,6 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from collectives.operands import (
+    DTYPES,
+    OPS,
+    different,
+    dtype_of,
+    inaccurate,
+    operands,
+    ops_of,
+    reduced,
+)
+
+__all__ = ["DTYPES", "KINDS", "OPS", "Buffers", "Workload", "dtype_of", "ops_of"]
+
 Array = npt.NDArray[Any]
 
 KINDS = (
@@ -27,32 +40,9 @@ REDUCING = frozenset({"allreduce", "reduce_scatter", "reduce"}) | SCANS
 ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
 # Each rank owns one of equal parts; counts are of a part, as in nccl-tests.
 PARTED = frozenset({"reduce_scatter", "allgather", "gather", "scatter", "alltoall"})
-OPS = ("sum", "prod", "min", "max", "avg")
-DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bfloat16")
 
 PERIOD = 8191  # prime: no chunk boundary of a sensible size falls on a multiple
 SHIFTS = 16  # turns after which the values repeat
-
-# Largest integer up to which a dtype represents all integers, and its largest safe exponent.
-_INTEGERS = {"float32": 1 << 24, "float64": 1 << 53, "bfloat16": 1 << 8}
-_EXPONENTS = 120
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-
-
-def dtype_of(name: str) -> np.dtype[Any]:
-    """Return the NumPy dtype called `name`; ``ValueError`` where there is none."""
-    if name not in DTYPES:
-        raise ValueError(f"dtype {name!r} is unknown; choose one of {', '.join(DTYPES)}")
-    if name != "bfloat16":
-        return np.dtype(name)
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise ValueError(
-            "dtype bfloat16 needs the package ml_dtypes; install it with: pip install ml_dtypes"
-        ) from None
-    bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return bfloat16
 
 
 @dataclass(frozen=True)
@@ -75,8 +65,11 @@ class Workload:
             raise ValueError(f"collective {self.kind!r} is unknown; choose from {', '.join(KINDS)}")
         if self.op not in OPS:
             raise ValueError(f"op {self.op!r} is unknown; choose one of {', '.join(OPS)}")
-        if self.op == "avg" and self.kind in REDUCING and "int" in self.dtype:
-            raise ValueError(f"avg of {self.dtype} is not defined; use op sum and divide")
+        defined = ops_of(self.dtype)
+        if self.kind in REDUCING and self.op not in defined:
+            raise ValueError(
+                f"{self.op} of {self.dtype} is not defined; choose one of {', '.join(defined)}"
+            )
         if self.op == "avg" and self.kind in SCANS:
             raise ValueError(f"avg of {self.kind} is not defined; use op sum")
         if self.nbytes < 0:
@@ -99,37 +92,9 @@ class Workload:
 
 def contributions(workload: Workload, ranks: int) -> Array:
     """One period of every rank's input, shape (ranks, PERIOD)."""
-    dtype = dtype_of(workload.dtype)
     generator = np.random.default_rng([ranks, KINDS.index(workload.kind)])
-    shape = (ranks, PERIOD)
-    if "int" in workload.dtype:
-        bounds = np.iinfo(dtype)
-        values = generator.integers(bounds.min, bounds.max, shape, dtype, endpoint=True)
-        # Odd factors never multiply to zero, whatever wraps around.
-        return values | dtype.type(1) if workload.op == "prod" else values
-    if workload.kind in REDUCING and workload.op == "prod":
-        reach = 1 if ranks <= _EXPONENTS else 0
-        exponents = generator.integers(-reach, reach, shape, endpoint=True)
-        signs = generator.choice([-1.0, 1.0], shape)
-        return np.asarray(np.ldexp(signs, exponents).astype(dtype))
-    summed = workload.kind in REDUCING and workload.op in ("sum", "avg")
-    limit = min(_INTEGERS[workload.dtype], 1 << 20) // (ranks if summed else 1)
-    limit = max(limit, 1)
-    return np.asarray(generator.integers(-limit, limit, shape, endpoint=True).astype(dtype))
-
-
-def reduced(values: Array, op: str) -> Array:
-    """Fold the rows of `values`, shape (ranks, n), to the one right answer, shape (n,)."""
-    if op == "min":
-        return np.asarray(values.min(axis=0))
-    if op == "max":
-        return np.asarray(values.max(axis=0))
-    if np.issubdtype(values.dtype, np.integer):
-        fold = np.sum if op == "sum" else np.prod
-        return np.asarray(fold(values, axis=0, dtype=values.dtype))  # wraps around, as C does
-    wide = values.astype(np.float64)
-    total = wide.prod(axis=0) if op == "prod" else wide.sum(axis=0)
-    return np.asarray((total / len(values) if op == "avg" else total).astype(values.dtype))
+    op = workload.op if workload.kind in REDUCING else None
+    return operands(workload.dtype, op, (ranks, PERIOD), generator)
 
 
 class Buffers:
@@ -211,20 +176,3 @@ class Buffers:
         if self.workload.op == "avg" and self.workload.kind in REDUCING:
             return inaccurate(result, expected)
         return different(result, expected)
-
-
-def different(result: Array, expected: Array) -> int:
-    """Count elements whose bits differ."""
-    word = _WORDS[result.dtype.itemsize]
-    return int(np.count_nonzero(result.view(word) != expected.view(word)))
-
-
-def inaccurate(result: Array, expected: Array) -> int:
-    """Count elements further than two units in the last place from `expected`.
-
-    An average by 3 ranks is a product with a rounded 1/3: exact only for powers of two.
-    """
-    digits = {2: 2.0**-7, 4: 2.0**-23, 8: 2.0**-52}[result.dtype.itemsize]
-    wide, right = result.astype(np.float64), expected.astype(np.float64)
-    near = np.abs(wide - right) <= 2 * digits * np.abs(right)
-    return int(np.count_nonzero(~near))

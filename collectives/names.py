@@ -34,6 +34,14 @@ OPS: dict[str, int] = {
     "min": lib.COLL_MIN,
     "max": lib.COLL_MAX,
     "avg": lib.COLL_AVG,
+    "land": lib.COLL_LAND,
+    "lor": lib.COLL_LOR,
+    "lxor": lib.COLL_LXOR,
+    "band": lib.COLL_BAND,
+    "bor": lib.COLL_BOR,
+    "bxor": lib.COLL_BXOR,
+    "minloc": lib.COLL_MINLOC,
+    "maxloc": lib.COLL_MAXLOC,
 }
 
 MODES: dict[str, int] = {

@@ -20,7 +20,7 @@ from pathlib import Path
 import collectives as cl
 from collectives.algorithms import ROOTED
 from collectives.environment import variables
-from scripts import cheapest
+from scripts import cheapest, comparison
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = Path("docs/algorithms")
@@ -48,13 +48,14 @@ EXAMPLE = "allreduce_circulant"  # whose diff HACKING.md shows
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return every generated file below ``root``, by its path from there, with its text."""
-    table = cl.algorithms()
-    made = {PAGES / "index.md": index(table)}
-    for algorithm in table:
+    algorithms = cl.algorithms()
+    made = {PAGES / "index.md": index(algorithms)}
+    for algorithm in algorithms:
         name = file_name(algorithm)
         made[PAGES / f"{name}.md"] = page(algorithm, root)
         made[PAGES / f"{name}.svg"] = cl.draw(algorithm.name, drawn(algorithm), algorithm.kind)
     made[Path("docs/environment.md")] = environment()
+    made[Path("docs/comparison.md")] = comparison.page(table) + "\n"
     readme, hacking = Path("README.md"), Path("HACKING.md")
     made[readme] = between(root / readme, "table", figures(root / "bench/results/limits.json"))
     made[hacking] = between(root / hacking, "diff", diff(root))

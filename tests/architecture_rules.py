@@ -32,6 +32,7 @@ ARROWS: dict[str, set[str] | None] = {
     "cuda": {"plan", "kernels", "transport"},
     "probe": {"transport", "topology"},
     "select": {"algorithms", "simulate", "plan", "topology"},
+    "mailbox": {"transport"},
     "bootstrap": {"transport"},
     "bindings": set(),
     "communicator": None,
@@ -83,7 +84,8 @@ def forbidden_includes(root: Path) -> list[str]:
             continue
         own = name.split("/")[1]
         for target in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE):
-            folder = "include" if target == "collectives.h" else target.split("/")[0]
+            public = "/" not in target and target.startswith("collectives")
+            folder = "include" if public else target.split("/")[0]
             if not _may_include(own, folder):
                 wrong.append(f'{name} includes "{target}": {own} must not depend on {folder}')
     return wrong
@@ -222,6 +224,12 @@ def named_hosts(root: Path) -> list[str]:
         data = path.read_bytes()
         wrong += [f"{path.relative_to(root)} names {h}" for h in HOSTS if h.encode() in data]
     return wrong
+
+
+def interface(root: Path) -> str:
+    """The text of the C interface: collectives.h, and what it includes from beside it."""
+    headers = sorted((root / "native/include").glob("*.h"))
+    return "\n".join(header.read_text(encoding="utf-8") for header in headers)
 
 
 def undocumented_functions(header: str) -> list[str]:

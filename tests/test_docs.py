@@ -23,7 +23,7 @@ from tests import architecture_rules, pages
 ROOT = Path(__file__).resolve().parents[1]
 README, HACKING = ROOT / "README.md", ROOT / "HACKING.md"
 WITH_COMMANDS = [README, HACKING, ROOT / "CONTRIBUTING.md"]
-HEADER = (ROOT / "native/include/collectives.h").read_text(encoding="utf-8")
+HEADER = architecture_rules.interface(ROOT)
 ALL = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 # Commands that other tests run, and which.

@@ -24,8 +24,15 @@ def users_of(pattern: str) -> set[str]:
 
 
 def test_one_file_chooses_between_the_two_sources_of_memory() -> None:
-    makers = users_of(r"\bMemory::(allocate|shared|map)\b")
-    assert makers == {"bootstrap/membership.cc", "transport/memory.cc"}
+    makers = users_of(r"\bMemory::(allocate|shared|map|range)\b")
+    arenas = {"transport/arena.cc", "transport/file_arena.cc"}
+    assert makers == {"transport/memory.cc", *arenas}
+    choosers = users_of(r"\b(HeapArena|FileArena)\b") - arenas
+    assert choosers == {
+        "bootstrap/membership.cc",
+        "transport/arena.h",
+        "transport/file_arena.h",
+    }
 
 
 def test_only_the_refusal_of_direct_access_asks_which_one_it_is() -> None:
@@ -33,7 +40,8 @@ def test_only_the_refusal_of_direct_access_asks_which_one_it_is() -> None:
     askers = users_of(r"\bshares_memory_?\b")
     assert askers == {"communicator/communicator.cc", "communicator/communicator.h"}
     code = (NATIVE / "communicator" / "communicator.cc").read_text()
-    assert len(re.findall(r"\bshares_memory_\b", code)) == 2  # kept, and asked once
+    # Kept, handed on to the groups of its members, and asked once.
+    assert len(re.findall(r"\bshares_memory_\b", code)) == 3
     assert "if (direct && !shares_memory_)" in code
 
 

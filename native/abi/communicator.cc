@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Life of a communicator, and collectives, behind the C interface.
-#include "communicator/communicator.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
 
 #include "abi/guarded.h"
+#include "abi/handle.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/rendezvous.h"
 #include "schedule/encode.h"
-
-struct coll_comm {
-  coll::Communicator communicator;
-};
 
 namespace coll {
 namespace {
@@ -56,11 +51,6 @@ coll_comm* join(const Identity& identity, const coll_options& options) {
   arm_faults_from_environment();
   return make(rendezvous(identity, shape_of(options), options.timeout), identity.rank, options,
               false);
-}
-
-Communicator& communicator(coll_comm* comm) {
-  if (comm == nullptr) throw Error(Status::closed, "the communicator is closed");
-  return comm->communicator;
 }
 
 Call to_call(const coll_call& c) {
@@ -196,7 +186,10 @@ coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t lengt
 }
 
 coll_status coll_resume(coll_comm* comm) {
-  return guarded([&] { return coll::communicator(comm).resume(); });
+  return guarded([&] {
+    coll::Communicator& communicator = coll::communicator(comm);
+    return comm->regroup ? coll::resume_regroup(*comm) : communicator.resume();
+  });
 }
 
 coll_status coll_collective(coll_comm* comm, int32_t kind, const void* input, void* output,

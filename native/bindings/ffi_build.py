@@ -2,8 +2,8 @@
 """Turns the public C header into the C source of ``collectives._native``.
 
 CMake calls ``python ffi_build.py <collectives.h> <output.c>`` with the build-time Python. The
-header is the only description of the interface: what it declares is what Python sees, checked by
-the C compiler.
+header, with those that it includes from beside it, is the only description of the interface: what
+it declares is what Python sees, checked by the C compiler.
 """
 
 from __future__ import annotations
@@ -27,10 +27,27 @@ def cdef_of(header: str) -> str:
     return re.sub(r"^\s*#.*\n", "", plain, flags=re.MULTILINE)
 
 
+def whole(header: Path) -> str:
+    """Return the text of ``header``, with that of each header beside it where it is included."""
+    seen = {header.name}
+
+    def included(line: re.Match[str]) -> str:
+        name = line.group(1)
+        if name in seen:
+            return ""
+        seen.add(name)
+        return expanded(header.with_name(name).read_text(encoding="utf-8"))
+
+    def expanded(text: str) -> str:
+        return re.sub(r'^#include "([^"]+)".*\n', included, text, flags=re.MULTILINE)
+
+    return expanded(header.read_text(encoding="utf-8"))
+
+
 def write_binding(header: Path, output: Path) -> None:
     """Write the C source of the extension module for ``header`` to ``output``."""
     ffi = FFI()
-    ffi.cdef(cdef_of(header.read_text(encoding="utf-8")))
+    ffi.cdef(cdef_of(whole(header)))
     ffi.set_source(MODULE, f'#include "{header.name}"')
     ffi.emit_c_code(str(output))
     output.touch()  # cffi leaves an unchanged file alone; the build must see that it is current

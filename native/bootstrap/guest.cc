@@ -96,7 +96,6 @@ Membership Guest::settle(const Descriptor& rank0, Descriptor memfd, const Segmen
     if (static_cast<int>(membership.segment.shape().ranks) != identity_.ranks) {
       throw Error(Status::internal, me() + ": the segment was made for another number of ranks");
     }
-    membership.memory->close_fd();
     const Notice attached =
         make_notice(NoticeKind::attached, identity_.attempt, Status::ok, -1, "attached");
     const int error = send_packet(rank0, &attached, sizeof attached);

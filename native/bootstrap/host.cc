@@ -49,7 +49,6 @@ Membership Host::run(const SegmentShape& shape) {
   door_.reset();
   any_attempt_door_.reset();
   visitors_.clear();
-  membership_.memory->close_fd();
   return std::move(membership_);
 }
 

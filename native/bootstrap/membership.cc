@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/membership.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/system_error.h"
+#include "transport/file_arena.h"
 #include "transport/system_calls.h"
 
 namespace coll {
@@ -18,16 +20,32 @@ void reserve_rings(Memory& memory, const Segment& segment, int rank) {
                  shape.depth * shape.inline_bytes);
   memory.reserve(static_cast<std::size_t>(segment.slot_ring(rank) - base),
                  shape.depth * shape.slot_bytes);
+  // The rings of messages are backed when they are first used: most pairs never speak.
+  memory.reserve(
+      static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&segment.mail(rank)) - base),
+      segment.mail_control_bytes());
 }
 
 // From here on the rank's death is seen by the others.
-Membership enter(std::shared_ptr<Memory> memory, const Segment& segment, int rank) {
+Membership enter(std::shared_ptr<Arena> arena, std::shared_ptr<Memory> memory,
+                 const Segment& segment, int rank, int world) {
   Membership membership;
   membership.segment = segment;
+  segment.rank(rank).life.world.store(world, std::memory_order_relaxed);
   membership.life.enter(segment, rank, memory);
+  membership.arena = std::move(arena);
   membership.memory = std::move(memory);
   segment.header().attached.fetch_add(1, std::memory_order_acq_rel);
   return membership;
+}
+
+// Lays a group out in fresh memory and enters it as rank 0.
+Membership found_in(std::shared_ptr<Arena> arena, const SegmentShape& shape, std::uint64_t group,
+                    int world) {
+  auto memory = arena->make(group, Segment::bytes(shape), Segment::control_bytes(shape));
+  const Segment segment = Segment::create(memory->data(), shape, group);
+  reserve_rings(*memory, segment, 0);
+  return enter(std::move(arena), std::move(memory), segment, 0, world);
 }
 
 std::string in_words(const SegmentShape& shape) {
@@ -46,6 +64,14 @@ std::size_t checked_bytes(const SegmentShape& shape) {
   return bytes;
 }
 
+// What the largest group of members of this one needs. Not always the group of all: with more
+// ranks some parts of a segment become smaller.
+std::size_t most_bytes(SegmentShape shape) {
+  std::size_t most = 0;
+  for (; shape.ranks > 0; --shape.ranks) most = std::max(most, Segment::bytes(shape));
+  return most;
+}
+
 }  // namespace
 
 std::uint64_t random_group() {
@@ -58,14 +84,13 @@ std::uint64_t random_group() {
 
 Membership found_group(const SegmentShape& shape) {
   const std::size_t bytes = checked_bytes(shape);
-  auto memory = std::make_shared<Memory>(Memory::shared(bytes, Segment::control_bytes(shape)));
-  const Segment segment = Segment::create(memory->data(), shape, random_group());
-  reserve_rings(*memory, segment, 0);
-  return enter(std::move(memory), segment, 0);
+  const std::uint64_t group = random_group();
+  return found_in(FileArena::found(most_bytes(shape), group, bytes), shape, group, 0);
 }
 
 Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank) {
-  auto memory = std::make_shared<Memory>(Memory::map(std::move(memfd)));
+  const std::shared_ptr<FileArena> arena = FileArena::join(std::move(memfd));
+  auto memory = arena->find(arena->root(), arena->root_bytes());
   const Segment segment = Segment::attach(memory->data(), memory->size());
   if (segment.shape() != shape) {
     throw Error(Status::bootstrap,
@@ -75,17 +100,36 @@ Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank) {
                 rank);
   }
   reserve_rings(*memory, segment, rank);
-  return enter(std::move(memory), segment, rank);
+  return enter(arena, std::move(memory), segment, rank, rank);
 }
 
 std::vector<Membership> local_group(const SegmentShape& shape) {
-  auto memory = std::make_shared<Memory>(Memory::allocate(checked_bytes(shape)));
-  const Segment segment = Segment::create(memory->data(), shape, random_group());
+  const std::size_t bytes = checked_bytes(shape);
+  const std::uint64_t group_name = random_group();
+  const auto arena = std::make_shared<HeapArena>();
+  const auto memory = arena->make(group_name, bytes, bytes);
+  const Segment segment = Segment::create(memory->data(), shape, group_name);
   std::vector<Membership> group;
-  for (std::uint32_t r = 0; r < shape.ranks; ++r) {
-    group.push_back(enter(memory, segment, static_cast<int>(r)));
+  for (int r = 0; r < static_cast<int>(shape.ranks); ++r) {
+    group.push_back(enter(arena, memory, segment, r, r));
   }
   return group;
+}
+
+Membership found_subgroup(const Membership& parent, const SegmentShape& shape, std::uint64_t group,
+                          int world) {
+  return found_in(parent.arena, shape, group, world);
+}
+
+Membership join_subgroup(const Membership& parent, const SegmentShape& shape, std::uint64_t group,
+                         int rank, int world) {
+  auto memory = parent.arena->find(group, Segment::bytes(shape));
+  const Segment segment = Segment::attach(memory->data(), memory->size());
+  if (segment.group() != group || segment.shape() != shape) {
+    throw Error(Status::internal, "the memory of this group belongs to another one");
+  }
+  reserve_rings(*memory, segment, rank);
+  return enter(parent.arena, std::move(memory), segment, rank, world);
 }
 
 }  // namespace coll

@@ -11,7 +11,7 @@ namespace coll {
 // Blocks until all ranks of the job have entered one segment; called once by each of them, with
 // equal arguments but for the rank. Rank 0 makes a memfd and listens on an abstract socket named
 // from the user, the job and the attempt; the others are given the memfd there. Afterwards nothing
-// is left of it: no socket, no name, no descriptor.
+// is left of it but the memfd's descriptor, for groups formed later: no socket, no name.
 //
 // Throws Error: invalid_argument, bootstrap (refused, and why), timeout (who is missing), peer_lost
 // (a rank ended meanwhile), aborted (`stop` said so), out_of_memory, system.

@@ -17,14 +17,23 @@ namespace {
   throw Error(Status::invalid_argument, std::string(name_of(call.kind)) + ": " + why);
 }
 
-bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-  const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
-  return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
-}
-
 // What depends on neither chunks nor counts.
 Layout layout_of(const Call& call, int ranks) {
   return {call.kind, ranks, call.root, call.kind == Kind::alltoall ? ranks * ranks : ranks};
+}
+
+// What to do where an operation is not defined on a dtype.
+const char* instead(Dtype dtype, Reduction op) noexcept {
+  const bool located = op == Reduction::minloc || op == Reduction::maxloc;
+  const bool bitwise = op == Reduction::band || op == Reduction::bor || op == Reduction::bxor;
+  const Family family = family_of(dtype);
+  if (family == Family::pair) return "pairs of a value and its index take minloc and maxloc";
+  if (located) return "minloc and maxloc take pairs of a value and its index, as float32_int32";
+  if (bitwise) return "bitwise operations take integers and bool";
+  if (family == Family::complex) {
+    return "complex numbers take sum, prod and avg; reduce their real and imaginary parts";
+  }
+  return "convert to a floating-point dtype, or use sum";
 }
 
 void validate_enums(const Call& call, int ranks) {
@@ -40,7 +49,7 @@ void validate_enums(const Call& call, int ranks) {
   }
   if (!user_op && reduces(call.kind) && fold_kernel(call.dtype, call.op) == nullptr) {
     refuse(call, std::string(name_of(call.op)) + " of " + name_of(call.dtype) +
-                     " is not defined: convert to a floating-point dtype, or use sum");
+                     " is not defined: " + instead(call.dtype, call.op));
   }
   if (layout_of(call, ranks).rooted() && (call.root < 0 || call.root >= ranks)) {
     refuse(call,
@@ -138,6 +147,11 @@ bool in_place(const Call& call, int rank, int ranks, const Sides& sides) {
 
 }  // namespace
 
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) noexcept {
+  const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
+  return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
+
 void validate(const Call& call, int rank, int ranks) {
   validate_enums(call, ranks);
   validate_sizes(call, ranks);
@@ -180,13 +194,20 @@ const char* name_of(Kind kind) noexcept {
 }
 
 const char* name_of(Dtype dtype) noexcept {
-  static constexpr std::array names = {"float32", "float64", "int32", "int64", "uint8", "bfloat16"};
+  static constexpr std::array names = {
+      "float32",       "float64",     "int32",      "int64",         "uint8",       "bfloat16",
+      "int8",          "int16",       "uint16",     "uint32",        "uint64",      "bool",
+      "float16",       "complex64",   "complex128", "float8_e4m3fn", "float8_e5m2", "float32_int32",
+      "float64_int64", "int32_int32", "int64_int64"};
+  static_assert(names.size() == kDtypes);
   const auto i = static_cast<std::size_t>(dtype);
   return i < names.size() ? names[i] : "?";
 }
 
 const char* name_of(Reduction op) noexcept {
-  static constexpr std::array names = {"sum", "prod", "min", "max", "avg"};
+  static constexpr std::array names = {"sum",  "prod", "min", "max",  "avg",    "land",  "lor",
+                                       "lxor", "band", "bor", "bxor", "minloc", "maxloc"};
+  static_assert(names.size() == kReductions);
   const auto i = static_cast<std::size_t>(op);
   return i < names.size() ? names[i] : i >= kUserOps ? "an operation of the user" : "?";
 }
@@ -194,6 +215,12 @@ const char* name_of(Reduction op) noexcept {
 bool keeps_rank_order(const Call& call) noexcept {
   const UserOp* user = reduces(call.kind) ? find_user_op(static_cast<int>(call.op)) : nullptr;
   return user != nullptr && !user->commutes;
+}
+
+const char* name_of(Purpose purpose) noexcept {
+  static constexpr std::array names = {"", "split", "subgroup", "dup", "mesh"};
+  const auto i = static_cast<std::size_t>(purpose);
+  return i < names.size() ? names[i] : "?";
 }
 
 bool reduces(Kind kind) noexcept { return Layout(kind, 1, 0, 1).folds(); }

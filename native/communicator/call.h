@@ -11,6 +11,9 @@
 
 namespace coll {
 
+// What a call is made for: itself, or a step of forming groups (regroup.h). All ranks agree on it.
+enum class Purpose : std::uint8_t { itself, split, subgroup, dup, mesh };
+
 struct Call {
   Kind kind = Kind::barrier;
   Dtype dtype = Dtype::uint8;
@@ -24,11 +27,14 @@ struct Call {
   int algorithm = -1;
   int mode = -1;
   double timeout = 0;  // seconds; 0: the communicator's
+  Purpose purpose = Purpose::itself;
 };
 
 // Throws Error(invalid_argument) with a sentence that says what to do; `rank` of `ranks` calls.
 void validate(const Call& call, int rank, int ranks);
 
+// Whether two pieces of memory have a byte in common.
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) noexcept;
 // Elements of the whole vector: of all ranks' parts together; of alltoall, of all blocks.
 std::size_t vector_elements(const Call& call, int ranks) noexcept;
 // A hash of the unequal parts; 0 where there are none.
@@ -37,6 +43,8 @@ std::uint64_t hash_counts(const Call& call, int ranks) noexcept;
 const char* name_of(Kind kind) noexcept;
 const char* name_of(Dtype dtype) noexcept;
 const char* name_of(Reduction op) noexcept;
+// "split"; of a call made for itself "".
+const char* name_of(Purpose purpose) noexcept;
 bool reduces(Kind kind) noexcept;
 // Whether the call folds with an operation that does not commute.
 bool keeps_rank_order(const Call& call) noexcept;

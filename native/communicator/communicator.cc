@@ -1,61 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/communicator.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
 
 #include "communicator/fingerprint.h"
+#include "communicator/guard.h"
 #include "communicator/process_forks.h"
 #include "transport/system_calls.h"
 
 namespace coll {
 namespace {
 
-constexpr int kLongestSleep = 50000;  // microseconds
-constexpr double kLookEvery = 0.02;   // seconds between looks at the other ranks
-
-double now() noexcept {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
+constexpr int kMailNap = 500;  // microseconds of sleep where messages are on their way besides
 
 }  // namespace
 
-class Communicator::Guard {
- public:
-  explicit Guard(Communicator& c) : c_(c) {
-    c.check_fork();
-    if (c.busy_.exchange(true, std::memory_order_acquire)) {
-      throw Error(Status::invalid_argument,
-                  "two threads use one communicator at once: give each thread its own, or take "
-                  "turns");
-    }
-  }
-  ~Guard() { c_.busy_.store(false, std::memory_order_release); }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-
- private:
-  Communicator& c_;
-};
-
 Communicator::Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-                           bool shares_memory)
+                           bool shares_memory, int most_spins)
     : membership_(std::move(membership)),
       segment_(membership_.segment),
       rank_(rank),
       ranks_(static_cast<int>(segment_.shape().ranks)),
       timeout_(timeout),
+      most_spins_(most_spins),
       interruptible_(interruptible),
       shares_memory_(shares_memory),
       forks_(process_forks()),
       pid_(getpid()),
       plans_(segment_, rank),
-      executor_(segment_, rank) {
+      executor_(segment_, rank),
+      pairwise_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
   watch.fenced.store(all_cores_fence_register() ? 1 : 0, std::memory_order_relaxed);
@@ -63,6 +40,16 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
 }
 
 Communicator::~Communicator() = default;
+
+// Where the ranks of this group share cores, those of its parts do.
+Communicator Communicator::branch(Membership&& place, int rank) const {
+  return Communicator(std::move(place), rank, timeout_, interruptible_, shares_memory_,
+                      policy_.spins);
+}
+
+int Communicator::world_rank() const noexcept {
+  return segment_.rank(rank_).life.world.load(std::memory_order_relaxed);
+}
 
 void Communicator::check_fork() const {
   if (process_forks() == forks_) return;
@@ -77,7 +64,8 @@ void Communicator::check_fork() const {
 void Communicator::report_failure() {
   const Failure failure = read_failure(segment_);
   knows_failure_ = true;
-  active_ = waiting_ = false;
+  active_ = false;
+  pairwise_.give_up();
   throw Error(failure.status, std::string(failure.sentence()), failure.culprit);
 }
 
@@ -93,8 +81,9 @@ void Communicator::check_failed() {
 bool Communicator::resolved_for(const Call& c) const noexcept {
   const Call& l = last_.call;
   return last_.plan != nullptr && c.kind == l.kind && c.dtype == l.dtype && c.op == l.op &&
-         c.root == l.root && c.count == l.count && c.algorithm == l.algorithm && c.mode == l.mode &&
-         c.counts == nullptr && l.counts == nullptr;
+         c.purpose == l.purpose && c.root == l.root && c.count == l.count &&
+         c.algorithm == l.algorithm && c.mode == l.mode && c.counts == nullptr &&
+         l.counts == nullptr;
 }
 
 // Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
@@ -130,6 +119,7 @@ void Communicator::resolve(const Call& call) {
   note_.root = rooted ? call.root : 0;
   note_.count = elements;
   note_.parts = call.counts != nullptr;
+  note_.purpose = static_cast<int>(call.purpose);
   last_.packed = pack(note_);
   const std::uint64_t given =
       call.algorithm >= kGivenSchedules ? plans_.given(call.algorithm).hash : 0;
@@ -184,6 +174,7 @@ void Communicator::bind(const Call& call) {
 void Communicator::look_at_cores() {
   segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
   policy_ = choose_policy(segment_);
+  policy_.spins = std::min(policy_.spins, most_spins_);
 }
 
 void Communicator::begin(const Call& call) {
@@ -194,19 +185,22 @@ void Communicator::begin(const Call& call) {
   write_record(segment_.rank(rank_).records[clock_.calls % kRecords], note_, last_.packed,
                call.input, call.output, scratch_.data());
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
-  last_.call.timeout = call.timeout;
+  patience_.begin(call.timeout > 0 ? call.timeout : timeout_);
   active_ = true;
-  waiting_ = false;
   executor_.begin(last_.plan->binding, clock_);
+}
+
+void Communicator::enter() {
+  check_failed();
+  if (active_ || pairwise_.active()) {
+    throw Error(Status::invalid_argument,
+                "the call before is still in progress: resume it first, or abort");
+  }
 }
 
 Status Communicator::run(const Call& call) {
   const Guard guard(*this);
-  check_failed();
-  if (active_) {
-    throw Error(Status::invalid_argument,
-                "the call before is still in progress: resume it first, or abort");
-  }
+  enter();
   validate(call, rank_, ranks_);
   if (!resolved_for(call)) resolve(call);
   bind(call);
@@ -216,11 +210,12 @@ Status Communicator::run(const Call& call) {
 
 Status Communicator::resume() {
   const Guard guard(*this);
-  if (!active_) {
+  if (!active_ && !pairwise_.active()) {
     check_failed();
     throw Error(Status::invalid_argument, "there is no call in progress to resume");
   }
-  return drive();
+  patience_.resume();
+  return active_ ? drive() : drive_pairwise();
 }
 
 Status Communicator::drive() {
@@ -242,6 +237,7 @@ Status Communicator::drive() {
                 describe(note_)});
     }
     if (turn < policy_.yields) {
+      serve_mail();
       sys::yield();
       spins = std::min(spins, 20);
       continue;
@@ -257,34 +253,25 @@ OwnCall Communicator::own_call() const {
 
 // The slow rung: the only place that looks at clocks, at signals and at the other ranks.
 Status Communicator::wait_slowly() {
-  const double time = now();
-  if (!waiting_) {
-    waiting_ = true;
-    deadline_ = time + (last_.call.timeout > 0 ? last_.call.timeout : timeout_);
-    next_look_ = time;
-  }
-  if (failed(segment_)) report_failure();
-  if (time >= next_look_) {
-    next_look_ = time + kLookEvery;
+  patience_.turn();
+  check_failed();
+  if (patience_.look()) {
     if (const auto cause = find_mismatch(segment_, own_call())) fail(*cause);
     if (const auto cause = find_lost(segment_, own_call())) fail(*cause);
   }
   const Blocked& blocked = executor_.blocked();
-  if (time >= deadline_) {
-    const double limit = last_.call.timeout > 0 ? last_.call.timeout : timeout_;
-    std::string seconds = std::to_string(limit);
-    seconds.erase(seconds.find_last_not_of('0') + 1);
-    if (seconds.back() == '.') seconds.pop_back();
+  if (patience_.over()) {
     fail({Status::timeout, blocked.peer,
-          std::string(name_of(static_cast<Kind>(note_.kind))) + " #" +
-              std::to_string(note_.number) + ": rank " + std::to_string(rank_) + " gave up after " +
-              seconds + " s: " + whereabouts(segment_, own_call(), blocked.peer)});
+          label(note_) + ": rank " + std::to_string(rank_) + " gave up after " + patience_.limit() +
+              ": " + whereabouts(segment_, own_call(), blocked.peer)});
   }
-  const double left = std::min(deadline_ - time, next_look_ - time) * 1e6;
-  const int sleep = std::clamp(static_cast<int>(left), 100, kLongestSleep);
-  const bool interrupted = sleep_on(segment_, blocked, sleep);
-  const bool late = now() - time > 0.01;
-  return interruptible_ && (interrupted || late) ? Status::in_progress : Status::ok;
+  bool interrupted = false;
+  if (!serve_mail()) {
+    const int sleep = patience_.sleep();
+    interrupted =
+        sleep_on(segment_, blocked, pairwise_.pending() ? std::min(sleep, kMailNap) : sleep);
+  }
+  return interruptible_ && (interrupted || patience_.due()) ? Status::in_progress : Status::ok;
 }
 
 void Communicator::abort(std::string_view reason) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "bootstrap/membership.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
+#include "communicator/pairwise.h"
+#include "communicator/patience.h"
 #include "communicator/plans.h"
 #include "engine/executor.h"
 #include "engine/ladder.h"
@@ -20,8 +23,9 @@ namespace coll {
 class Communicator {
  public:
   // `shares_memory`: the ranks are threads of one process, so may read each other's buffers.
+  // `most_spins` bounds what the cores of these ranks alone would suggest (engine/ladder.h).
   Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-               bool shares_memory);
+               bool shares_memory, int most_spins = std::numeric_limits<int>::max());
   ~Communicator();
 
   int rank() const noexcept { return rank_; }
@@ -30,17 +34,28 @@ class Communicator {
 
   // ok, or in_progress where the communicator is interruptible: then resume(). Throws Error.
   Status run(const Call& call);
+  Status run(const PairCall& call);
   Status resume();
+  // Message calls that do not block.
+  coll_request post(const PairCall& call);
+  void test(coll_request request, std::int32_t& done, coll_message* received);
+  bool probe(const PairCall& call);
   // Makes a schedule from outside the table an algorithm of this communicator: its number.
   int add_schedule(Schedule&& schedule);
+  // Ends this group with a cause that all its ranks report, unless it has ended before.
+  [[noreturn]] void fail(const Cause& cause);
+  // A communicator like this one, for this rank's place in a group of some of its ranks.
+  Communicator branch(Membership&& place, int rank) const;
+  const Membership& membership() const noexcept { return membership_; }
+  // Its rank in the group that all began in.
+  int world_rank() const noexcept;
   // First cause wins; wakes nobody, since no sleep is longer than 50 ms.
   void abort(std::string_view reason);
   // What is found now may have been invisible to one-way calls.
   void close();
 
  private:
-  // Throws where this is a forked child, another thread is inside, or the group has failed.
-  class Guard;
+  class Guard;  // guard.h
   struct Resolved {
     Call call;
     Choice choice;
@@ -56,8 +71,14 @@ class Communicator {
   void look_at_cores();
   Status drive();
   Status wait_slowly();
+  void enter();
+  void enter(const PairCall& call);
+  Status drive_pairwise();
+  Status wait_for_mail(bool moved);
+  bool serve_mail();
+  bool drain_mail();
+  void look_while_polling(const WaitNote& note, bool left);
   OwnCall own_call() const;
-  [[noreturn]] void fail(const Cause& cause);
   [[noreturn]] void report_failure();
   void check_fork() const;
   void check_failed();
@@ -66,14 +87,14 @@ class Communicator {
   Segment segment_;
   int rank_, ranks_;
   double timeout_;
+  int most_spins_;
   bool interruptible_, shares_memory_;
   unsigned forks_;
   int pid_;  // of the process that made it
   std::atomic<bool> busy_{false};
   bool active_ = false;  // a call was begun and is not finished
-  bool waiting_ = false;
   bool knows_failure_ = false;
-  double deadline_ = 0, next_look_ = 0;
+  Patience patience_, polls_;
   Plans plans_;
   Executor executor_;
   GroupClock clock_;
@@ -81,6 +102,8 @@ class Communicator {
   Resolved last_;
   CallNote note_;
   std::vector<std::byte> scratch_;
+  Pairwise pairwise_;
+  std::uint64_t messages_ = 0;  // message calls begun
 };
 
 }  // namespace coll

@@ -4,14 +4,10 @@
 #include <algorithm>
 
 #include "communicator/call.h"
-#include "transport/liveness.h"
+#include "communicator/pair_diagnosis.h"
 
 namespace coll {
 namespace {
-
-std::string label(const CallNote& note) {
-  return std::string(name_of(static_cast<Kind>(note.kind))) + " #" + std::to_string(note.number);
-}
 
 // The oldest remembered call in which the two ranks differ.
 std::optional<Cause> compare(const Segment& segment, const OwnCall& own, int peer) {
@@ -53,22 +49,38 @@ std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own) {
     // Whoever has finished this call may go.
     if (segment.rank(peer).done.tick.load(std::memory_order_acquire) >= own.end) continue;
     const std::uint64_t begun = calls_begun(segment, peer);
-    const std::string who =
-        "rank " + std::to_string(peer) + " (pid " +
-        std::to_string(segment.rank(peer).life.pid.load(std::memory_order_relaxed)) + ")";
-    const std::string how = life == Life::dead ? " died" : " closed its communicator";
     const std::string when = begun >= own.note.number ? " during this call"
                              : begun == 0             ? " before its first call"
                                                       : " after its call #" + std::to_string(begun);
-    return Cause{Status::peer_lost, peer, label(own.note) + ": " + who + how + when};
+    return Cause{Status::peer_lost, peer,
+                 label(own.note) + ": " + how_it_left(segment, peer, life) + when};
   }
   return std::nullopt;
+}
+
+std::string how_it_left(const Segment& segment, int peer, Life life) {
+  const LifeLine& line = segment.rank(peer).life;
+  const int world = line.world.load(std::memory_order_relaxed);
+  return "rank " + std::to_string(peer) + " (pid " +
+         std::to_string(line.pid.load(std::memory_order_relaxed)) +
+         (world != peer ? ", rank " + std::to_string(world) + " of the world" : "") + ")" +
+         (life == Life::dead ? " died" : " closed its communicator");
+}
+
+std::string ahead(const Segment& segment, int rank, int peer) {
+  const std::uint64_t begun = calls_begun(segment, peer);
+  if (begun <= calls_begun(segment, rank)) return "";
+  const auto note = read_record(segment, peer, begun);
+  return note ? ", but called " + label(*note) + ", which rank " + std::to_string(rank) + " has not"
+              : "";
 }
 
 std::string whereabouts(const Segment& segment, const OwnCall& own, int peer) {
   const std::uint64_t begun = calls_begun(segment, peer);
   const std::string who = "rank " + std::to_string(peer);
   if (begun >= own.note.number) return who + " is in the call but silent";
+  const WaitNote waits = waits_of(segment, peer);
+  if (waits.what != Waits::nothing) return who + " is alive but blocked in " + in_words(waits);
   if (begun == 0) return who + " is alive but has made no call yet";
   return who + " is alive but silent since its call #" + std::to_string(begun);
 }

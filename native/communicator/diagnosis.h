@@ -7,6 +7,7 @@
 
 #include "communicator/record.h"
 #include "transport/failure.h"
+#include "transport/liveness.h"
 #include "transport/segment.h"
 
 namespace coll {
@@ -29,6 +30,12 @@ std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own);
 
 // A peer that died or left before it had finished our call.
 std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own);
+
+// "rank 1 (pid 99) died"
+std::string how_it_left(const Segment& segment, int peer, Life life);
+
+// ", but called barrier #3, which rank 0 has not" where the peer is ahead of `rank`; else nothing.
+std::string ahead(const Segment& segment, int rank, int peer);
 
 // What the peer that we wait for is doing, for the text of a time-out.
 std::string whereabouts(const Segment& segment, const OwnCall& own, int peer);

@@ -12,7 +12,8 @@ namespace coll {
 std::uint64_t pack(const CallNote& n) noexcept {
   return static_cast<std::uint64_t>(n.kind) | static_cast<std::uint64_t>(n.dtype) << 8 |
          static_cast<std::uint64_t>(n.op) << 16 | static_cast<std::uint64_t>(n.mode) << 24 |
-         static_cast<std::uint64_t>(n.algorithm) << 32 | static_cast<std::uint64_t>(n.parts) << 63;
+         static_cast<std::uint64_t>(n.algorithm) << 32 |
+         static_cast<std::uint64_t>(n.purpose) << 56 | static_cast<std::uint64_t>(n.parts) << 63;
 }
 
 void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed, const void* input,
@@ -45,10 +46,11 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
                     .dtype = byte(8),
                     .op = byte(16),
                     .mode = byte(24),
-                    .algorithm = static_cast<int>(word[2] >> 32 & 0x7FFFFFFF),
+                    .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFFFF),
                     .root = static_cast<int>(word[4]),
                     .count = word[3],
-                    .parts = (word[2] >> 63) != 0};
+                    .parts = (word[2] >> 63) != 0,
+                    .purpose = byte(56) & 0x7F};
   }
   return std::nullopt;
 }
@@ -61,7 +63,15 @@ std::uint64_t calls_begun(const Segment& segment, int rank) {
   return most;
 }
 
+std::string label(const CallNote& note) {
+  const auto purpose = static_cast<Purpose>(note.purpose);
+  const bool itself = purpose == Purpose::itself;
+  return std::string(itself ? name_of(static_cast<Kind>(note.kind)) : name_of(purpose)) + " #" +
+         std::to_string(note.number);
+}
+
 std::string describe(const CallNote& note) {
+  if (note.purpose != 0) return name_of(static_cast<Purpose>(note.purpose));
   const auto kind = static_cast<Kind>(note.kind);
   std::string text = name_of(kind);
   if (kind == Kind::barrier) return text;

@@ -18,6 +18,7 @@ struct CallNote {
   int kind = 0, dtype = 0, op = 0, mode = 0, algorithm = 0, root = 0;
   std::uint64_t count = 0;
   bool parts = false;  // counts per rank
+  int purpose = 0;
 };
 
 // The first word of a record that all ranks must agree on.
@@ -32,6 +33,8 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
 // How many calls the rank has begun, as far as its records tell.
 std::uint64_t calls_begun(const Segment& segment, int rank);
 
+// "allreduce #41"
+std::string label(const CallNote& note);
 // "allreduce of 4096 float32 (sum, ring)"
 std::string describe(const CallNote& note);
 

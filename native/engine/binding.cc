@@ -144,9 +144,9 @@ bool Binding::is_bound_to(const CallData& call) const noexcept {
 
 namespace {
 
-// What only moves bytes takes any kernel, with one source.
+// What only moves bytes takes any dtype; folds were validated.
 FoldKernel move_or_fold(const CallData& call, bool folds) noexcept {
-  return fold_kernel(call.dtype, folds ? call.op : Reduction::sum);
+  return folds ? fold_kernel(call.dtype, call.op) : copy_kernel(call.dtype);
 }
 
 }  // namespace

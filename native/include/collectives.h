@@ -53,7 +53,22 @@ typedef enum coll_dtype {
   COLL_INT32 = 2,
   COLL_INT64 = 3,
   COLL_UINT8 = 4,
-  COLL_BFLOAT16 = 5
+  COLL_BFLOAT16 = 5,
+  COLL_INT8 = 6,
+  COLL_INT16 = 7,
+  COLL_UINT16 = 8,
+  COLL_UINT32 = 9,
+  COLL_UINT64 = 10,
+  COLL_BOOL = 11, /* one byte; results are 0 or 1, any byte but 0 is true */
+  COLL_FLOAT16 = 12,
+  COLL_COMPLEX64 = 13, /* two float32: real, imaginary */
+  COLL_COMPLEX128 = 14,
+  COLL_FLOAT8_E4M3FN = 15,
+  COLL_FLOAT8_E5M2 = 16,
+  COLL_FLOAT32_INT32 = 17, /* for minloc and maxloc: struct { float value; int32_t index; } */
+  COLL_FLOAT64_INT64 = 18, /* and so on */
+  COLL_INT32_INT32 = 19,
+  COLL_INT64_INT64 = 20
 } coll_dtype;
 
 typedef enum coll_op {
@@ -61,7 +76,15 @@ typedef enum coll_op {
   COLL_PROD = 1,
   COLL_MIN = 2,
   COLL_MAX = 3,
-  COLL_AVG = 4 /* floating point only */
+  COLL_AVG = 4,  /* floating point and complex */
+  COLL_LAND = 5, /* logical and: the results are 0 or 1. All but complex and pairs */
+  COLL_LOR = 6,
+  COLL_LXOR = 7,
+  COLL_BAND = 8, /* bit by bit: integers and bool */
+  COLL_BOR = 9,
+  COLL_BXOR = 10,
+  COLL_MINLOC = 11, /* pairs: the smaller value, and the smaller index of equal ones */
+  COLL_MAXLOC = 12
 } coll_op;
 
 /* Where the bytes of a message lie (docs: plan). COLL_MODE_AUTO lets the library choose. */
@@ -72,6 +95,9 @@ typedef enum coll_mode {
   COLL_MODE_PULL = 2,   /* the receiver reads the peer's buffer: ranks in one address space */
   COLL_MODE_PUSH = 3    /* the sender writes the peer's buffer: ranks in one address space */
 } coll_mode;
+
+/* For coll_split(): this rank is to be in no group. */
+typedef enum coll_color { COLL_NO_COLOR = -1 } coll_color;
 
 typedef struct coll_comm coll_comm;
 
@@ -193,6 +219,27 @@ coll_status coll_exscan(coll_comm* comm, const void* input, void* output, size_t
                         int32_t dtype, int32_t op);
 /* Returns when all ranks have entered. */
 coll_status coll_barrier(coll_comm* comm);
+
+/* ---- groups of the ranks of a communicator ----------------------------------------------------
+ *
+ * All ranks of `comm` call the same of these, in the same order as its collectives; each gets the
+ * communicator of its new group in `*made`, or NULL where it is in none. A new communicator has the
+ * time-out of `comm`, and a sequence, clock and failure of its own: an abort of one does not reach
+ * the other, and either may be closed first. Where forming a group fails on one rank, for want of
+ * memory say, all ranks get that error, no group is made, and `comm` works on. Where
+ * COLL_IN_PROGRESS is returned, `*made` is set by coll_resume().
+ */
+
+/* Ranks that pass one color form a group, in the order of their keys, then of their ranks. */
+coll_status coll_split(coll_comm* comm, int64_t color, int64_t key, coll_comm** made);
+/* The group of these n ranks, in this order. All ranks of `comm` pass the same list. */
+coll_status coll_subgroup(coll_comm* comm, const int32_t* ranks, int32_t n, coll_comm** made);
+/* The same ranks once more, for calls that are independent of those of `comm`. */
+coll_status coll_dup(coll_comm* comm, coll_comm** made);
+/* The ranks lie in a mesh of this shape, in row-major order: the group of those that differ from
+ * this one along `axis` at most. All ranks pass the same; `name` is for errors, and may be NULL. */
+coll_status coll_axis(coll_comm* comm, const int32_t* shape, int32_t axes, int32_t axis,
+                      const char* name, coll_comm** made);
 
 /* ---- operations of the user ------------------------------------------------------------------ */
 
@@ -338,4 +385,6 @@ void coll_free(void* data);
 #ifdef __cplusplus
 }
 #endif
+
+#include "collectives_messages.h" /* messages between two ranks */
 #endif

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one element lies in memory, in what type it is folded, and the operations on that type.
+// How one element lies in memory, and in what type it is folded.
 #pragma once
 
 #include <bit>
 #include <cstdint>
-#include <type_traits>
-
-#include "kernels/kernels.h"
 
 namespace coll::kernels {
 
@@ -14,6 +11,28 @@ namespace coll::kernels {
 template <class T>
 struct [[gnu::packed, gnu::may_alias]] Stored {
   T value;
+};
+
+template <class T>
+struct ComplexNumber {
+  T real;
+  T imaginary;
+};
+
+// An operand of minloc and maxloc.
+template <class V, class I>
+struct Pair {
+  V value;
+  I index;
+};
+
+// What is folded as it lies in memory.
+template <class T>
+struct Plain {
+  using Memory = T;
+  using Value = T;
+  [[gnu::always_inline]] T load(T stored) const noexcept { return stored; }
+  [[gnu::always_inline]] T round(T value) const noexcept { return value; }
 };
 
 // bfloat16 is the upper half of a float32. Integer arithmetic, because the conversions of the
@@ -29,64 +48,40 @@ struct [[gnu::packed, gnu::may_alias]] Stored {
   return static_cast<std::uint16_t>((value != value ? quiet_nan : bits + half) >> 16);
 }
 
-template <class T>
-struct Plain {
-  using Memory = T;
-  using Value = T;
-  [[gnu::always_inline]] static T load(T stored) noexcept { return stored; }
-  [[gnu::always_inline]] static T round(T value) noexcept { return value; }
-};
-
 struct Bfloat16 {
   using Memory = std::uint16_t;
   using Value = float;
-  [[gnu::always_inline]] static float load(std::uint16_t bits) noexcept {
+  [[gnu::always_inline]] float load(std::uint16_t bits) const noexcept {
     return widen_bfloat16(bits);
   }
-  [[gnu::always_inline]] static std::uint16_t round(float value) noexcept {
+  [[gnu::always_inline]] std::uint16_t round(float value) const noexcept {
     return round_to_bfloat16(value);
   }
 };
 
-// The type in which integers wrap around instead of overflowing.
-template <class T, bool = std::is_integral_v<T>>
-struct Wrapping {
-  using Type = std::make_unsigned_t<T>;
+// The truth of an element of any dtype, 0 or 1: whether one of the bits in `magnitude` is set
+// (all but the sign, of a float). Results are 0 and `one`, both as words.
+template <class Word>
+struct Truth {
+  using Memory = Word;
+  using Value = Word;
+  Word magnitude;
+  Word one;
+  // The highest bit of x | -x. A comparison would become a branch, which does not vectorise.
+  [[gnu::always_inline]] Word load(Word stored) const noexcept {
+    const auto bits = static_cast<Word>(stored & magnitude);
+    const auto set = static_cast<Word>(bits | static_cast<Word>(Word{0} - bits));
+    return static_cast<Word>(set >> (8 * sizeof(Word) - 1));
+  }
+  [[gnu::always_inline]] Word round(Word truth) const noexcept {
+    return truth != 0 ? one : Word{0};
+  }
 };
+
+// Whether values lie in memory as they are folded.
+template <class Element>
+inline constexpr bool kStoredAsFolded = false;
 template <class T>
-struct Wrapping<T, false> {
-  using Type = T;
-};
-
-struct Sum {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
-    using W = typename Wrapping<T>::Type;
-    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
-  }
-};
-
-struct Product {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
-    using W = typename Wrapping<T>::Type;
-    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
-  }
-};
-
-// A NaN in either operand is the result: b where a compares with nothing but is not itself NaN.
-struct Minimum {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
-    return a < b || a != a ? a : b;
-  }
-};
-
-struct Maximum {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
-    return a > b || a != a ? a : b;
-  }
-};
+inline constexpr bool kStoredAsFolded<Plain<T>> = true;
 
 }  // namespace coll::kernels

@@ -8,7 +8,7 @@ namespace coll {
 bool supported(InstructionSet set) noexcept {
   switch (set) {
     case InstructionSet::avx2:
-      return __builtin_cpu_supports("avx2") != 0;
+      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
     case InstructionSet::avx512:
       return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
              __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;

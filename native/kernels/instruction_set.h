@@ -4,8 +4,8 @@
 // Each kernel is one always-inlined body, compiled into one function per set by the target
 // attribute. Compiler-made clones (target_clones) would resolve before main, where the thread
 // sanitizer crashes, and do not combine with templates; flags per file would leave AVX copies of
-// inline functions for the linker to choose for all. The sets differ in width only: no kernel adds
-// to a product, so nothing can be contracted and the bits are the same everywhere.
+// inline functions for the linker to choose for all. The sets differ in width only: products are
+// not contracted (cmake/CollOptions.cmake), so the bits are the same everywhere.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 
 namespace coll {
 
+// avx2 brings f16c, the conversions of float16: no CPU has the one without the other.
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 inline constexpr std::array kInstructionSets = {InstructionSet::baseline, InstructionSet::avx2,
                                                 InstructionSet::avx512};

@@ -5,30 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/dtype.h"
+
 namespace coll {
-
-// Numeric values are those of the C interface.
-enum class Dtype : std::int32_t { float32 = 0, float64, int32, int64, uint8, bfloat16 };
-enum class Reduction : std::int32_t { sum = 0, prod, min, max, avg };
-inline constexpr int kDtypes = 6;
-inline constexpr int kReductions = 5;
-
-// Bytes of one element.
-constexpr std::size_t size_of(Dtype dtype) noexcept {
-  switch (dtype) {
-    case Dtype::float64:
-    case Dtype::int64:
-      return 8;
-    case Dtype::uint8:
-      return 1;
-    case Dtype::bfloat16:
-      return 2;
-    case Dtype::float32:
-    case Dtype::int32:
-      return 4;
-  }
-  return 0;
-}
 
 // destinations[0 ... m) := epilogue(fold(sources[0 ... k))), element by element, n elements.
 // A destination may equal a source (same address), never overlap one otherwise. No alignment is
@@ -47,7 +26,7 @@ struct Fold {
   // Bit i: destination i is not read soon on this core; write it around the cache where it pays.
   std::uint32_t streaming;
   // The epilogue: results are divided by this once, before they are rounded: an average of equal
-  // values is that value. 1: none, and always 1 for integers.
+  // values is that value. 1: none, and always 1 where avg is not defined.
   double divisor;
   // Of a user's operation (user_op.h) only: the function, what its operands are, and whether it has
   // failed; then what the destinations hold is garbage.
@@ -58,11 +37,25 @@ struct Fold {
 
 using FoldKernel = void (*)(const Fold&) noexcept;
 
-// nullptr where the operation is not defined on the dtype (avg of integers).
-// bfloat16 accumulates in float32 and rounds once, to nearest even; its NaNs come out quiet. min
-// and max propagate NaN. Integers wrap around. One source with divisor 1 is copied bit by bit.
+// nullptr where the operation is not defined on the dtype:
+//
+//   dtypes               operations
+//   floating point       sum prod min max avg, land lor lxor
+//   integers             sum prod min max, land lor lxor, band bor bxor
+//   bool                 as integers: sum, max, lor, bor are or; prod, min, land, band are and
+//   complex              sum prod avg
+//   pairs                minloc maxloc
+//
+// Floats narrower than float32 accumulate in float32 and round once, to nearest even; their NaNs
+// come out quiet. min and max propagate NaN, and -0 is less than +0. Integers wrap around. Logical
+// results are 0 or 1; a NaN is true. Of equal values minloc and maxloc take the smaller index, of
+// NaNs too, and a NaN is taken before any number. One source with divisor 1 is copied bit by bit,
+// whatever the operation.
 // The bits are the same on every CPU, except which NaN a float NaN is.
 FoldKernel fold_kernel(Dtype dtype, Reduction op) noexcept;
+
+// For what only moves data: folds of one source, of any dtype, pairs included.
+FoldKernel copy_kernel(Dtype dtype) noexcept;
 
 // One source to one destination; streaming: non-temporal stores where the CPU has them.
 void copy_bytes(void* destination, const void* source, std::size_t bytes, bool streaming) noexcept;

@@ -11,12 +11,13 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "transport/unforked.h"
 
 namespace coll {
 namespace {
 
 constexpr unsigned kNoExecSeal = 0x0008U;  // MFD_NOEXEC_SEAL, Linux 6.3
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
 // A signal undoes an unfinished fallocate: in pieces each of which is done in under a millisecond
 // it gets somewhere even under a profiler's timer.
 constexpr std::size_t kPiece = std::size_t{2} << 20;
@@ -31,12 +32,12 @@ void check_size(std::size_t bytes) {
   }
 }
 
-Descriptor make_memfd() {
+Memory::File make_memfd() {
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   int fd = sys::memfd_create("collectives", flags | kNoExecSeal);
   if (fd < 0 && errno == EINVAL) fd = sys::memfd_create("collectives", flags);
   if (fd < 0) throw system_error("memfd_create", errno);
-  return Descriptor(fd);
+  return closed_in_forks(Descriptor(fd));
 }
 
 }  // namespace
@@ -44,16 +45,18 @@ Descriptor make_memfd() {
 Memory::Memory(Memory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
+      offset_(other.offset_),
       owner_(other.owner_),
-      fd_(std::move(other.fd_)) {}
+      file_(std::move(other.file_)) {}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
   if (this != &other) {
     release();
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
+    offset_ = other.offset_;
     owner_ = other.owner_;
-    fd_ = std::move(other.fd_);
+    file_ = std::move(other.file_);
   }
   return *this;
 }
@@ -69,23 +72,23 @@ Memory Memory::allocate(std::size_t bytes) {
   return memory;
 }
 
-Memory Memory::shared(std::size_t bytes, std::size_t reserved) {
+Memory Memory::shared(std::size_t bytes) {
   check_size(bytes);
   Memory memory;
-  memory.fd_ = make_memfd();
+  memory.file_ = make_memfd();
   if (sys::ftruncate(memory.fd(), static_cast<off_t>(bytes)) != 0) {
     throw system_error(sized("shared memory", bytes), errno);
   }
   if (sys::add_seals(memory.fd(), kSeals) != 0) throw system_error("sealing the memory", errno);
   memory.size_ = bytes;
-  memory.reserve(0, std::min(bytes, reserved));
-  memory.map_fd();
+  memory.reserve(0, bytes);
+  memory.map_file();
   return memory;
 }
 
-Memory Memory::map(Descriptor fd) {
+Memory Memory::map(Descriptor fd, std::size_t most) {
   Memory memory;
-  memory.fd_ = std::move(fd);
+  memory.file_ = closed_in_forks(std::move(fd));
   // Without these two seals a peer could shorten the file under our feet: SIGBUS.
   const int seals = sys::get_seals(memory.fd());
   if (seals < 0) throw system_error("asking for the seals of the shared memory", errno);
@@ -99,13 +102,23 @@ Memory Memory::map(Descriptor fd) {
   if (status.st_size <= 0) {
     throw Error(Status::bootstrap, "the shared memory that was handed over is empty");
   }
-  memory.size_ = static_cast<std::size_t>(status.st_size);
-  memory.map_fd();
+  memory.size_ = std::min(static_cast<std::size_t>(status.st_size), most);
+  memory.map_file();
   return memory;
 }
 
-void Memory::map_fd() {
-  void* data = sys::mmap(size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd());
+Memory Memory::range(File file, std::size_t offset, std::size_t bytes) {
+  Memory memory;
+  memory.file_ = std::move(file);
+  memory.offset_ = offset;
+  memory.size_ = bytes;
+  memory.map_file();
+  return memory;
+}
+
+void Memory::map_file() {
+  void* data =
+      sys::mmap(size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd(), static_cast<off_t>(offset_));
   if (data == MAP_FAILED) throw system_error(sized("mapping shared memory", size_), errno);
   data_ = data;
   owner_ = ::getpid();
@@ -113,8 +126,13 @@ void Memory::map_fd() {
   if (sys::madvise(data_, size_, MADV_DONTFORK) != 0) throw system_error("MADV_DONTFORK", errno);
 }
 
+int Memory::fd() const noexcept { return file_ ? file_->get() : -1; }
+
+bool Memory::is_here() const noexcept { return data_ != nullptr && ::getpid() == owner_; }
+
 void Memory::reserve(std::size_t offset, std::size_t bytes) {
-  if (!fd_) return;  // an allocation of this process is backed by the kernel as it is touched
+  if (!file_) return;  // an allocation of this process is backed by the kernel as it is touched
+  offset += offset_;
   while (bytes > 0) {
     const std::size_t piece = std::min(bytes, kPiece);
     if (sys::fallocate(fd(), static_cast<off_t>(offset), static_cast<off_t>(piece)) != 0) {
@@ -127,9 +145,9 @@ void Memory::reserve(std::size_t offset, std::size_t bytes) {
 }
 
 void Memory::release() noexcept {
-  fd_.reset();
+  file_.reset();
   // In a forked child the mapping does not exist: what lies there is somebody else's.
-  if (data_ != nullptr && (::getpid() == owner_)) sys::munmap(data_, size_);
+  if (is_here()) sys::munmap(data_, size_);
   data_ = nullptr;
   size_ = 0;
 }

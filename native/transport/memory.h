@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 
 #include "transport/descriptor.h"
 
@@ -18,6 +19,9 @@ inline constexpr std::size_t kEverything = static_cast<std::size_t>(-1);
 
 class Memory {
  public:
+  // A memfd. It can grow, never shrink. No forked child keeps it (unforked.h).
+  using File = std::shared_ptr<Descriptor>;
+
   Memory() = default;
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -25,30 +29,35 @@ class Memory {
 
   // Zeroed, page-aligned memory of this process. Several communicators share it by a shared_ptr.
   static Memory allocate(std::size_t bytes);
-  // A sealed memfd, mapped. Its first `reserved` bytes are backed by memory when this returns; the
-  // rest must be reserve()d before it is touched, or a machine short of memory raises SIGBUS.
-  static Memory shared(std::size_t bytes, std::size_t reserved = kEverything);
-  // Maps what another process made by shared(): refuses memory that a peer could still shrink.
-  static Memory map(Descriptor fd);
+  // A new memfd, backed by memory and mapped.
+  static Memory shared(std::size_t bytes);
+  // Maps what another process made by shared(), or its first bytes: refuses memory that a peer
+  // could still shrink.
+  static Memory map(Descriptor fd, std::size_t most = kEverything);
+  // Maps a range of a file that reaches so far. What of it is not reserve()d must not be touched:
+  // a machine short of memory raises SIGBUS.
+  static Memory range(File file, std::size_t offset, std::size_t bytes);
 
-  // Backs this range by memory, near the calling thread's CPU. Throws Error where there is none.
+  // Backs these bytes by memory, near the calling thread's CPU. Throws Error where there is none.
   void reserve(std::size_t offset, std::size_t bytes);
 
   void* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  // Of the memfd; -1 without one.
-  int fd() const noexcept { return fd_.get(); }
-  // The mapping lives on without it.
-  void close_fd() noexcept { fd_.reset(); }
+  // False in a forked child, where nothing is mapped.
+  bool is_here() const noexcept;
+  // Of an allocation: none.
+  const File& file() const noexcept { return file_; }
+  int fd() const noexcept;  // -1: none
 
  private:
-  void map_fd();
+  void map_file();
   void release() noexcept;
 
   void* data_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t offset_ = 0;  // in the file
   pid_t owner_ = 0;
-  Descriptor fd_;
+  File file_;
 };
 
 }  // namespace coll

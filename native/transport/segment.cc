@@ -15,10 +15,14 @@ namespace {
 constexpr std::uint32_t kMostRanks = 65'535;
 constexpr std::uint32_t kMostDepth = 1'024;
 constexpr std::uint64_t kMostSlot = std::uint64_t{1} << 40;
+// There are p * p rings of messages. Only those in use are backed by memory, but address space and
+// the size of a file have limits as well.
+constexpr std::uint64_t kMostMail = std::uint64_t{256} << 20;
 
-struct Layout {
+struct SegmentLayout {
   std::size_t failure = 0, control = 0, inline_rings = 0, slot_rings = 0;
   std::size_t inline_stride = 0, slot_stride = 0;
+  std::size_t mail = 0, mail_stride = 0, mail_rings = 0, mail_bytes = 0;
   std::size_t end = 0;  // 0: the shape cannot be
 };
 
@@ -30,11 +34,33 @@ bool legal_slot(std::uint64_t bytes) noexcept {
   return bytes > 0 && bytes <= kMostSlot && bytes % kLine == 0;
 }
 
-Layout layout_of(const SegmentShape& shape) noexcept {
-  Layout layout;
+bool legal_mail(std::uint64_t bytes) noexcept {
+  return bytes >= kPage && bytes <= kMostSlot && std::has_single_bit(bytes);
+}
+
+// Sets the end of the layout where nothing overflows.
+void lay_out_mail(SegmentLayout& layout, const SegmentShape& shape) noexcept {
+  const std::uint64_t pairs = std::uint64_t{shape.ranks} * shape.ranks;
+  layout.mail_bytes = shape.mail_bytes;
+  while (layout.mail_bytes > kPage && layout.mail_bytes > kMostMail / pairs) {
+    layout.mail_bytes /= 2;
+  }
+  layout.mail_stride = round_up(sizeof(MailLine) + shape.ranks * sizeof(MailCursor), kPage);
+  std::size_t rings = 0, end = 0;
+  if (__builtin_add_overflow(layout.mail, shape.ranks * layout.mail_stride, &layout.mail_rings) ||
+      __builtin_mul_overflow(layout.mail_bytes, pairs, &rings) ||
+      __builtin_add_overflow(layout.mail_rings, rings, &end)) {
+    return;
+  }
+  layout.end = end;
+}
+
+SegmentLayout layout_of(const SegmentShape& shape) noexcept {
+  SegmentLayout layout;
   const bool legal = shape.ranks > 0 && shape.ranks <= kMostRanks &&
                      std::has_single_bit(shape.depth) && shape.depth <= kMostDepth &&
-                     legal_slot(shape.inline_bytes) && legal_slot(shape.slot_bytes);
+                     legal_slot(shape.inline_bytes) && legal_slot(shape.slot_bytes) &&
+                     legal_mail(shape.mail_bytes);
   if (!legal) return layout;
   layout.failure = round_up(sizeof(SegmentHeader), kLine);
   // Two lines apart: the prefetcher of x86 fetches lines in pairs.
@@ -43,14 +69,14 @@ Layout layout_of(const SegmentShape& shape) noexcept {
   layout.inline_rings = round_up(layout.control + shape.ranks * sizeof(RankControl), kPage);
   layout.inline_stride = round_up(shape.depth * shape.inline_bytes, kPage);
   layout.slot_stride = round_up(shape.depth * shape.slot_bytes, kPage);
-  std::size_t rings = 0, slots = 0, end = 0;
+  std::size_t rings = 0, slots = 0;
   if (__builtin_mul_overflow(layout.inline_stride, shape.ranks, &rings) ||
       __builtin_mul_overflow(layout.slot_stride, shape.ranks, &slots) ||
       __builtin_add_overflow(layout.inline_rings, rings, &layout.slot_rings) ||
-      __builtin_add_overflow(layout.slot_rings, slots, &end)) {
+      __builtin_add_overflow(layout.slot_rings, slots, &layout.mail)) {
     return layout;
   }
-  layout.end = end;
+  lay_out_mail(layout, shape);
   return layout;
 }
 
@@ -73,13 +99,17 @@ Error foreign(const std::string& why) {
 
 Segment::Segment(void* base, const SegmentShape& shape) noexcept
     : base_(static_cast<std::byte*>(base)) {
-  const Layout layout = layout_of(shape);
+  const SegmentLayout layout = layout_of(shape);
   failure_ = layout.failure;
   control_ = layout.control;
   inline_ = layout.inline_rings;
   slots_ = layout.slot_rings;
   inline_stride_ = layout.inline_stride;
   slot_stride_ = layout.slot_stride;
+  mail_ = layout.mail;
+  mail_stride_ = layout.mail_stride;
+  mail_rings_ = layout.mail_rings;
+  mail_bytes_ = layout.mail_bytes;
 }
 
 std::size_t Segment::bytes(const SegmentShape& shape) noexcept { return layout_of(shape).end; }
@@ -94,8 +124,10 @@ Segment Segment::create(void* base, const SegmentShape& shape, std::uint64_t gro
                 "a segment for " + std::to_string(shape.ranks) + " ranks with " +
                     std::to_string(shape.depth) + " slots of " +
                     std::to_string(shape.inline_bytes) + " and " +
-                    std::to_string(shape.slot_bytes) +
-                    " bytes cannot be: sizes are positive multiples of 64, slots 1, 2, 4 ... 1024");
+                    std::to_string(shape.slot_bytes) + " bytes and " +
+                    std::to_string(shape.mail_bytes) +
+                    " bytes of mail cannot be: sizes are positive multiples of 64, slots 1, 2, 4 "
+                    "... 1024, mail a power of two from 4096");
   }
   const Segment segment(base, shape);
   SegmentHeader* header = new (base) SegmentHeader{};

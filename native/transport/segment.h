@@ -50,6 +50,7 @@ struct alignas(kLine) LifeLine {
   std::atomic<std::int32_t> pid;
   pthread_mutex_t alive;
   std::atomic<std::uint64_t> born;  // start time of the process, and a mark: liveness.cc
+  std::atomic<std::int32_t> world;  // its rank in the group that all began in, for error texts
 };
 static_assert(sizeof(LifeLine) == kLine);
 
@@ -59,6 +60,21 @@ struct alignas(kLine) RankControl {
   WatchLine watch;
   LifeLine life;
   CallRecord records[kRecords];
+};
+
+// Messages between two ranks (mailbox/). How a rank that sleeps is woken, whoever has something for
+// it; what it waits for is for the text of an error.
+struct alignas(kLine) MailLine {
+  std::atomic<std::uint32_t> bell;      // counted up by who wakes this rank
+  std::atomic<std::uint32_t> sleepers;  // 1: it sleeps on the bell, or is about to
+  std::atomic<std::uint64_t> waits;     // mailbox/waits.h; 0: for nothing
+};
+
+// How far one rank has filled the ring to another, and how far that one has emptied it, in bytes
+// since the beginning. Each is written by one rank and has a line of its own.
+struct MailCursor {
+  alignas(kLine) std::atomic<std::uint64_t> filled;
+  alignas(kLine) std::atomic<std::uint64_t> emptied;
 };
 
 inline constexpr std::size_t kCauseText = 416;
@@ -77,6 +93,7 @@ struct SegmentShape {
   std::uint32_t depth = 4;                // slots per rank in each ring
   std::uint64_t inline_bytes = 16 << 10;  // one slot of the ring for small messages
   std::uint64_t slot_bytes = 512 << 10;   // one slot of the ring for large ones
+  std::uint64_t mail_bytes = 256 << 10;   // ring of one ordered pair; of many ranks: less
   bool operator==(const SegmentShape&) const = default;
 };
 
@@ -89,7 +106,7 @@ struct alignas(kLine) SegmentHeader {
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 1;
+inline constexpr std::uint64_t kSegmentVersion = 2;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {
@@ -123,12 +140,31 @@ class Segment {
     return base_ + slots_ + static_cast<std::size_t>(r) * slot_stride_;
   }
 
+  // What others write to reach rank r: its line, then a cursor for each sender. Rank r backs it by
+  // memory before anybody sends.
+  MailLine& mail(int r) const noexcept {
+    return *reinterpret_cast<MailLine*>(base_ + mail_ + static_cast<std::size_t>(r) * mail_stride_);
+  }
+  MailCursor& mail_cursor(int from, int to) const noexcept {
+    return reinterpret_cast<MailCursor*>(&mail(to) + 1)[from];
+  }
+  std::size_t mail_control_bytes() const noexcept { return mail_stride_; }
+  // The ring of an ordered pair: mail_bytes() bytes, a power of two, at least a page. Who fills it
+  // backs it by memory first.
+  std::byte* mail_ring(int from, int to) const noexcept {
+    const std::size_t pair =
+        static_cast<std::size_t>(to) * shape().ranks + static_cast<std::size_t>(from);
+    return base_ + mail_rings_ + pair * mail_bytes_;
+  }
+  std::size_t mail_bytes() const noexcept { return mail_bytes_; }
+
  private:
   Segment(void* base, const SegmentShape& shape) noexcept;
 
   std::byte* base_ = nullptr;
   std::size_t failure_ = 0, control_ = 0, inline_ = 0, slots_ = 0;
   std::size_t inline_stride_ = 0, slot_stride_ = 0;
+  std::size_t mail_ = 0, mail_stride_ = 0, mail_rings_ = 0, mail_bytes_ = 0;
 };
 
 }  // namespace coll

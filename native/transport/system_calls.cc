@@ -83,6 +83,12 @@ int fallocate(int fd, off_t offset, off_t size) noexcept {
   return guarded(SystemCall::fallocate, [&] { return ::fallocate(fd, 0, offset, size); });
 }
 
+int punch_hole(int fd, off_t offset, off_t size) noexcept {
+  return guarded(SystemCall::fallocate, [&] {
+    return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
+  });
+}
+
 int add_seals(int fd, int seals) noexcept {
   return guarded(SystemCall::fcntl, [&] { return ::fcntl(fd, F_ADD_SEALS, seals); });
 }
@@ -95,9 +101,9 @@ int fstat(int fd, struct stat* status) noexcept {
   return guarded(SystemCall::fstat, [&] { return ::fstat(fd, status); });
 }
 
-void* mmap(std::size_t size, int protection, int flags, int fd) noexcept {
+void* mmap(std::size_t size, int protection, int flags, int fd, off_t offset) noexcept {
   const std::intptr_t address = guarded(SystemCall::mmap, [&] {
-    return reinterpret_cast<std::intptr_t>(::mmap(nullptr, size, protection, flags, fd, 0));
+    return reinterpret_cast<std::intptr_t>(::mmap(nullptr, size, protection, flags, fd, offset));
   });
   return reinterpret_cast<void*>(address);
 }

@@ -33,10 +33,12 @@ namespace sys {
 int memfd_create(const char* name, unsigned flags) noexcept;
 int ftruncate(int fd, off_t size) noexcept;
 int fallocate(int fd, off_t offset, off_t size) noexcept;
+// fallocate() that gives memory back: the bytes read as zeros from then on.
+int punch_hole(int fd, off_t offset, off_t size) noexcept;
 int add_seals(int fd, int seals) noexcept;
 int get_seals(int fd) noexcept;
 int fstat(int fd, struct stat* status) noexcept;
-void* mmap(std::size_t size, int protection, int flags, int fd) noexcept;
+void* mmap(std::size_t size, int protection, int flags, int fd, off_t offset = 0) noexcept;
 int munmap(void* address, std::size_t size) noexcept;
 int madvise(void* address, std::size_t size, int advice) noexcept;
 

@@ -31,15 +31,17 @@ struct Shared {
     const SegmentShape shape{ranks, 1, 64, 64};
     memory = std::make_shared<Memory>(Memory::shared(Segment::bytes(shape)));
     segment = Segment::create(memory->data(), shape, 1);
+    inherited = Descriptor(::dup(memory->fd()));
   }
   std::shared_ptr<Memory> memory;
+  Descriptor inherited;  // by children, which do not keep that of the memory
   Segment segment;
 };
 
 // The same segment in a child, which does not inherit the mapping.
 struct Mapped {
   explicit Mapped(const Shared& parent)
-      : memory(std::make_shared<Memory>(Memory::map(Descriptor(::dup(parent.memory->fd()))))),
+      : memory(std::make_shared<Memory>(Memory::map(Descriptor(::dup(parent.inherited.get()))))),
         segment(Segment::attach(memory->data(), memory->size())) {}
   std::shared_ptr<Memory> memory;
   Segment segment;

@@ -155,11 +155,12 @@ TEST(allocated_memory_is_zero_and_aligned) {
   }
 }
 
-TEST(shared_memory_cannot_be_resized) {
+TEST(shared_memory_can_grow_but_not_shrink) {
   const Memory memory = Memory::shared(2 * kPage);
   CHECK(::ftruncate(memory.fd(), kPage) == -1);
   CHECK(errno == EPERM);
-  CHECK(::ftruncate(memory.fd(), 4 * kPage) == -1);
+  CHECK(::ftruncate(memory.fd(), 4 * kPage) == 0);
+  CHECK(::fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_GROW) == -1);
   CHECK((::fcntl(memory.fd(), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
@@ -174,8 +175,7 @@ TEST(moved_memory_has_one_owner) {
     CHECK(second.data() == data);
     second = Memory::shared(2 * kPage);
     CHECK(second.size() == 2 * kPage);
-    second.close_fd();
-    CHECK(check::descriptors() == before);
+    CHECK(check::descriptors() == before + 1);
     std::memset(second.data(), 1, second.size());
   }
   CHECK(check::descriptors() == before);
@@ -249,15 +249,22 @@ TEST(no_memory_is_an_error_not_a_signal) {
   CHECK(Memory::shared(kPage).size() == kPage);
 }
 
-TEST(reserve_backs_the_rest) {
-  Memory memory = Memory::shared(8 << 20, kPage);
+TEST(a_range_is_a_part_of_a_file_and_reserve_backs_it) {
+  const Memory first = Memory::shared(kPage);
+  CHECK(::ftruncate(first.fd(), kPage + (8 << 20)) == 0);
+  Memory range = Memory::range(first.file(), kPage, 8 << 20);
   struct stat status{};
-  CHECK(::fstat(memory.fd(), &status) == 0);
+  CHECK(::fstat(range.fd(), &status) == 0);
   CHECK(status.st_blocks * 512 < 1 << 20);
-  memory.reserve(kPage, (8 << 20) - kPage);
-  CHECK(::fstat(memory.fd(), &status) == 0);
-  CHECK(status.st_blocks * 512 >= 8 << 20);
-  CHECK(status.st_size == 8 << 20);
+  range.reserve(0, 8 << 20);
+  CHECK(::fstat(range.fd(), &status) == 0);
+  CHECK(status.st_blocks * 512 == kPage + (8 << 20));
+  CHECK(status.st_size == kPage + (8 << 20));
+  const Memory whole = Memory::map(Descriptor(::dup(first.fd())));
+  CHECK(Memory::map(Descriptor(::dup(first.fd())), kPage).size() == kPage);
+  static_cast<char*>(range.data())[7] = 'x';
+  CHECK(whole.size() == kPage + (8 << 20));
+  CHECK(static_cast<char*>(whole.data())[kPage + 7] == 'x');
 }
 
 TEST(a_forked_child_has_neither_the_memory_nor_its_address) {

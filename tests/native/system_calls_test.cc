@@ -158,8 +158,9 @@ TEST(futex_wait_ends_by_itself) {
 
 TEST(futex_wakes_another_process) {
   const Memory memory = Memory::shared(kPage);
-  // The child maps the memfd itself: MADV_DONTFORK keeps the parent's mapping from it.
-  check::Child child([fd = memory.fd()] {
+  // The child maps the memfd itself: it inherits neither the parent's mapping nor its descriptor.
+  const Descriptor inherited(::dup(memory.fd()));
+  check::Child child([fd = inherited.get()] {
     const Memory mine = Memory::map(Descriptor(::dup(fd)));
     auto& words = *static_cast<std::atomic<std::uint32_t>(*)[2]>(mine.data());
     words[1].store(1);

@@ -128,6 +128,19 @@ static void check_dead_peer(int rank, const char* job) {
   coll_close(comm);
 }
 
+static void check_groups(coll_comm* comm, int rank) {
+  coll_comm *alone = NULL, *reverse = NULL;
+  const int32_t list[2] = {1, 0};
+  int64_t x = rank;
+  expect(coll_split(comm, rank, 0, &alone) == COLL_OK && coll_ranks(alone) == 1, "split", rank);
+  expect(coll_close(alone) == COLL_OK, "close of a group", rank);
+  expect(coll_subgroup(comm, list, 2, &reverse) == COLL_OK, "subgroup", rank);
+  expect(coll_rank(reverse) == 1 - rank, "its order", rank);
+  expect(coll_broadcast(reverse, &x, &x, 1, COLL_INT64, 0) == COLL_OK && x == 1, "in it", rank);
+  expect(coll_split(comm, COLL_NO_COLOR, 0, &alone) == COLL_OK && alone == NULL, "none", rank);
+  expect(coll_close(reverse) == COLL_OK, "close of the other", rank);
+}
+
 /* What a fork inherits is no communicator, and leaves the parent's alone. */
 static void check_fork(coll_comm* comm, int rank) {
   const pid_t child = fork();
@@ -154,6 +167,7 @@ static void run_rank(int rank, const char* job) {
   expect(coll_allreduce(comm, NULL, NULL, 3, COLL_FLOAT32, COLL_SUM) == COLL_INVALID_ARGUMENT,
          "a null pointer is refused", rank);
   expect(coll_barrier(comm) == COLL_OK, "and the communicator lives on", rank);
+  check_groups(comm, rank);
   check_fork(comm, rank);
   expect(coll_close(comm) == COLL_OK, "close", rank);
   snprintf(name, sizeof name, "%s-mismatch", job);

@@ -7,6 +7,7 @@ import array
 import ctypes
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -14,6 +15,18 @@ import collectives as cl
 from collectives import arrays
 from collectives._ffi import ffi
 from tests.oracle import DTYPES
+
+DTYPES_IN_C = (
+    "float32", "float64", "int32", "int64", "uint8", "bfloat16", "int8", "int16", "uint16",
+    "uint32", "uint64", "bool", "float16", "complex64", "complex128", "float8_e4m3fn",
+    "float8_e5m2", "float32_int32", "float64_int64", "int32_int32", "int64_int64",
+)  # fmt: skip
+
+
+class Nearest(ctypes.Structure):
+    """A pair of C."""
+
+    _fields_ = (("distance", ctypes.c_float), ("place", ctypes.c_int32))
 
 
 class Subclass(np.ndarray[Any, Any]):
@@ -27,7 +40,7 @@ def address(pointer: Any) -> int:
 @pytest.mark.parametrize("name", DTYPES)
 def test_borrow_gives_the_memory_of_an_array(name: str) -> None:
     x = np.zeros((3, 4), DTYPES[name])
-    arrays.operand(x, "x")  # the first sight of bfloat16
+    arrays.operand(x, "x")  # the first sight of bfloat16 and float8
     borrowed = arrays.borrow(x)
     assert borrowed is not None
     pointer, elements, code = borrowed
@@ -38,7 +51,7 @@ def test_borrow_leaves_the_rest_to_operand() -> None:
     frozen = np.zeros(3)
     frozen.flags.writeable = False
     other = np.zeros(2).view(Subclass)
-    for x in (np.zeros(6)[::2], frozen, np.zeros(3, np.int16), [1.0], other, b"ab"):
+    for x in (np.zeros(6)[::2], frozen, np.zeros(3, "m8[s]"), [1.0], other, b"ab"):
         assert arrays.borrow(x) is None
 
 
@@ -63,7 +76,11 @@ def test_operand_gives_the_memory_of_an_array(name: str) -> None:
         (array.array("d", [1, 2]), "float64", (2,), True),
         (array.array("q", [1, 2]), "int64", (2,), True),
         ((ctypes.c_float * 3)(), "float32", (3,), True),
+        (memoryview(bytearray(2)).cast("?"), "bool", (2,), True),
+        (array.array("H", [1, 2]), "uint16", (2,), True),
         (np.float32(2), "float32", (), False),
+        (np.complex64(2j), "complex64", (), False),
+        ((Nearest * 3)(), "float32_int32", (3,), True),
         (np.zeros(()), "float64", (), True),
         (np.zeros((1, 2)).view(Subclass), "float64", (1, 2), True),
     ],
@@ -131,24 +148,64 @@ def test_memory_of_a_device_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    ["float16", "complex64", "bool", "int8", "int16", "uint16", "uint32", "uint64", "longdouble",
-     "object", "S3", "U2", "M8[s]", ">f4", ">i8"],
-)  # fmt: skip
+    "dtype", ["longdouble", "clongdouble", "object", "S3", "U2", "M8[s]", ">f4", ">i8", ">f2", "V4"]
+)
 def test_other_dtypes_are_refused_by_name(dtype: str) -> None:
     x = np.zeros(3, dtype)
     with pytest.raises(cl.InvalidArgumentError) as caught:
         arrays.operand(x, "allreduce: x")
     assert str(caught.value) == (
-        f"allreduce: x has dtype {x.dtype}: "
-        "supported are float32, float64, int32, int64, uint8, bfloat16"
+        f"allreduce: x has dtype {x.dtype}: supported are {', '.join(arrays.DTYPES)}"
     )
 
 
-def test_records_are_refused() -> None:
-    x = np.zeros(3, [("a", "f4"), ("b", "f4")])
+@pytest.mark.parametrize("name", ["float8_e4m3", "float8_e4m3fnuz", "float8_e8m0fnu", "int4"])
+def test_other_dtypes_of_ml_dtypes_are_refused(name: str) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=f"has dtype {name}: supported are"):
+        arrays.operand(np.zeros(3, getattr(ml_dtypes, name)), "x")
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        [("a", "f4"), ("b", "i4")],
+        np.dtype([("a", "f4"), ("b", "i4")], align=True),
+        np.dtype({"names": ["n", "v"], "formats": ["f4", "i4"], "offsets": [0, 4]}),
+    ],
+)
+def test_pairs_may_have_fields_of_any_name(dtype: Any) -> None:
+    x = np.zeros(3, dtype)
+    assert arrays.operand(x, "x").dtype == arrays.DTYPES["float32_int32"]
+    assert arrays.borrow(x) is not None
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        [("a", "f4"), ("b", "f4")],
+        [("a", "i4"), ("b", "f4")],
+        [("a", "f4"), ("b", "i8")],
+        [("a", "f4"), ("b", ">i4")],
+        [("a", "f4"), ("b", "i4"), ("c", "i4")],
+        [("a", "f4"), ("b", "i4", (1,))],
+        [("a", "f8"), ("b", "i4")],
+        {"names": ["a", "b"], "formats": ["f4", "i4"], "offsets": [4, 0]},
+        {"names": ["a", "b"], "formats": ["f4", "i4"], "itemsize": 12},
+    ],
+    ids=str,
+)
+def test_other_records_are_refused(dtype: Any) -> None:
     with pytest.raises(cl.InvalidArgumentError, match="supported are"):
-        arrays.operand(x, "x")
+        arrays.operand(np.zeros(3, dtype), "x")
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_numbers_of_dtypes_lead_back_to_numpy(name: str) -> None:
+    assert arrays.numpy_dtype(arrays.DTYPES[name]) == DTYPES[name]
+
+
+def test_the_number_of_a_dtype_never_changes() -> None:
+    assert list(arrays.DTYPES.items()) == [(name, code) for code, name in enumerate(DTYPES_IN_C)]
 
 
 @pytest.mark.parametrize("x", [None, 3, 2.5, "text", [1.0, 2.0], (1, 2), object(), {}, len])
@@ -169,8 +226,9 @@ def test_output_must_be_writable_and_contiguous() -> None:
         arrays.output(np.zeros(6)[::2], "out")
 
 
-def test_fresh_is_of_the_same_dtype() -> None:
-    like = arrays.operand(np.zeros(2, DTYPES["bfloat16"]), "x")
+@pytest.mark.parametrize("name", DTYPES)
+def test_fresh_is_of_the_same_dtype(name: str) -> None:
+    like = arrays.operand(np.zeros(2, DTYPES[name]), "x")
     made = arrays.fresh(like, (2, 3))
-    assert made.array.dtype == DTYPES["bfloat16"]
+    assert made.array.dtype == DTYPES[name]
     assert made.array.shape == (2, 3)

@@ -31,8 +31,8 @@ def frozen(*shape: int) -> Any:
 
 BAD: dict[str, tuple[Call, str]] = {
     # dtypes and objects
-    "float16": (lambda c: c.allreduce(ones(3, dtype="f2")), "x has dtype float16: supported are"),
-    "complex": (lambda c: c.allreduce(ones(3, dtype="c8")), "x has dtype complex64"),
+    "long double": (lambda c: c.allreduce(ones(3, dtype="g")), "x has dtype .*: supported are"),
+    "times": (lambda c: c.allreduce(ones(3, dtype="m8[s]")), "x has dtype timedelta64"),
     "object": (lambda c: c.allreduce(ones(3, dtype=object)), "x has dtype object"),
     "a list": (lambda c: c.allreduce([1.0]), "x is a list with 1.0 in it"),
     "None": (lambda c: c.allgather(None), "allgather: x is of type NoneType"),
@@ -64,6 +64,24 @@ BAD: dict[str, tuple[Call, str]] = {
     "op not a word": (lambda c: c.allreduce(ones(3), op=np.add), "is unknown: there are sum"),
     "op unhashable": (lambda c: c.allreduce(ones(3), op=["sum"]), "op .* is unknown"),
     "avg of integers": (lambda c: c.allreduce(ones(3, dtype="i4"), op="avg"), "avg of int32"),
+    "avg of bool": (lambda c: c.reduce(ones(3, dtype=bool), op="avg"), "avg of bool is not"),
+    "min of complex": (
+        lambda c: c.allreduce(ones(3, dtype="c8"), op="min"),
+        "min of complex64 is not defined: complex numbers take sum, prod and avg",
+    ),
+    "land of complex": (lambda c: c.allreduce(ones(3, dtype="c16"), op="land"), "land of complex"),
+    "band of floats": (
+        lambda c: c.allreduce(ones(3, dtype="f2"), op="band"),
+        "band of float16 is not defined: bitwise operations take integers and bool",
+    ),
+    "minloc of floats": (
+        lambda c: c.allreduce(ones(3), op="minloc"),
+        "minloc of float32 is not defined: minloc and maxloc take pairs",
+    ),
+    "sum of pairs": (
+        lambda c: c.allreduce(np.zeros(3, "f4,i4")),
+        "sum of float32_int32 is not defined: pairs of a value and its index take minloc",
+    ),
     "algorithm": (lambda c: c.allreduce(ones(3), algorithm="rong"), "did you mean 'ring'"),
     "algorithm of another kind": (
         lambda c: c.broadcast(ones(3), algorithm="ring"),

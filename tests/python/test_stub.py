@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 from collectives._ffi import lib
+from tests.architecture_rules import interface
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = re.sub(r"/\*.*?\*/", "", (ROOT / "native/include/collectives.h").read_text(), flags=re.S)
+HEADER = re.sub(r"/\*.*?\*/", "", interface(ROOT), flags=re.S)
 
 
 def declared() -> dict[str, int]:

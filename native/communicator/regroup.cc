@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/regroup.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "communicator/fingerprint.h"
+
+namespace coll {
+namespace {
+
+template <std::size_t n>
+void copy_text(std::array<char, n>& to, std::string_view text) noexcept {
+  to.fill('\0');
+  std::memcpy(to.data(), text.data(), std::min(text.size(), n - 1));
+}
+
+// A peer wrote it: it may not end.
+template <std::size_t n>
+std::string text_of(const std::array<char, n>& text) {
+  return {text.data(), ::strnlen(text.data(), n)};
+}
+
+std::uint64_t hash_of(std::string_view text) noexcept {
+  std::uint64_t hash = text.size();
+  for (const char c : text) hash = mix(hash ^ static_cast<unsigned char>(c));
+  return hash;
+}
+
+}  // namespace
+
+Regroup::Regroup(Communicator& parent, const GroupWish& wish)
+    : parent_(parent),
+      purpose_(wish.purpose),
+      wishes_(static_cast<std::size_t>(parent.ranks())),
+      reports_(static_cast<std::size_t>(parent.ranks())) {
+  wish_.color = wish.color;
+  wish_.key = wish.key;
+  wish_.hash = hash_of(wish.same);
+  copy_text(wish_.same, wish.same);
+}
+
+template <class T>
+Status Regroup::exchange(const T& mine, std::vector<T>& all) {
+  return parent_.run({.kind = Kind::allgather,
+                      .dtype = Dtype::uint8,
+                      .input = &mine,
+                      .output = all.data(),
+                      .count = sizeof(T),
+                      .purpose = purpose_});
+}
+
+Status Regroup::start() { return advance(exchange(wish_, wishes_)); }
+
+Status Regroup::resume() { return advance(parent_.resume()); }
+
+Status Regroup::advance(Status status) {
+  while (status == Status::ok) {
+    if (stage_ == Stage::wishing) {
+      check_wishes();
+      attempt([this] {
+        find_place();
+        found();
+      });
+      stage_ = Stage::founding;
+    } else if (stage_ == Stage::founding) {
+      check_reports();
+      attempt([this] { enter(); });
+      stage_ = Stage::entering;
+    } else {
+      check_reports();
+      return Status::ok;
+    }
+    status = exchange(report_, reports_);
+  }
+  return status;
+}
+
+// All ranks see the same wishes, so all of them fail alike.
+void Regroup::check_wishes() {
+  for (std::size_t r = 1; r < wishes_.size(); ++r) {
+    if (wishes_[r].hash == wishes_[0].hash) continue;
+    const int peer = static_cast<int>(r);
+    parent_.fail({Status::mismatch, peer,
+                  std::string(name_of(purpose_)) + " #" + std::to_string(parent_.calls()) +
+                      ": the ranks do not ask for the same: rank 0 for " +
+                      text_of(wishes_[0].same) + ", rank " + std::to_string(peer) + " for " +
+                      text_of(wishes_[r].same)});
+  }
+}
+
+void Regroup::find_place() {
+  if (wish_.color < 0) return;
+  std::vector<int> members;
+  for (std::size_t r = 0; r < wishes_.size(); ++r) {
+    if (wishes_[r].color == wish_.color) members.push_back(static_cast<int>(r));
+  }
+  std::stable_sort(members.begin(), members.end(), [this](int a, int b) {
+    return wishes_[static_cast<std::size_t>(a)].key < wishes_[static_cast<std::size_t>(b)].key;
+  });
+  const auto place = std::find(members.begin(), members.end(), parent_.rank());
+  rank_ = static_cast<int>(place - members.begin());
+  first_ = members.front();
+  shape_ = parent_.membership().segment.shape();
+  shape_.ranks = static_cast<std::uint32_t>(members.size());
+}
+
+void Regroup::found() {
+  if (rank_ != 0) return;
+  const std::uint64_t group = random_group();
+  place_ = found_subgroup(parent_.membership(), shape_, group, parent_.world_rank());
+  report_.group = group;
+}
+
+void Regroup::enter() {
+  if (rank_ <= 0) return;
+  place_ =
+      join_subgroup(parent_.membership(), shape_, reports_[static_cast<std::size_t>(first_)].group,
+                    rank_, parent_.world_rank());
+}
+
+// What goes wrong on one rank is told to all in the next exchange.
+template <class Step>
+void Regroup::attempt(Step step) noexcept {
+  try {
+    step();
+  } catch (const Error& error) {
+    report(error.status, error.what());
+  } catch (const std::bad_alloc&) {
+    report(Status::out_of_memory, "out of memory");
+  } catch (const std::exception& error) {
+    report(Status::internal, error.what());
+  }
+}
+
+void Regroup::report(Status status, std::string_view text) noexcept {
+  report_.status = static_cast<std::int32_t>(status);
+  copy_text(report_.text, text);
+}
+
+void Regroup::check_reports() const {
+  for (std::size_t r = 0; r < reports_.size(); ++r) {
+    const std::int32_t status = reports_[r].status;
+    if (status == 0) continue;
+    const bool known = status > 0 && status <= static_cast<std::int32_t>(Status::internal);
+    throw Error(known ? static_cast<Status>(status) : Status::internal,
+                std::string(name_of(purpose_)) + " #" + std::to_string(parent_.calls()) +
+                    ": rank " + std::to_string(r) +
+                    " could not enter its new group: " + text_of(reports_[r].text),
+                static_cast<int>(r));
+  }
+}
+
+Communicator Regroup::take() { return parent_.branch(std::move(place_), rank_); }
+
+}  // namespace coll

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""20,000 mixed collectives against NumPy: every dtype, operation, algorithm, group, async call."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from tests.soak.__main__ import run
+
+# A seed of its own for every run of the tests; SOAK_SEED replays one.
+SEED = int(os.environ.get("SOAK_SEED", random.randrange(2**31)))
+RUNS = [
+    ("threads", 2, 4000),
+    ("threads", 3, 3000),
+    ("threads", 5, 2500),
+    ("threads", 8, 1500),
+    ("processes", 2, 4000),
+    ("processes", 4, 3000),
+    ("processes", 7, 2000),
+]
+
+
+@pytest.mark.parametrize(("how", "ranks", "number"), RUNS)
+@pytest.mark.timeout(120)
+def test_soak(how: str, ranks: int, number: int) -> None:
+    seed = SEED + ranks
+    wrong = run(how, ranks, seed, number)
+    line = f"python -m tests.soak --how {how} --ranks {ranks} --seed {seed} --calls {number}"
+    assert wrong is None, f"{wrong}\nreplay: {line}"
+    print(f"seed {seed}: {number} collectives among {ranks} {how}; replay: {line}")
+
+
+def test_enough_of_them() -> None:
+    assert sum(number for _, _, number in RUNS) >= 20_000
