@@ -9,7 +9,6 @@ CData = Any  # a cffi pointer, array or struct
 class _FFI:
     NULL: CData
     def new(self, cdecl: object, init: object = ..., /) -> CData: ...
-    CData: type[Any]
     def callback(
         self, cdecl: object, function: Callable[..., Any], /, *, error: object, onerror: object
     ) -> CData: ...

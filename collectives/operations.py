@@ -16,7 +16,8 @@ from collectives.errors import AbortedError, CollectiveError, InvalidArgumentErr
 
 _FUNCTION = ffi.typeof("coll_op_function")
 
-_CTYPES_FUNCTION = ctypes.CFUNCTYPE(None).__mro__[1]  # of all of ctypes' function pointers
+_CDATA = type(ffi.NULL)  # of all that cffi makes
+_CTYPES_FUNCTION: Any = ctypes.CFUNCTYPE(None).__mro__[1]  # of all of ctypes' function pointers
 
 _living: weakref.WeakValueDictionary[int, Operation] = weakref.WeakValueDictionary()
 
@@ -93,7 +94,7 @@ def raise_failure_of(code: int, call: str, error: CollectiveError) -> None:
 
 def _pointer(function: Any) -> Any | None:
     """Return the C function that something points to, None for what is no pointer."""
-    if isinstance(function, ffi.CData):
+    if isinstance(function, _CDATA):
         return ffi.cast(_FUNCTION, function)
     address = function if isinstance(function, int) else getattr(function, "address", None)
     if address is None and isinstance(function, _CTYPES_FUNCTION):

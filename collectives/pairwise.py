@@ -236,9 +236,7 @@ class Pairwise(Caller):
         pattern = _pattern("recv", source, tag, self.size)
         if status is None and (borrowed := arrays.borrow(x)) is not None:
             self._call("recv", lib.coll_recv, *borrowed, *pattern, NOTHING, seconds)
-            if type(x) is not np.ndarray:
-                arrays.written(x)
-            return x
+            return _written(x)
         message = _message_for("recv", status)
         target = _writable(x, "recv: x")
         try:
@@ -269,6 +267,11 @@ class Pairwise(Caller):
         peer = _rank("sendrecv: to", to, self.size)
         number = _tag("sendrecv: send_tag", send_tag)
         pattern = _pattern("sendrecv", source, recv_tag, self.size, "recv_tag")
+        plain = arrays.borrow(x), arrays.borrow(out)
+        if status is None and plain[0] is not None and plain[1] is not None:
+            way = (*plain[0], peer, number, *plain[1], *pattern, NOTHING, seconds)
+            self._call("sendrecv", lib.coll_sendrecv, *way)
+            return _written(out)
         message = _message_for("sendrecv", status)
         given, target = operand(x, "sendrecv: x"), _writable(out, "sendrecv: out")
         way = (*given[:3], peer, number, *target[:3], *pattern, message, seconds)
@@ -354,6 +357,12 @@ def _writable(x: Array, what: str) -> Operand:
     if not target.writable:
         raise InvalidArgumentError(f"{what} is read-only: pass an array that can be written")
     return target
+
+
+def _written(borrowed: Array) -> Array:
+    if type(borrowed) is not np.ndarray:
+        arrays.written(borrowed)
+    return borrowed
 
 
 def _seconds(call: str, timeout: float | None) -> float:

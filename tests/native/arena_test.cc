@@ -178,7 +178,7 @@ TEST(a_descriptor_that_the_program_closed_is_noticed) {
   const int number = arena->fd(), kept = ::dup(number);
   CHECK(kept >= 0);
   const int other = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  CHECK(::dup2(other, number) == number);
+  CHECK(other >= 0 && ::dup2(other, number) == number);
   const Error error = thrown<Error>([&] { arena->make(kOther, kBytes, 0); });
   CHECK(error.status == Status::system);
   CHECK(std::string(error.what()).find("was closed by the program") != std::string::npos);

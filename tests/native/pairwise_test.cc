@@ -10,7 +10,6 @@
 #include "check.h"
 #include "child.h"
 #include "pairwise_of_test.h"
-#include "transport/faults.h"
 
 namespace {
 
@@ -215,45 +214,6 @@ TEST(an_abort_ends_a_blocked_call) {
     CHECK(coll_recv(comms[0], &y, 1, COLL_INT32, 1, 0, nullptr, 0) == COLL_ABORTED);
     CHECK(says("rank 1 aborted: enough"));
   });
-}
-
-// How long a rank that sleeps in `waits` goes on after the other began `wakes`, at best. It sleeps
-// 20 ms at a time, so 15 ms after the last look it would find out by itself in 5 ms at the soonest.
-template <class Waits, class Wakes>
-milliseconds time_to_wake(Waits waits, Wakes wakes) {
-  const Comms comms(2);
-  milliseconds best{1000};
-  for (int i = 0; i < 10; ++i) {
-    Clock::time_point begin, end;
-    run_ranks(2, [&](int rank) {
-      if (rank == 0) {
-        waits(comms[0]);
-        end = Clock::now();
-        return;
-      }
-      check::nap(35);
-      begin = Clock::now();
-      wakes(comms[1]);
-    });
-    best = std::min(best, std::chrono::duration_cast<milliseconds>(end - begin));
-  }
-  return best;
-}
-
-// With the fence that spares the other rank one, and where the kernel has none.
-TEST(a_sleeper_is_woken) {
-  const auto receives = [](coll_comm* comm) { receive(comm, 1, 1, 0); };
-  const auto sends = [](coll_comm* comm) { send(comm, filled(1, 0), 0, 0); };
-  const auto sends_long = [](coll_comm* comm) { send(comm, filled(kLong, 0), 1, 0); };
-  const auto receives_long = [](coll_comm* comm) { receive(comm, kLong, 0, 0); };
-  for (const bool fence : {true, false}) {
-    if (!fence) coll::faults::arm({coll::SystemCall::membarrier, 1, ENOSYS, true});
-    const milliseconds receiver = time_to_wake(receives, sends);
-    const milliseconds sender = time_to_wake(sends_long, receives_long);
-    coll::faults::clear();
-    CHECK(receiver < milliseconds(3));
-    CHECK(sender < milliseconds(3));
-  }
 }
 
 TEST(a_blocked_call_comes_up_for_air) {

@@ -160,7 +160,9 @@ TEST(futex_wakes_another_process) {
   const Memory memory = Memory::shared(kPage);
   // The child maps the memfd itself: it inherits neither the parent's mapping nor its descriptor.
   const Descriptor inherited(::dup(memory.fd()));
+  CHECK(inherited);
   check::Child child([fd = inherited.get()] {
+    CHECK(fd >= 0);
     const Memory mine = Memory::map(Descriptor(::dup(fd)));
     auto& words = *static_cast<std::atomic<std::uint32_t>(*)[2]>(mine.data());
     words[1].store(1);
