@@ -64,8 +64,8 @@ from collectives.errors import (
 from collectives.groups import Mesh
 from collectives.operations import Operation, op
 from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
-from collectives.pairwise import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.pending import Pending
+from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.start import local
 
 __version__ = _text(_lib.coll_version())
