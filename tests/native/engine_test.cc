@@ -256,7 +256,7 @@ class RankCall {
 // Sanitizers cost ten times as much; the bed can also run for hours.
 int calls_per_size() {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kUsual = 100;
+  constexpr int kUsual = 40;
 #else
   constexpr int kUsual = 400;
 #endif
