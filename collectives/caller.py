@@ -67,7 +67,8 @@ class Caller:
             calls, self._deferred = self._deferred, None
         finally:
             self._deferred = None
-            self._call = direct
+            # The worker may have begun within the group: from then on calls keep its order.
+            self._call = direct if self._worker is None else self._call_in_order
         self._launch(calls)
 
     def _begin(

@@ -197,6 +197,27 @@ def test_a_group_of_async_calls_does_not_wait() -> None:
     on_ranks(2, run)
 
 
+def test_order_is_kept_after_a_group_in_which_the_first_async_call_was_made() -> None:
+    def run(comm: cl.Communicator) -> None:
+        with comm.group():
+            first = comm.allreduce(np.ones(3), async_op=True)
+            comm.barrier()  # cannot wait for the end of the group
+            second = comm.allreduce(np.ones(3), async_op=True)
+        if comm.rank == 1:
+            time.sleep(0.1)  # the second is still in flight on rank 0
+        np.testing.assert_array_equal(comm.allreduce(np.ones(2)), np.full(2, 2.0))
+        for pending in (first, second):
+            np.testing.assert_array_equal(pending.wait(20), np.full(3, 2.0))
+
+    def late(comm: cl.Communicator) -> None:
+        if comm.rank == 1:
+            time.sleep(0.1)
+        run(comm)
+
+    for work in (run, late):
+        on_ranks(2, work)
+
+
 def test_a_group_that_raises_makes_none_of_its_calls() -> None:
     def run(comm: cl.Communicator) -> None:
         x = np.ones(3)
