@@ -65,6 +65,7 @@ from collectives.groups import Mesh
 from collectives.operations import Operation, op
 from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
 from collectives.pending import Pending
+from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.start import local
 
@@ -90,6 +91,8 @@ __all__ = [
     "OwnAlgorithm",
     "PeerLostError",
     "Pending",
+    "PersistentCall",
+    "PersistentCalls",
     "Proof",
     "Request",
     "Schedule",

@@ -196,6 +196,11 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
     return made
 
 
+def dtype_code(dtype: np.dtype[Any]) -> int:
+    """Return the number of a dtype that the buffer protocol knows; else raise KeyError."""
+    return _numpy_codes[dtype]
+
+
 def _numpy_code(dtype: Any) -> int | None:
     code = _numpy_codes.get(dtype)
     if code is None:

@@ -31,6 +31,7 @@ class Caller:
         self._handle = handle
         self._call: Callable[..., None] = handle.call
         self._worker: Worker | None = None
+        self._plain = True  # calls are made at once: there is no worker, and no group
         self._deferred: list[Deferred] | None = None  # within group()
         self._schedules: dict[tuple[int, int], int] = {}  # of own algorithms, by root
 
@@ -62,13 +63,15 @@ class Caller:
             return
         self._deferred = []
         direct, self._call = self._call, self._call_in_group
+        self._plain = False
         try:
             yield
             calls, self._deferred = self._deferred, None
         finally:
             self._deferred = None
             # The worker may have begun within the group: from then on calls keep its order.
-            self._call = direct if self._worker is None else self._call_in_order
+            self._plain = self._worker is None
+            self._call = direct if self._plain else self._call_in_order
         self._launch(calls)
 
     def _begin(
@@ -117,6 +120,25 @@ class Caller:
         count: int | None,
         counts: Sequence[int] | None,
     ) -> None:
+        request, _lengths = self._request(kind, source, target, options, op, root, count, counts)
+        try:
+            self._handle.call(name, lib.coll_run, request)
+        except CollectiveError as error:
+            raise_failure_of(op, name, error)
+            raise
+
+    def _request(
+        self,
+        kind: str,
+        source: Operand | None,
+        target: Operand | None,
+        options: Options,
+        op: int,
+        root: int,
+        count: int | None,
+        counts: Sequence[int] | None,
+    ) -> tuple[Any, Any]:
+        """Return a ``coll_call``, and its lengths, which must live as long."""
         request = ffi.new("coll_call *")
         request.size = ffi.sizeof("coll_call")
         request.kind, request.op, request.root = KINDS[kind], op, root
@@ -130,11 +152,7 @@ class Caller:
         request.counts = elements
         algorithm, request.mode, request.timeout = options
         request.algorithm = algorithm if algorithm >= -1 else self._own(algorithm, root)
-        try:
-            self._handle.call(name, lib.coll_run, request)
-        except CollectiveError as error:
-            raise_failure_of(op, name, error)
-            raise
+        return request, elements
 
     def _own(self, number: int, root: int) -> int:
         """Return what the native layer calls an algorithm of the program (collectives.own)."""
@@ -155,7 +173,7 @@ class Caller:
         """Leave a job to the thread of this communicator, behind those before."""
         if self._worker is None:
             self._worker = Worker(f"collectives rank {self.rank}")
-            self._call = self._call_in_order
+            self._call, self._plain = self._call_in_order, False
         return self._worker.submit(pending or Pending(name), job)
 
     def _in_order(self, name: str, job: Callable[[], Any]) -> Any:

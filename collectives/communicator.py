@@ -10,6 +10,7 @@ from collectives.errors import CollectiveError
 from collectives.groups import Groups
 from collectives.movements import Movements
 from collectives.pairwise import Pairwise
+from collectives.persistent import PersistentCalls
 from collectives.reductions import Reductions
 
 
@@ -44,6 +45,15 @@ class Communicator(Reductions, Movements, Pairwise, Groups):
     def sequence(self) -> int:
         """How many collectives this communicator has begun."""
         return self._handle.sequence
+
+    @property
+    def persistent(self) -> PersistentCalls:
+        """Its collectives as persistent calls: ``call = comm.persistent.allreduce(x)``.
+
+        The call is bound to its arrays; ``call()``, or ``call.start()`` and ``call.wait()``, makes
+        it, with what ``x`` holds then.
+        """
+        return PersistentCalls(self)
 
     def __repr__(self) -> str:
         """Tell rank, size and state."""

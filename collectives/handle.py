@@ -8,12 +8,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import IN_PROGRESS, check, lib
-from collectives.errors import ClosedError, InvalidArgumentError
+from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collectives.persistent import PersistentCall
 
 _resume = lib.coll_resume
+_run_on = lib.coll_run_on
 
 # How long close() waits for another thread's call to notice that it was aborted. Calls look every
 # 50 ms; a signal handler that closes what its own thread is using waits in vain.
@@ -29,6 +33,8 @@ class Handle:
         "_in_call",
         "_last_sequence",
         "_native",
+        "_persistent",
+        "_unfinished",
         "_why_gone",
         "rank",
         "size",
@@ -40,6 +46,9 @@ class Handle:
         self.size: int = lib.coll_ranks(native)
         self._native = native
         self._in_call = False
+        # Ends the persistent call that was started and is not finished: it keeps _in_call set.
+        self._unfinished: Callable[[], object] | None = None
+        self._persistent: weakref.WeakSet[PersistentCall] = weakref.WeakSet()
         # abort() must not meet what close() frees. Re-entrant: signal handlers come at any time.
         self._ending = threading.RLock()
         self._last_sequence = 0
@@ -64,23 +73,50 @@ class Handle:
         # No Python runs between these two lines, so no thread and no signal handler comes between;
         # the native layer looks for itself once more.
         if self._in_call:
-            raise self._busy(name)
+            self.settle(name)
         self._in_call = True
         native = self._native
         try:
             if native is None:
-                raise self._gone(name)
+                raise self.gone(name)
             status = start(native, *arguments)
             # A blocked call comes up for air every 50 ms: here Python runs the signal handlers.
             while status == IN_PROGRESS:
                 status = _resume(native)
         except BaseException as error:
-            self._interrupted(name, native, error)
+            self.interrupted(name, error)
             raise
         finally:
             self._in_call = False
         if status:
             check(status)
+
+    def run_on(self, name: str, call: Any, source: Any, target: Any, count: int) -> None:
+        """Do as :meth:`call` with a prepared call, on these buffers: fewer arguments to turn."""
+        if self._in_call:
+            self.settle(name)
+        self._in_call = True
+        native = self._native
+        try:
+            if native is None:
+                raise self.gone(name)
+            status = _run_on(native, call, source, target, count)
+            while status == IN_PROGRESS:
+                status = _resume(native)
+        except BaseException as error:
+            self.interrupted(name, error)
+            raise
+        finally:
+            self._in_call = False
+        if status:
+            check(status)
+
+    def settle(self, name: str) -> None:
+        """Finish the persistent call that was started; where there is none, refuse the call."""
+        unfinished = self._unfinished
+        if unfinished is None:
+            raise self.busy(name)
+        unfinished()
 
     def close(self) -> None:
         """Leave; local. A second call does nothing."""
@@ -91,21 +127,25 @@ class Handle:
             self._last_sequence = lib.coll_sequence(native)
             if self._in_call:
                 lib.coll_abort(native, b"it closed its communicator during a call")
-                if not self._idle_within(_CLOSING_S):
+                started, self._unfinished = self._unfinished, None
+                if started is None and not self._idle_within(_CLOSING_S):
                     return  # in use further up this very stack: aborted, but not to be freed
+            for call in list(self._persistent):
+                call.free()
             check(lib.coll_close(native))
 
     def abort(self, reason: str) -> None:
         """End the present and later calls of all ranks."""
         with self._ending:
             if self._native is None:
-                raise self._gone("abort")
+                raise self.gone("abort")
             check(lib.coll_abort(self._native, reason.encode("utf-8", "replace")))
 
     def forget(self, why: str) -> None:
         """Drop the native communicator without touching it."""
         self._native = None
         self._in_call = False
+        self._unfinished = None
         self._why_gone = why
         self._ending = threading.RLock()  # a thread that fork() left behind may have held it
 
@@ -115,19 +155,22 @@ class Handle:
             time.sleep(0.001)
         return not self._in_call
 
-    def _interrupted(self, name: str, native: Any, error: BaseException) -> None:
+    def interrupted(self, name: str, error: BaseException) -> None:
         """Tell the others that this rank left a call by an exception, as of a signal handler."""
-        if native is not None:
+        native = self._native
+        if native is not None and not isinstance(error, CollectiveError):
             reason = f"it was interrupted in {name} by {type(error).__name__}"
             lib.coll_abort(native, reason.encode())
 
-    def _busy(self, name: str) -> InvalidArgumentError:
+    def busy(self, name: str) -> InvalidArgumentError:
+        """Return the error of a call that meets another one."""
         return InvalidArgumentError(
             f"{name}: another thread is in a call on this communicator (rank {self.rank}): "
             "one thread at a time, or one communicator per thread"
         )
 
-    def _gone(self, name: str) -> ClosedError:
+    def gone(self, name: str) -> ClosedError:
+        """Return the error of a call that comes after the end."""
         return ClosedError(f"{name}: {self._why_gone}", self.rank)
 
 

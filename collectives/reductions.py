@@ -20,11 +20,12 @@ from collectives.checks import (
     in_place_target,
     part_shapes,
 )
-from collectives.names import KINDS, OPS, how, op_code
+from collectives.names import AUTOMATIC, KINDS, how, op_code
 from collectives.operations import USER_OPS, Op
+from collectives.quick import NOT_PLAIN, pointers, prepared
 
 _ALLREDUCE = KINDS["allreduce"]
-_SUM = OPS["sum"]
+_ALLREDUCES = prepared("allreduce")
 
 
 class Reductions(Caller):
@@ -53,19 +54,17 @@ class Reductions(Caller):
         recursive doubling and halving, and the binomial reduce) partial sums travel, and are
         rounded to bfloat16 on every hop.
         """
-        code = _SUM if op == "sum" else op_code("allreduce", op)
-        plain = out is None and algorithm is None and mode is None and timeout is None
-        at_once = plain and not async_op and self._deferred is None and code < USER_OPS
-        if at_once and (borrowed := borrow(x)) is not None:
-            # The short way: nothing that the call of a plain array does not need. The last three
-            # arguments are those of AUTOMATIC.
-            pointer, count, dtype = borrowed
-            self._call(
-                "allreduce", collective, _ALLREDUCE, pointer, pointer, count, dtype, code, 0,
-                -1, -1, 0.0,
-            )  # fmt: skip
-            if type(x) is not np.ndarray:
-                arrays.written(x)
+        usual = algorithm is None and mode is None and timeout is None and not async_op
+        if usual and self._plain and type(x) is np.ndarray:
+            try:
+                call = _ALLREDUCES[op][x.dtype]  # type: ignore[index]
+                source, target = pointers(x, out)
+            except NOT_PLAIN:
+                pass
+            else:
+                self._handle.run_on("allreduce", call, source, target, x.size)
+                return x if out is None else out
+        if usual and out is None and self._borrowed_allreduce(x, op):
             return x
         if isinstance(x, list | tuple | dict):
             return self._each(
@@ -79,9 +78,24 @@ class Reductions(Caller):
         options = how("allreduce", algorithm, mode, timeout)
         source = operand(x, "allreduce: x")
         target = in_place_target("allreduce", source, out)
+        code = op_code("allreduce", op)
         return self._begin(
             "allreduce", "allreduce", source, target, options, op=code, async_op=async_op
         )
+
+    def _borrowed_allreduce(self, x: Array, op: Op) -> bool:
+        """Reduce a tensor, or an array that NumPy's buffer protocol hides, in place, if it can."""
+        code = op_code("allreduce", op)
+        if self._deferred is not None or code >= USER_OPS or (borrowed := borrow(x)) is None:
+            return False
+        pointer, count, dtype = borrowed
+        self._call(
+            "allreduce", collective, _ALLREDUCE, pointer, pointer, count, dtype, code, 0,
+            *AUTOMATIC,
+        )  # fmt: skip
+        if type(x) is not np.ndarray:
+            arrays.written(x)
+        return True
 
     def reduce_scatter(
         self,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "abi/convert.h"
 #include "abi/guarded.h"
 #include "abi/handle.h"
 #include "bootstrap/environment.h"
@@ -51,20 +52,6 @@ coll_comm* join(const Identity& identity, const coll_options& options) {
   arm_faults_from_environment();
   return make(rendezvous(identity, shape_of(options), options.timeout), identity.rank, options,
               false);
-}
-
-Call to_call(const coll_call& c) {
-  return {.kind = static_cast<Kind>(c.kind),
-          .dtype = static_cast<Dtype>(c.dtype),
-          .op = static_cast<Reduction>(c.op),
-          .root = c.root,
-          .input = c.input,
-          .output = c.output,
-          .count = c.count,
-          .counts = c.counts,
-          .algorithm = c.algorithm,
-          .mode = c.mode,
-          .timeout = c.timeout};
 }
 
 // A collective of parts whose lengths the caller gives.
@@ -168,11 +155,17 @@ uint64_t coll_sequence(const coll_comm* comm) {
 }
 
 coll_status coll_run(coll_comm* comm, const coll_call* given) {
+  return guarded([&] { return coll::communicator(comm).run(coll::to_call(given)); });
+}
+
+coll_status coll_run_on(coll_comm* comm, const coll_call* given, const void* input, void* output,
+                        size_t count) {
   return guarded([&] {
-    if (given == nullptr || given->size < sizeof(coll_call)) {
-      coll::refuse("set call.size to sizeof(coll_call)");
-    }
-    return coll::communicator(comm).run(coll::to_call(*given));
+    coll::Call call = coll::to_call(given);
+    call.input = input;
+    call.output = output;
+    call.count = count;
+    return coll::communicator(comm).run(call);
   });
 }
 

@@ -78,17 +78,9 @@ void Communicator::check_failed() {
   if (failed(segment_)) report_failure();
 }
 
-bool Communicator::resolved_for(const Call& c) const noexcept {
-  const Call& l = last_.call;
-  return last_.plan != nullptr && c.kind == l.kind && c.dtype == l.dtype && c.op == l.op &&
-         c.purpose == l.purpose && c.root == l.root && c.count == l.count &&
-         c.algorithm == l.algorithm && c.mode == l.mode && c.counts == nullptr &&
-         l.counts == nullptr;
-}
-
 // Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
-void Communicator::resolve(const Call& call) {
-  last_.plan = nullptr;
+PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
+  out.binding = nullptr;
   const std::size_t elements = vector_elements(call, ranks_);
   const bool ordered = keeps_rank_order(call);
   const Choice choice =
@@ -108,23 +100,24 @@ void Communicator::resolve(const Call& call) {
                 "this algorithm passes blocks on through other ranks, so they must be of one size: "
                 "choose pairwise, or none");
   }
-  last_.call = call;
-  last_.choice = choice;
-  last_.plan = &plan;
-  note_.kind = static_cast<int>(call.kind);
-  note_.dtype = static_cast<int>(call.dtype);
-  note_.op = reduces(call.kind) ? static_cast<int>(call.op) : 0;
-  note_.mode = static_cast<int>(choice.mode);
-  note_.algorithm = choice.algorithm;
-  note_.root = rooted ? call.root : 0;
-  note_.count = elements;
-  note_.parts = call.counts != nullptr;
-  note_.purpose = static_cast<int>(call.purpose);
-  last_.packed = pack(note_);
+  CallNote& note = out.note;
+  note.kind = static_cast<int>(call.kind);
+  note.dtype = static_cast<int>(call.dtype);
+  note.op = reduces(call.kind) ? static_cast<int>(call.op) : 0;
+  note.mode = static_cast<int>(choice.mode);
+  note.algorithm = choice.algorithm;
+  note.root = rooted ? call.root : 0;
+  note.count = elements;
+  note.parts = call.counts != nullptr;
+  note.purpose = static_cast<int>(call.purpose);
+  out.call = call;
+  out.choice = choice;
+  out.packed = pack(note);
   const std::uint64_t given =
       call.algorithm >= kGivenSchedules ? plans_.given(call.algorithm).hash : 0;
-  last_.hash = mix(last_.packed ^ mix(note_.count ^ mix(static_cast<std::uint64_t>(note_.root) ^
-                                                        hash_counts(call, ranks_) ^ given)));
+  out.hash = mix(out.packed ^ mix(note.count ^ mix(static_cast<std::uint64_t>(note.root) ^
+                                                   hash_counts(call, ranks_) ^ given)));
+  return plan;
 }
 
 // A schedule from outside the table must be one for this call.
@@ -152,24 +145,6 @@ int Communicator::add_schedule(Schedule&& schedule) {
   return plans_.add(std::move(schedule));
 }
 
-void Communicator::bind(const Call& call) {
-  Binding& binding = last_.plan->binding;
-  // Of alltoall's blocks a rank holds as many as it has itself.
-  const std::size_t held = call.kind == Kind::alltoall ? call.count : note_.count;
-  const std::size_t bytes = held * size_of(call.dtype);
-  if (binding.uses_scratch() && scratch_.size() < bytes) scratch_.resize(bytes);
-  const CallData data{.input = call.input,
-                      .output = call.output,
-                      .scratch = scratch_.data(),
-                      .count = static_cast<std::size_t>(note_.count),
-                      .counts = call.counts,
-                      .counts_hash = hash_counts(call, ranks_),
-                      .dtype = call.dtype,
-                      .op = call.op,
-                      .tile_bytes = last_.choice.tile_bytes};
-  if (!binding.is_bound_to(data)) binding.bind(data);
-}
-
 // Threads are pinned after they got their communicator as often as before: so look again.
 void Communicator::look_at_cores() {
   segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
@@ -177,17 +152,19 @@ void Communicator::look_at_cores() {
   policy_.spins = std::min(policy_.spins, most_spins_);
 }
 
-void Communicator::begin(const Call& call) {
+void Communicator::begin(Prepared& prepared) {
   ++clock_.calls;
-  clock_.fingerprint = chain(clock_.fingerprint, last_.hash);
-  note_.number = clock_.calls;
-  note_.fingerprint = clock_.fingerprint;
-  write_record(segment_.rank(rank_).records[clock_.calls % kRecords], note_, last_.packed,
-               call.input, call.output, scratch_.data());
+  clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
+  prepared.note.number = clock_.calls;
+  prepared.note.fingerprint = clock_.fingerprint;
+  const CallData& data = prepared.binding->call();
+  write_record(segment_.rank(rank_).records[clock_.calls % kRecords], prepared.note,
+               prepared.packed, data.input, data.output, data.scratch);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
-  patience_.begin(call.timeout > 0 ? call.timeout : timeout_);
+  patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_);
+  now_ = &prepared;
   active_ = true;
-  executor_.begin(last_.plan->binding, clock_);
+  executor_.begin(*prepared.binding, clock_);
 }
 
 void Communicator::enter() {
@@ -202,9 +179,12 @@ Status Communicator::run(const Call& call) {
   const Guard guard(*this);
   enter();
   validate(call, rank_, ranks_);
-  if (!resolved_for(call)) resolve(call);
-  bind(call);
-  begin(call);
+  if (!last_.serves(call)) {
+    PreparedPlan& plan = resolve(call, last_);
+    last_.binding = &plan.binding;
+  }
+  last_.bind(call, ranks_, scratch_);
+  begin(last_);
   return drive();
 }
 
@@ -226,16 +206,7 @@ Status Communicator::drive() {
       active_ = false;
       return Status::ok;
     }
-    if (progress == Progress::mismatch) {
-      const auto cause = find_mismatch(segment_, own_call());
-      fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer,
-                                "the ranks made different calls, longer ago than is remembered"}));
-    }
-    if (progress == Progress::failed) {
-      fail({Status::aborted, rank_,
-            "rank " + std::to_string(rank_) + ": its operation has failed on operands of " +
-                describe(note_)});
-    }
+    if (progress != Progress::blocked) fail_of(progress);
     if (turn < policy_.yields) {
       serve_mail();
       sys::yield();
@@ -247,8 +218,19 @@ Status Communicator::drive() {
   }
 }
 
+void Communicator::fail_of(Progress progress) {
+  if (progress == Progress::failed) {
+    fail({Status::aborted, rank_,
+          "rank " + std::to_string(rank_) + ": its operation has failed on operands of " +
+              describe(now_->note)});
+  }
+  const auto cause = find_mismatch(segment_, own_call());
+  fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer,
+                            "the ranks made different calls, longer ago than is remembered"}));
+}
+
 OwnCall Communicator::own_call() const {
-  return {rank_, note_, active_ ? clock_.base + last_.plan->binding.ticks() : clock_.base};
+  return {rank_, now_->note, active_ ? clock_.base + now_->binding->ticks() : clock_.base};
 }
 
 // The slow rung: the only place that looks at clocks, at signals and at the other ranks.
@@ -262,8 +244,8 @@ Status Communicator::wait_slowly() {
   const Blocked& blocked = executor_.blocked();
   if (patience_.over()) {
     fail({Status::timeout, blocked.peer,
-          label(note_) + ": rank " + std::to_string(rank_) + " gave up after " + patience_.limit() +
-              ": " + whereabouts(segment_, own_call(), blocked.peer)});
+          label(now_->note) + ": rank " + std::to_string(rank_) + " gave up after " +
+              patience_.limit() + ": " + whereabouts(segment_, own_call(), blocked.peer)});
   }
   bool interrupted = false;
   if (!serve_mail()) {

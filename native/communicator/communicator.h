@@ -15,6 +15,7 @@
 #include "communicator/pairwise.h"
 #include "communicator/patience.h"
 #include "communicator/plans.h"
+#include "communicator/prepared.h"
 #include "engine/executor.h"
 #include "engine/ladder.h"
 
@@ -36,6 +37,14 @@ class Communicator {
   Status run(const Call& call);
   Status run(const PairCall& call);
   Status resume();
+  // A call that is made again and again. Local: nothing reaches the other ranks. The communicator
+  // keeps it until it is to forget it.
+  Persistent& prepare(const Call& call);
+  void forget(Persistent& persistent);
+  // Begins it and returns at once; then finish() until it is ok. run() does both.
+  void start(Persistent& persistent);
+  Status finish(Persistent& persistent);
+  Status run(Persistent& persistent);
   // Message calls that do not block.
   coll_request post(const PairCall& call);
   void test(coll_request request, std::int32_t& done, coll_message* received);
@@ -56,20 +65,13 @@ class Communicator {
 
  private:
   class Guard;  // guard.h
-  struct Resolved {
-    Call call;
-    Choice choice;
-    PreparedPlan* plan = nullptr;
-    std::uint64_t packed = 0, hash = 0;
-  };
 
-  void resolve(const Call& call);
-  bool resolved_for(const Call& call) const noexcept;
+  PreparedPlan& resolve(const Call& call, Prepared& out);
   void check_given(const Call& call, bool ordered) const;
-  void bind(const Call& call);
-  void begin(const Call& call);
+  void begin(Prepared& prepared);
   void look_at_cores();
   Status drive();
+  [[noreturn]] void fail_of(Progress progress);
   Status wait_slowly();
   void enter();
   void enter(const PairCall& call);
@@ -99,8 +101,10 @@ class Communicator {
   Executor executor_;
   GroupClock clock_;
   WaitPolicy policy_;
-  Resolved last_;
-  CallNote note_;
+  Prepared last_;           // the last call that was not persistent
+  Prepared* now_ = &last_;  // the call in progress, or the last one
+  std::vector<std::unique_ptr<Persistent>> persistent_;
+  std::unique_ptr<Persistent> forgotten_;  // which the last call was: `now_` still tells of it
   std::vector<std::byte> scratch_;
   Pairwise pairwise_;
   std::uint64_t messages_ = 0;  // message calls begun

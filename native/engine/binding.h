@@ -98,6 +98,7 @@ class Binding {
   void bind(const CallData& call);
 
   const Plan& plan() const noexcept { return plan_; }
+  const CallData& call() const noexcept { return call_; }
   int rank() const noexcept { return rank_; }
   // Changes with every bind().
   std::uint64_t version() const noexcept { return version_; }

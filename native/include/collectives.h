@@ -157,6 +157,10 @@ uint64_t coll_sequence(const coll_comm* comm);
 /* Makes the call and returns when this rank's part is done and its buffers are its own again. All
  * ranks must make the same calls in the same order; where they do not, all get COLL_MISMATCH. */
 coll_status coll_run(coll_comm* comm, const coll_call* call);
+/* The same, on these buffers and this count instead of the call's own, which are not read: for who
+ * makes many calls that differ in nothing else. */
+coll_status coll_run_on(coll_comm* comm, const coll_call* call, const void* input, void* output,
+                        size_t count);
 /* Goes on with a call that returned COLL_IN_PROGRESS. */
 coll_status coll_resume(coll_comm* comm);
 
@@ -386,5 +390,6 @@ void coll_free(void* data);
 }
 #endif
 
-#include "collectives_messages.h" /* messages between two ranks */
+#include "collectives_messages.h"   /* messages between two ranks */
+#include "collectives_persistent.h" /* calls that are prepared once and begun often */
 #endif

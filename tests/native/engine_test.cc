@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "collectives.h"
+#include "instrumented.h"
 
 namespace {
 
@@ -45,7 +46,7 @@ bool owned(int kind) {
 
 // Blocks that travel over other ranks are of one size.
 bool takes_unequal_blocks(const coll_algorithm& info) {
-  return info.kind == COLL_ALLTOALL && std::string(info.name) == "pairwise";
+  return info.kind == COLL_ALLTOALL && std::string(info.name) != "bruck";
 }
 
 Plan random_plan(std::mt19937& rng, int p) {
@@ -253,13 +254,9 @@ class RankCall {
   std::vector<Place> sent_, received_;  // alltoall: the places of its input and output
 };
 
-// Sanitizers cost ten times as much; the bed can also run for hours.
+// The bed can also run for hours.
 int calls_per_size() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kUsual = 40;
-#else
-  constexpr int kUsual = 400;
-#endif
+  constexpr int kUsual = check::kInstrumented ? 24 : 400;
   const char* wish = std::getenv("ENGINE_TEST_CALLS");
   return wish != nullptr ? static_cast<int>(std::strtol(wish, nullptr, 10)) : kUsual;
 }

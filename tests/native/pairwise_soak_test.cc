@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "instrumented.h"
 #include "pairwise_of_test.h"
 
 namespace {
@@ -155,11 +156,7 @@ class Rank {
 };
 
 int rounds() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kUsual = 3;
-#else
-  constexpr int kUsual = 12;
-#endif
+  constexpr int kUsual = check::kInstrumented ? 3 : 12;
   const char* wish = std::getenv("PAIRWISE_SOAK_ROUNDS");
   return wish != nullptr ? static_cast<int>(std::strtol(wish, nullptr, 10)) : kUsual;
 }

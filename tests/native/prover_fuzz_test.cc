@@ -12,17 +12,13 @@
 
 #include "check.h"
 #include "collectives.h"
+#include "instrumented.h"
 #include "mutants.h"
 
 namespace {
 
 using Words = std::vector<std::int32_t>;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 constexpr int kCases = 20000;
 constexpr long kMostMemory = 1L << 20;  // KiB
 
@@ -133,7 +129,7 @@ TEST(any_array_is_answered) {
   CHECK(answers.rejected > kCases / 10);
   rusage usage{};
   CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-  CHECK(kSanitized || usage.ru_maxrss < kMostMemory);
+  CHECK(check::kInstrumented || usage.ru_maxrss < kMostMemory);
 }
 
 // What a small array may ask for at most: as many cells as the prover takes on, or one more.

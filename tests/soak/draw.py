@@ -84,7 +84,7 @@ def _call(random: Random, sizes: list[int], number: int) -> Call:
         counts = tuple(random.randint(0, 2 * elements // (p * p)) for _ in range(p * p))
     names = algorithms("barrier" if kind == "barrier" else kind_of(kind), p)
     algorithm = random.choice(names)
-    if kind == "alltoallv" and algorithm not in (None, "pairwise"):
+    if kind == "alltoallv" and algorithm == "bruck":
         algorithm = None  # blocks that pass through other ranks are of one size
     return Call(
         number=number,

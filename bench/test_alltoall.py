@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""alltoall of float32, from 8 bytes to 1 MiB."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.conftest import Timed
+
+
+@pytest.mark.parametrize("nbytes", [8, 1 << 12, 1 << 16, 1 << 20])
+def test_alltoall(timed: Timed, nbytes: int) -> None:
+    """Time the exchange of blocks."""
+    timed("alltoall", nbytes)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that are checked, planned and bound to their arrays once, and begun as often as wanted.
+
+A small collective costs less than looking at its arguments: MPI-4 (section 6.13, "Persistent
+Collective Communication Operations") has the same idea.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from collectives import arrays
+from collectives._ffi import IN_PROGRESS, check, ffi, lib
+from collectives.arrays import Array, Operand
+from collectives.caller import NOTHING, Caller
+from collectives.errors import CollectiveError, InvalidArgumentError
+from collectives.movements import Movements
+from collectives.names import Options, how
+from collectives.operations import raise_failure_of
+from collectives.reductions import Reductions
+
+_run = lib.coll_run_persistent
+_start = lib.coll_start
+_finish = lib.coll_finish
+_resume = lib.coll_resume
+
+
+class PersistentCall:
+    """A collective that is made again and again: ``call()``, or ``call.start()``, ``call.wait()``.
+
+    It works on the arrays that it was made for, in the state in which they are when it is begun,
+    and returns the same result array every time. All ranks begin it in the same order among their
+    other calls. It ends with its communicator.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_comm",
+        "_handle",
+        "_kept",
+        "_name",
+        "_native",
+        "_op",
+        "_result",
+        "_target",
+    )
+
+    def __init__(
+        self, comm: Caller, name: str, request: Any, kept: Any, target: Operand | None, op: int
+    ) -> None:
+        """Take over a ``coll_call`` and what it points to. ``Communicator.persistent`` does it."""
+        self._comm, self._handle = comm, comm._handle
+        self._name, self._kept, self._op = name, kept, op
+        # Of a torch tensor autograd must be told.
+        told = target is None or type(target.array) is np.ndarray
+        self._target = None if told else target
+        self._result = None if target is None else target.origin
+        place = ffi.new("coll_persistent **")
+        comm._call(name, lambda native: lib.coll_persistent_new(native, request, place))
+        self._native: Any = place[0]
+        self._handle._persistent.add(self)
+
+    def __call__(self) -> Array:
+        """Begin it, wait until it is done, and return the result."""
+        handle = self._handle
+        if handle._in_call or not self._comm._plain:
+            self._in_turn(_run)
+        else:
+            handle._in_call = True
+            try:
+                status = _run(self._native)
+                if status:
+                    self._go_on(status, _resume_of)
+            except BaseException as error:
+                handle.interrupted(self._name, error)
+                raise
+            finally:
+                handle._in_call = False
+        return self._result if self._target is None else arrays.delivered(self._target)
+
+    def start(self) -> None:
+        """Begin it and return; until :meth:`wait` its arrays belong to the library.
+
+        One call of a communicator is in progress at a time: any other call on it first waits for
+        this one.
+        """
+        handle = self._handle
+        if handle._in_call or not self._comm._plain:
+            self._in_turn(_start)
+        elif status := _start(self._native):
+            self._fail(status)
+        handle._in_call, handle._unfinished = True, self.wait
+
+    def wait(self) -> Array:
+        """Wait until what was started is done, and return the result; without a start, at once."""
+        handle = self._handle
+        if handle._unfinished == self.wait:
+            handle._unfinished = None
+            try:
+                status = _finish(self._native)
+                if status:
+                    self._go_on(status, _finish_of)
+            except BaseException as error:
+                handle.interrupted(self._name, error)
+                raise
+            finally:
+                handle._in_call = False
+        return self._result if self._target is None else arrays.delivered(self._target)
+
+    def free(self) -> None:
+        """Give up what the library keeps for it; it cannot be begun any more."""
+        native, self._native = self._native, NOTHING
+        if native:
+            lib.coll_persistent_free(native)
+
+    def __repr__(self) -> str:
+        """Tell the call and whether it can be begun."""
+        return f"<PersistentCall {self._name}{'' if self._native else ', freed'}>"
+
+    def __del__(self) -> None:
+        """Give up what the library keeps for it."""
+        try:
+            self.free()
+        except Exception:
+            return  # at interpreter exit even names may be gone
+
+    def _in_turn(self, begin: Callable[[Any], int]) -> None:
+        """Begin it behind the calls in flight, or of the group, or the one that was started."""
+
+        def call(native: Any) -> int:
+            status = begin(self._native)
+            if not self._native:
+                self._fail(status)
+            return status
+
+        if self._handle._unfinished is not None:
+            self._handle.settle(self._name)
+        self._comm._call(self._name, call)
+
+    def _go_on(self, status: int, again: Callable[[PersistentCall], int]) -> None:
+        """Go on with a call that came up for air, so that Python runs its signal handlers."""
+        while status == IN_PROGRESS:
+            status = again(self)
+        if status:
+            self._fail(status)
+
+    def _fail(self, status: int) -> NoReturn:
+        if not self._handle.open:
+            raise self._handle.gone(self._name)
+        if not self._native:
+            raise InvalidArgumentError(
+                f"{self._name}: this persistent call was freed: make a new one"
+            )
+        try:
+            check(status)
+        except CollectiveError as error:
+            raise_failure_of(self._op, self._name, error)
+            raise
+        raise AssertionError(status)
+
+
+def _resume_of(call: PersistentCall) -> int:
+    return int(_resume(call._handle._native or NOTHING))
+
+
+def _finish_of(call: PersistentCall) -> int:
+    return int(_finish(call._native))
+
+
+class PersistentCalls(Reductions, Movements):
+    """The collectives of a communicator, each of which returns a :class:`PersistentCall`.
+
+    Arguments are those of the collective of the same name, but for ``async_op``, which start()
+    is. Arrays must be contiguous: of others only a copy would be bound. Where lengths are asked
+    for (allgatherv and the like without counts), making the call is a collective itself.
+    """
+
+    def __init__(self, comm: Caller) -> None:
+        """For ``Communicator.persistent``."""
+        super().__init__(comm._handle)
+        self._comm = comm
+        self._call = comm._call
+        self._deferred = []
+        self._plain = False  # no call is made at once
+
+    def barrier(
+        self,
+        *,
+        algorithm: str | None = None,
+        mode: str | None = None,
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Array:
+        """As the barrier of a communicator."""
+        options = how("barrier", algorithm, mode, timeout)
+        return self._begin("barrier", "barrier", None, None, options, async_op=async_op)
+
+    def _begin(
+        self,
+        name: str,
+        kind: str,
+        source: Operand | None,
+        target: Operand | None,
+        options: Options,
+        *,
+        op: int = 0,
+        root: int = 0,
+        count: int | None = None,
+        counts: Sequence[int] | None = None,
+        async_op: bool = False,
+    ) -> PersistentCall:
+        if async_op:
+            raise InvalidArgumentError(f"{name}: a persistent call has start() instead of async_op")
+        for given in (source, target):
+            if given is not None and given.packed is not None:
+                raise InvalidArgumentError(
+                    f"{name}: a persistent call takes contiguous arrays: pass a contiguous one"
+                )
+        made = self._comm._request(kind, source, target, options, op, root, count, counts)
+        request, lengths = made
+        return PersistentCall(self._comm, name, request, (source, lengths), target, op)
+
+    def _each(self, name: str, tree: Any, make: Callable[[Any], Any], async_op: bool) -> NoReturn:
+        raise InvalidArgumentError(
+            f"{name}: a persistent call takes one array, not a {type(tree).__name__}: "
+            "make one for each"
+        )

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The persistent calls of a communicator.
+#include <algorithm>
+
+#include "communicator/communicator.h"
+#include "communicator/guard.h"
+
+namespace coll {
+
+Persistent& Communicator::prepare(const Call& call) {
+  const Guard guard(*this);
+  check_failed();
+  validate(call, rank_, ranks_);
+  auto made = std::make_unique<Persistent>();
+  Prepared& prepared = made->prepared;
+  Call kept = call;
+  if (call.counts != nullptr) {
+    const auto p = static_cast<std::size_t>(ranks_);
+    made->counts.assign(call.counts, call.counts + (call.kind == Kind::alltoall ? p * p : p));
+    kept.counts = made->counts.data();
+  }
+  const PreparedPlan& plan = resolve(kept, prepared);
+  made->binding = std::make_unique<Binding>(plan.plan, rank_, segment_);
+  prepared.binding = made->binding.get();
+  prepared.bind(kept, ranks_, made->scratch);
+  persistent_.push_back(std::move(made));
+  return *persistent_.back();
+}
+
+void Communicator::forget(Persistent& persistent) {
+  const Guard guard(*this);
+  const bool last = now_ == &persistent.prepared;
+  if (last && active_ && !failed(segment_)) {
+    throw Error(Status::invalid_argument, "this persistent call is in progress: finish it first");
+  }
+  const auto at = std::ranges::find_if(
+      persistent_, [&](const auto& known) { return known.get() == &persistent; });
+  if (at == persistent_.end()) return;
+  if (last) forgotten_ = std::move(*at);
+  persistent_.erase(at);
+}
+
+void Communicator::start(Persistent& persistent) {
+  const Guard guard(*this);
+  enter();
+  begin(persistent.prepared);
+  persistent.state = Persistent::State::started;
+  // What can be done without waiting is done: it may be all that the peers need.
+  const Progress progress = executor_.advance(0);
+  if (progress == Progress::done) {
+    active_ = false;
+    persistent.state = Persistent::State::done;
+  } else if (progress != Progress::blocked) {
+    fail_of(progress);
+  }
+}
+
+Status Communicator::finish(Persistent& persistent) {
+  const Guard guard(*this);
+  if (persistent.state == Persistent::State::idle) {
+    check_failed();
+    throw Error(Status::invalid_argument, "this persistent call was not started");
+  }
+  if (persistent.state == Persistent::State::started) {
+    if (!active_) report_failure();
+    patience_.resume();
+    const Status status = drive();
+    if (status != Status::ok) return status;
+  }
+  persistent.state = Persistent::State::idle;
+  return Status::ok;
+}
+
+Status Communicator::run(Persistent& persistent) {
+  const Guard guard(*this);
+  enter();
+  begin(persistent.prepared);
+  return drive();
+}
+
+}  // namespace coll

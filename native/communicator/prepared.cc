@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/prepared.h"
+
+namespace coll {
+
+bool Prepared::serves(const Call& c) const noexcept {
+  return binding != nullptr && c.kind == call.kind && c.dtype == call.dtype && c.op == call.op &&
+         c.purpose == call.purpose && c.root == call.root && c.count == call.count &&
+         c.algorithm == call.algorithm && c.mode == call.mode && c.counts == nullptr &&
+         call.counts == nullptr;
+}
+
+void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
+  // Of alltoall's blocks a rank holds as many as it has itself.
+  const std::size_t held = c.kind == Kind::alltoall ? c.count : note.count;
+  const std::size_t bytes = held * size_of(c.dtype);
+  if (binding->uses_scratch() && scratch.size() < bytes) scratch.resize(bytes);
+  const CallData data{.input = c.input,
+                      .output = c.output,
+                      .scratch = scratch.data(),
+                      .count = static_cast<std::size_t>(note.count),
+                      .counts = c.counts,
+                      .counts_hash = hash_counts(c, ranks),
+                      .dtype = c.dtype,
+                      .op = c.op,
+                      .tile_bytes = choice.tile_bytes};
+  if (!binding->is_bound_to(data)) binding->bind(data);
+  call.input = c.input;
+  call.output = c.output;
+  call.timeout = c.timeout;
+}
+
+}  // namespace coll
