@@ -81,6 +81,7 @@ void Communicator::check_failed() {
 // Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
 PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
   out.binding = nullptr;
+  out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
   const bool ordered = keeps_rank_order(call);
   const Choice choice =
@@ -178,12 +179,14 @@ void Communicator::enter() {
 Status Communicator::run(const Call& call) {
   const Guard guard(*this);
   enter();
-  validate(call, rank_, ranks_);
-  if (!last_.serves(call)) {
-    PreparedPlan& plan = resolve(call, last_);
-    last_.binding = &plan.binding;
+  if (!last_.repeats(call)) {
+    validate(call, rank_, ranks_);
+    if (!last_.serves(call)) {
+      PreparedPlan& plan = resolve(call, last_);
+      last_.binding = &plan.binding;
+    }
+    last_.bind(call, ranks_, scratch_);
   }
-  last_.bind(call, ranks_, scratch_);
   begin(last_);
   return drive();
 }

@@ -11,6 +11,7 @@ bool Prepared::serves(const Call& c) const noexcept {
 }
 
 void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
+  bound = false;  // until nothing can fail any more
   // Of alltoall's blocks a rank holds as many as it has itself.
   const std::size_t held = c.kind == Kind::alltoall ? c.count : note.count;
   const std::size_t bytes = held * size_of(c.dtype);
@@ -28,6 +29,7 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   call.input = c.input;
   call.output = c.output;
   call.timeout = c.timeout;
+  bound = true;
 }
 
 }  // namespace coll

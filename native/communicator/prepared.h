@@ -21,9 +21,15 @@ struct Prepared {
   CallNote note;
   Binding* binding = nullptr;
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
+  bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.
   bool serves(const Call& c) const noexcept;
+  // Whether it is this very call once more: checked, and bound to its buffers.
+  bool repeats(const Call& c) const noexcept {
+    return bound && c.input == call.input && c.output == call.output && c.timeout == call.timeout &&
+           serves(c);
+  }
   // To the buffers of a call that it serves; `scratch` grows to what the plan needs.
   void bind(const Call& c, int ranks, std::vector<std::byte>& scratch);
 };

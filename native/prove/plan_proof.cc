@@ -318,8 +318,12 @@ std::optional<std::string> too_large(const Plan& plan, const TilesPerCall& tiles
   constexpr std::int64_t kMostMoved = std::int64_t{1} << 27;
   constexpr std::int64_t kMostEvents = std::int64_t{1} << 27;
   const std::int64_t most = *std::max_element(tiles.begin(), tiles.end()), p = plan.layout.p;
-  std::int64_t cells = p * plan.layout.chunks * kBuffers * most, ops = 0, moved = 0;
-  for (const RankPlan& mine : plan.ranks) {
+  std::int64_t cells = 0, ops = 0, moved = 0;
+  for (int rank = 0; rank < plan.layout.p; ++rank) {
+    const RankPlan& mine = plan.ranks[static_cast<std::size_t>(rank)];
+    for (const Buffer buffer : {Buffer::input, Buffer::output, Buffer::scratch}) {
+      cells += plan.layout.cells(rank, buffer) * most;
+    }
     cells += std::int64_t{mine.stage_cells} * plan.depth;
     ops += static_cast<std::int64_t>(mine.ops.size());
     for (const PlaceRange& r : mine.range_pool) moved += r.cells;
