@@ -85,7 +85,7 @@ std::uint64_t random_group() {
 Membership found_group(const SegmentShape& shape) {
   const std::size_t bytes = checked_bytes(shape);
   const std::uint64_t group = random_group();
-  return found_in(FileArena::found(most_bytes(shape), group, bytes), shape, group, 0);
+  return found_in(FileArena::found(most_bytes(shape), group, bytes, shape.ranks), shape, group, 0);
 }
 
 Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank) {

@@ -51,6 +51,23 @@ int Communicator::world_rank() const noexcept {
   return segment_.rank(rank_).life.world.load(std::memory_order_relaxed);
 }
 
+std::shared_ptr<SymmetricHeap> Communicator::heap() const {
+  check_fork();
+  if (shares_memory_) return nullptr;
+  auto heap = membership_.arena->heap();
+  if (!heap) {
+    throw Error(Status::unsupported,
+                "this job has no symmetric memory: its file has no room for all windows");
+  }
+  return heap;
+}
+
+bool Communicator::reaches(const void* data, std::size_t bytes) const noexcept {
+  if (shares_memory_) return true;
+  const auto heap = membership_.arena->heap();
+  return heap && heap->name_of(data, bytes) != 0;
+}
+
 void Communicator::check_fork() const {
   if (process_forks() == forks_) return;
   throw Error(Status::closed,

@@ -56,6 +56,11 @@ class Communicator {
   // A communicator like this one, for this rank's place in a group of some of its ranks.
   Communicator branch(Membership&& place, int rank) const;
   const Membership& membership() const noexcept { return membership_; }
+  // For arrays within reach of all ranks; null of threads, which reach all memory. Throws Error
+  // (unsupported) where the job has none.
+  std::shared_ptr<SymmetricHeap> heap() const;
+  // Whether all ranks can reach this memory.
+  bool reaches(const void* data, std::size_t bytes) const noexcept;
   // Its rank in the group that all began in.
   int world_rank() const noexcept;
   // First cause wins; wakes nobody, since no sleep is longer than 50 ms.

@@ -390,6 +390,7 @@ void coll_free(void* data);
 }
 #endif
 
+#include "collectives_memory.h"     /* arrays that all ranks can reach */
 #include "collectives_messages.h"   /* messages between two ranks */
 #include "collectives_persistent.h" /* calls that are prepared once and begun often */
 #endif

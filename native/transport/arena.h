@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "transport/memory.h"
+#include "transport/symmetric_heap.h"
 
 namespace coll {
 
@@ -27,6 +28,9 @@ class Arena {
                                        std::size_t reserved) = 0;
   // What another member has made. Throws Error where nobody holds it any more.
   virtual std::shared_ptr<Memory> find(std::uint64_t group, std::size_t bytes) = 0;
+  // Memory for the arrays of this process's users, within reach of all members. Null where all
+  // memory is: of threads.
+  virtual std::shared_ptr<SymmetricHeap> heap() = 0;
 };
 
 // Of ranks that are threads of this process.
@@ -35,6 +39,7 @@ class HeapArena final : public Arena {
   std::shared_ptr<Memory> make(std::uint64_t group, std::size_t bytes,
                                std::size_t reserved) override;
   std::shared_ptr<Memory> find(std::uint64_t group, std::size_t bytes) override;
+  std::shared_ptr<SymmetricHeap> heap() override { return nullptr; }
 
  private:
   std::mutex mutex_;

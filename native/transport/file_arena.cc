@@ -25,6 +25,8 @@ struct RangeTable {
   std::uint64_t version;
   std::uint64_t range_bytes;
   std::uint64_t root, root_bytes;
+  std::uint64_t window_bytes, processes;  // of the symmetric heap
+  std::atomic<std::uint64_t> windows;     // taken
   alignas(kLine) std::atomic<std::uint64_t> users[kRanges];
 };
 static_assert(sizeof(RangeTable) % kPage == 0);
@@ -32,8 +34,9 @@ static_assert(sizeof(RangeTable) % kPage == 0);
 namespace {
 
 constexpr std::uint64_t kTableMagic = 0x616E657261636C6CULL;
-constexpr std::uint64_t kTableVersion = 1;
-constexpr int kNameShift = 16;  // no group has more than 65,535 ranks
+constexpr std::uint64_t kTableVersion = 2;
+constexpr std::size_t kHeapAlignment = std::size_t{2} << 20;  // a large page
+constexpr int kNameShift = 16;                                // no group has more than 65,535 ranks
 constexpr std::uint64_t kUsers = (std::uint64_t{1} << kNameShift) - 1;
 
 std::uint64_t name_in_table(std::uint64_t group) noexcept {
@@ -100,16 +103,19 @@ FileArena::FileArena(Memory&& table) : table_memory_(std::move(table)) {
 }
 
 std::shared_ptr<FileArena> FileArena::found(std::size_t range_bytes, std::uint64_t root,
-                                            std::size_t root_bytes) {
+                                            std::size_t root_bytes, std::size_t processes) {
   Memory memory = Memory::shared(sizeof(RangeTable));
   RangeTable* table = new (memory.data()) RangeTable{};
   table->version = kTableVersion;
   table->range_bytes = whole_pages(range_bytes);
   table->root = root;
   table->root_bytes = root_bytes;
+  table->window_bytes = SymmetricHeap::usual_window();
+  table->processes = processes;
   table->magic.store(kTableMagic, std::memory_order_release);
   std::shared_ptr<FileArena> arena(new FileArena(std::move(memory)));
   arena->range_bytes_ = table->range_bytes;
+  arena->open_heap();
   return arena;
 }
 
@@ -129,7 +135,23 @@ std::shared_ptr<FileArena> FileArena::join(Descriptor memfd) {
   if (range_bytes == 0 || range_bytes % kPage != 0) throw no_arena("its ranges are no whole pages");
   std::shared_ptr<FileArena> arena(new FileArena(std::move(memory)));
   arena->range_bytes_ = range_bytes;
+  arena->open_heap();
   return arena;
+}
+
+// Where the table makes no sense, or a process more than the job has comes, there is none.
+void FileArena::open_heap() {
+  constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<off_t>::max());
+  const std::size_t window = table().window_bytes, processes = table().processes;
+  std::size_t ranges = 0, offset = 0, all = 0, end = 0;
+  const bool fits = !__builtin_mul_overflow(kRanges, range_bytes_, &ranges) &&
+                    !__builtin_add_overflow(ranges, sizeof(RangeTable) + kHeapAlignment, &offset) &&
+                    !__builtin_mul_overflow(window, processes, &all) &&
+                    !__builtin_add_overflow(offset, all, &end) && end <= kMost;
+  const std::uint64_t own = table().windows.fetch_add(1);
+  if (!fits || window % kPage != 0 || own >= processes) return;
+  heap_ = std::make_shared<SymmetricHeap>(
+      table_memory_.file(), offset / kHeapAlignment * kHeapAlignment, window, processes, own);
 }
 
 std::uint64_t FileArena::root() const noexcept { return table().root; }

@@ -8,6 +8,8 @@
 // There is no lock that somebody could die with: taking, sharing and leaving a range are one
 // exchange of that word each. What a rank leaves behind that dies before it has entered its group
 // is given back by the kernel, with the file, when the last process of the job has ended.
+//
+// Behind all ranges lie the windows of the symmetric heap, one for each process.
 #pragma once
 
 #include <sys/types.h>
@@ -22,15 +24,18 @@ struct RangeTable;
 
 class FileArena final : public Arena, public std::enable_shared_from_this<FileArena> {
  public:
-  // A new file, for groups of so many bytes at most. Its first group is `root`.
+  // A new file, for groups of so many bytes at most, of so many processes. Its first group is
+  // `root`.
   static std::shared_ptr<FileArena> found(std::size_t range_bytes, std::uint64_t root,
-                                          std::size_t root_bytes);
+                                          std::size_t root_bytes, std::size_t processes);
   // The file that another process of the job has made. Throws Error where it is something else.
   static std::shared_ptr<FileArena> join(Descriptor memfd);
 
   std::shared_ptr<Memory> make(std::uint64_t group, std::size_t bytes,
                                std::size_t reserved) override;
   std::shared_ptr<Memory> find(std::uint64_t group, std::size_t bytes) override;
+
+  std::shared_ptr<SymmetricHeap> heap() override { return heap_; }
 
   std::uint64_t root() const noexcept;
   std::size_t root_bytes() const noexcept;
@@ -48,10 +53,12 @@ class FileArena final : public Arena, public std::enable_shared_from_this<FileAr
   void map(Range& range, std::size_t index, std::size_t bytes);
   void leave(std::size_t index, std::uint64_t name, unsigned dead) noexcept;
   void grow(std::size_t end) const;
+  void open_heap();
   bool is_ours() const noexcept;
 
   Memory table_memory_;
   std::size_t range_bytes_ = 0;
+  std::shared_ptr<SymmetricHeap> heap_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

@@ -26,7 +26,7 @@ constexpr std::size_t kBytes = 3 * kPage;
 constexpr std::uint64_t kRoot = 0xABCDEF0123456789ULL;
 constexpr std::uint64_t kOther = 0x1234567890ABCDEFULL;
 
-std::shared_ptr<FileArena> arena_of_test() { return FileArena::found(kBytes, kRoot, kBytes); }
+std::shared_ptr<FileArena> arena_of_test() { return FileArena::found(kBytes, kRoot, kBytes, 4); }
 
 std::shared_ptr<FileArena> joined(const FileArena& arena) {
   return FileArena::join(Descriptor(::dup(arena.fd())));
@@ -120,7 +120,7 @@ TEST(many_make_find_and_leave_at_once) {
 }
 
 TEST(there_is_an_end_to_the_ranges) {
-  const auto arena = FileArena::found(kPage, kRoot, kPage);
+  const auto arena = FileArena::found(kPage, kRoot, kPage, 4);
   std::vector<std::shared_ptr<Memory>> held;
   const Error error = thrown<Error>([&] {
     for (std::uint64_t i = 1;; ++i) held.push_back(arena->make(i << 32, kPage, 0));
@@ -206,7 +206,7 @@ TEST(a_forked_child_keeps_nothing) {
 TEST(the_dead_do_not_keep_a_range) {
   const SegmentShape shape{3, 1, 64, 64};
   const std::size_t bytes = Segment::bytes(shape);
-  const auto arena = FileArena::found(bytes, kRoot, bytes);
+  const auto arena = FileArena::found(bytes, kRoot, bytes, 4);
   auto mine = arena->make(kOther, bytes, bytes);
   const Segment segment = Segment::create(mine->data(), shape, kOther);
   std::vector<check::Child> children;
