@@ -12,9 +12,10 @@ from collectives.movements import Movements
 from collectives.pairwise import Pairwise
 from collectives.persistent import PersistentCalls
 from collectives.reductions import Reductions
+from collectives.symmetric import Symmetric
 
 
-class Communicator(Reductions, Movements, Pairwise, Groups):
+class Communicator(Reductions, Movements, Pairwise, Groups, Symmetric):
     """A fixed group of ranks; made by :func:`collectives.init` and :func:`collectives.local`.
 
     All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors in CPU

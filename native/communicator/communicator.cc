@@ -30,8 +30,9 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       shares_memory_(shares_memory),
       forks_(process_forks()),
       pid_(getpid()),
-      plans_(segment_, rank),
-      executor_(segment_, rank),
+      plans_(segment_, rank, !shares_memory),
+      heap_(membership_.arena->heap()),
+      executor_(segment_, rank, heap_),
       pairwise_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
@@ -53,19 +54,21 @@ int Communicator::world_rank() const noexcept {
 
 std::shared_ptr<SymmetricHeap> Communicator::heap() const {
   check_fork();
-  if (shares_memory_) return nullptr;
-  auto heap = membership_.arena->heap();
-  if (!heap) {
+  if (!heap_ && !shares_memory_ && ranks_ > 1) {
     throw Error(Status::unsupported,
                 "this job has no symmetric memory: its file has no room for all windows");
   }
-  return heap;
+  return heap_;
+}
+
+// What peers know memory by; 0 where they cannot reach it.
+std::uint64_t Communicator::buffer_name(const void* data, std::size_t bytes) const noexcept {
+  if (shares_memory_) return reinterpret_cast<std::uintptr_t>(data);
+  return heap_ ? heap_->name_of(data, bytes) : 0;
 }
 
 bool Communicator::reaches(const void* data, std::size_t bytes) const noexcept {
-  if (shares_memory_) return true;
-  const auto heap = membership_.arena->heap();
-  return heap && heap->name_of(data, bytes) != 0;
+  return heap_ ? buffer_name(data, bytes) != 0 : shares_memory_ || ranks_ == 1;
 }
 
 void Communicator::check_fork() const {
@@ -80,6 +83,8 @@ void Communicator::check_fork() const {
 // Every rank reports the same first cause, whoever saw it.
 void Communicator::report_failure() {
   const Failure failure = read_failure(segment_);
+  // A peer may still be writing into an array of the call.
+  if (active_ && heap_) heap_->retire();
   knows_failure_ = true;
   active_ = false;
   pairwise_.give_up();
@@ -105,12 +110,6 @@ PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
       choose(call.kind, ranks_, elements * size_of(call.dtype),
              {.algorithm = call.algorithm, .mode = call.mode, .rank_order = ordered});
   if (call.algorithm >= kGivenSchedules) check_given(call, ordered);
-  const bool direct = choice.mode == Mode::pull || choice.mode == Mode::push;
-  if (direct && !shares_memory_) {
-    throw Error(Status::unsupported,
-                "pull and push read the peers' buffers: they need ranks that are threads of one "
-                "process (collectives.local)");
-  }
   const bool rooted = Layout(call.kind, ranks_, 0, ranks_).rooted();
   PreparedPlan& plan = plans_.get(choice, rooted ? call.root : 0);
   if (call.kind == Kind::alltoall && call.counts != nullptr && plan.binding.uses_scratch()) {
@@ -163,6 +162,14 @@ int Communicator::add_schedule(Schedule&& schedule) {
   return plans_.add(std::move(schedule));
 }
 
+// An array that begins in the heap ends there.
+void Communicator::bind(const Call& call, Prepared& prepared, std::vector<std::byte>& scratch) {
+  prepared.bind(call, ranks_, scratch);
+  const CallData& data = prepared.binding->call();
+  prepared.names = {buffer_name(data.input, 1), buffer_name(data.output, 1),
+                    buffer_name(data.scratch, 1)};
+}
+
 // Threads are pinned after they got their communicator as often as before: so look again.
 void Communicator::look_at_cores() {
   segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
@@ -175,9 +182,8 @@ void Communicator::begin(Prepared& prepared) {
   clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
-  const CallData& data = prepared.binding->call();
   write_record(segment_.rank(rank_).records[clock_.calls % kRecords], prepared.note,
-               prepared.packed, data.input, data.output, data.scratch);
+               prepared.packed, prepared.names);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_);
   now_ = &prepared;
@@ -202,7 +208,7 @@ Status Communicator::run(const Call& call) {
       PreparedPlan& plan = resolve(call, last_);
       last_.binding = &plan.binding;
     }
-    last_.bind(call, ranks_, scratch_);
+    bind(call, last_, scratch_);
   }
   begin(last_);
   return drive();

@@ -73,6 +73,8 @@ class Communicator {
 
   PreparedPlan& resolve(const Call& call, Prepared& out);
   void check_given(const Call& call, bool ordered) const;
+  void bind(const Call& call, Prepared& prepared, std::vector<std::byte>& scratch);
+  std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
   void begin(Prepared& prepared);
   void look_at_cores();
   Status drive();
@@ -103,6 +105,7 @@ class Communicator {
   bool knows_failure_ = false;
   Patience patience_, polls_;
   Plans plans_;
+  std::shared_ptr<SymmetricHeap> heap_;  // null of threads
   Executor executor_;
   GroupClock clock_;
   WaitPolicy policy_;

@@ -22,7 +22,7 @@ Persistent& Communicator::prepare(const Call& call) {
   const PreparedPlan& plan = resolve(kept, prepared);
   made->binding = std::make_unique<Binding>(plan.plan, rank_, segment_);
   prepared.binding = made->binding.get();
-  prepared.bind(kept, ranks_, made->scratch);
+  bind(kept, prepared, made->scratch);
   persistent_.push_back(std::move(made));
   return *persistent_.back();
 }

@@ -37,7 +37,7 @@ Plan Plans::make(const Choice& choice, int root) const {
   const int depth = static_cast<int>(segment_.shape().depth);
   std::string why;
   for (const Mode mode : {choice.mode, Mode::staged}) {
-    Plan plan = lower(schedule, {.mode = mode, .depth = depth, .lag = choice.lag});
+    Plan plan = lower(schedule, {.mode = mode, .depth = depth, .lag = choice.lag, .mixed = mixed_});
     Report report = prove(plan, true, usual_tiles(plan), kAllChecks, claims);
     if (report.proved) {
       report = prove(plan, false, usual_tiles(plan), kAllChecks, claims);

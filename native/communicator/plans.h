@@ -25,7 +25,9 @@ struct PreparedPlan {
 
 class Plans {
  public:
-  Plans(const Segment& segment, int rank) : segment_(segment), rank_(rank) {}
+  // `mixed`: whether peers reach a buffer is known only at the call (of processes).
+  Plans(const Segment& segment, int rank, bool mixed)
+      : segment_(segment), rank_(rank), mixed_(mixed) {}
 
   // A plan that does not prove is never run: then the staged form takes its place, on all ranks
   // alike, since all prove the same.
@@ -49,6 +51,7 @@ class Plans {
 
   Segment segment_;
   int rank_;
+  bool mixed_;
   std::vector<Given> given_;
   std::unordered_map<std::uint64_t, std::unique_ptr<PreparedPlan>> plans_;
 };

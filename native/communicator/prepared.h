@@ -21,6 +21,7 @@ struct Prepared {
   CallNote note;
   Binding* binding = nullptr;
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
+  BufferNames names{};
   bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.

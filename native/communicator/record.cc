@@ -16,17 +16,15 @@ std::uint64_t pack(const CallNote& n) noexcept {
          static_cast<std::uint64_t>(n.purpose) << 56 | static_cast<std::uint64_t>(n.parts) << 63;
 }
 
-void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed, const void* input,
-                  const void* output, const void* scratch) noexcept {
+void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed,
+                  const BufferNames& names) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
   record.word[0].store(0, std::memory_order_release);
   record.word[1].store(note.fingerprint, std::memory_order_release);
   record.word[2].store(packed, relaxed);
   record.word[3].store(note.count, relaxed);
   record.word[4].store(static_cast<std::uint64_t>(note.root), relaxed);
-  record.word[5].store(reinterpret_cast<std::uintptr_t>(input), relaxed);
-  record.word[6].store(reinterpret_cast<std::uintptr_t>(output), relaxed);
-  record.word[7].store(reinterpret_cast<std::uintptr_t>(scratch), relaxed);
+  for (std::size_t i = 0; i < names.size(); ++i) record.word[5 + i].store(names[i], relaxed);
   record.word[0].store(note.number, std::memory_order_release);
 }
 

@@ -3,6 +3,7 @@
 // to explain an error, and by peers that read this rank's buffers directly.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,9 @@
 #include "transport/segment.h"
 
 namespace coll {
+
+// What peers know this rank's input, output and scratch by; 0 where they cannot reach it.
+using BufferNames = std::array<std::uint64_t, 3>;
 
 // What a record says, unpacked.
 struct CallNote {
@@ -25,8 +29,8 @@ struct CallNote {
 std::uint64_t pack(const CallNote& note) noexcept;
 
 // Readers may be looking: the number is written last.
-void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed, const void* input,
-                  const void* output, const void* scratch) noexcept;
+void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed,
+                  const BufferNames& names) noexcept;
 
 // The record of call `number` of a rank, where it is still (or already) there.
 std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint64_t number);

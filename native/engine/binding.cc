@@ -253,8 +253,15 @@ void Binding::bind_pieces() {
 void Binding::add_piece(const PlanOp& op, const Run& run, int skip, int cells) {
   pieces_.push_back({elements(op, run, skip, cells), static_cast<std::uint32_t>(operands_.size())});
   const Start* start = &starts_[run.starts];
-  for (const Operand& o : mine().sources(op)) operands_.push_back(address(o, *start++, skip));
-  for (const Operand& o : mine().destinations(op)) operands_.push_back(address(o, *start++, skip));
+  for (const auto operands : {mine().sources(op), mine().destinations(op)}) {
+    for (const Operand& o : operands) {
+      BoundOperand& bound = operands_.emplace_back(address(o, *start++, skip));
+      if (o.when.rank < 0) continue;
+      bound.when = o.when.within ? When::within : When::without;
+      bound.when_place = static_cast<std::uint8_t>(o.when.place);
+      bound.when_rank = static_cast<std::uint16_t>(o.when.rank);
+    }
+  }
 }
 
 // As a user's buffer tells, which knows how long each chunk is: a move from stage to stage is none.

@@ -38,12 +38,19 @@ enum class Home : std::uint8_t {
   remote  // another rank's buffer: its address is in the record of its call
 };
 
+// Whether an operand counts: plan/reach.h.
+enum class When : std::uint8_t { always, within, without };
+
 struct BoundOperand {
   std::byte* base;  // remote: offset from the start of the buffer
   Home home;
   std::uint8_t place;  // remote: which buffer
   std::uint16_t rank;
+  When when = When::always;
+  std::uint8_t when_place = 0;
+  std::uint16_t when_rank = 0;
 };
+static_assert(sizeof(BoundOperand) == 16);
 
 // A run of elements in which all operands of an op are contiguous.
 struct Piece {

@@ -2,17 +2,20 @@
 #include "engine/executor.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "engine/pause.h"
 #include "transport/system_calls.h"
 
 namespace coll {
 
-Executor::Executor(Segment segment, int rank)
-    : segment_(segment), own_(&segment.rank(rank)), rank_(rank) {
-  const auto most = static_cast<std::size_t>(segment.shape().ranks) + 1;
+Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap)
+    : segment_(segment), heap_(std::move(heap)), own_(&segment.rank(rank)), rank_(rank) {
+  // Of a mixed plan an op names both places where a peer's part can be.
+  const auto most = 2 * static_cast<std::size_t>(segment.shape().ranks) + 2;
   sources_.resize(most);
   destinations_.resize(most);
   ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
@@ -102,71 +105,129 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins, std::uint32_
   return true;
 }
 
+// What a rank says of one of its buffers in this call: what peers know it by, 0 where they cannot
+// reach it. It was written before the rank's ENTRY, for which whoever asks has waited.
+inline std::uint64_t name_of(const Segment& segment, int rank, std::uint64_t call, int place) {
+  const CallRecord& record = segment.rank(rank).records[call % kRecords];
+  return record.word[5 + place].load(std::memory_order_relaxed);
+}
+
 inline std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offset,
                                     std::size_t stage_offset) noexcept {
   if (o.home == Home::stage) return o.base + stage_offset;
   if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
-  const CallRecord& record = segment_.rank(o.rank).records[clock_->calls % kRecords];
-  const std::uint64_t buffer = record.word[5 + o.place].load(std::memory_order_relaxed);
-  return reinterpret_cast<std::byte*>(buffer + reinterpret_cast<std::uintptr_t>(o.base)) +
-         tile_offset;
+  const std::uint64_t name = name_of(segment_, o.rank, clock_->calls, o.place);
+  std::byte* buffer = heap_ ? heap_->reach(name) : reinterpret_cast<std::byte*>(name);
+  return buffer + reinterpret_cast<std::uintptr_t>(o.base) + tile_offset;
 }
 
-// The bytes that an op puts into this rank's stage in a tile, where it does nothing else.
-inline std::size_t Executor::bulky_stage_bytes(const BoundOp& op) const noexcept {
-  if (!op.stages || op.k != 1 || op.m != 1) return 0;
+inline bool Executor::counts(const BoundOperand& o) const noexcept {
+  if (o.when == When::always) return true;
+  const bool within = name_of(segment_, o.when_rank, clock_->calls, o.when_place) != 0;
+  return within == (o.when == When::within);
+}
+
+// Which memory of an op's destinations its stores are chosen for; none where it is not worth it.
+inline StoreChoice* Executor::choice_of(const BoundOp& op) noexcept {
+  if (!binding_->bulky() || op.pieces == op.pieces_end) return nullptr;
   const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
-  return bytes >= StoreChoice::kBulky ? bytes : 0;
+  if (bytes < StoreChoice::kBulky) return nullptr;
+  if (op.stages) return op.k == 1 && op.m == 1 ? &stage_stores_ : nullptr;
+  const auto size = static_cast<std::size_t>(std::bit_width(bytes));
+  return &output_stores_[std::min(size, output_stores_.size() - 1)];
 }
 
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
-  const bool ask = binding_->bulky() && op.stages;
-  const bool streamed = ask && stores_.streaming();
-  if (bulky_stage_bytes(op) == 0) {
-    run_pieces(op, tile, streamed);
+  StoreChoice* choice = choice_of(op);
+  if (choice == nullptr) {
+    const bool streamed = binding_->bulky() && op.stages && stage_stores_.usually_streams();
+    run_pieces(op, tile, streamed ? Around::stage : Around::nothing);
     return;
   }
+  const bool streamed = choice->streaming();
+  const Around around = !streamed ? Around::nothing : op.stages ? Around::stage : Around::outputs;
   const auto begin = std::chrono::steady_clock::now();
-  const std::size_t bytes = run_pieces(op, tile, streamed);
+  const std::size_t bytes = run_pieces(op, tile, around);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
-  if (bytes >= StoreChoice::kBulky) stores_.note(streamed, bytes, spent.count());
+  if (bytes >= StoreChoice::kBulky) choice->note(streamed, bytes, spent.count());
+}
+
+// All of a fold but its operands and their length.
+Fold Executor::empty_fold(const BoundOp& op) noexcept {
+  return {.sources = sources_.data(),
+          .destinations = destinations_.data(),
+          .n = 0,
+          .k = 0,
+          .m = 0,
+          .balanced = op.balanced,
+          .streaming = 0,
+          .divisor = op.complete ? binding_->divisor() : 1.0,
+          .user = binding_->user_op(),
+          .dtype = binding_->dtype(),
+          .failed = &user_failed_};
+}
+
+// The operands of a piece that count, where they lie for a tile. Of stages that several receivers
+// ask for each is written once.
+Fold Executor::gather_operands(const BoundOp& op, const BoundOperand* operand,
+                               std::size_t tile_offset, std::size_t stage_offset,
+                               Around around) noexcept {
+  Fold fold = empty_fold(op);
+  for (std::size_t i = 0; i < op.k; ++i) {
+    if (counts(operand[i])) sources_[fold.k++] = address(operand[i], tile_offset, stage_offset);
+  }
+  for (std::size_t i = op.k; i < static_cast<std::size_t>(op.k + op.m); ++i) {
+    if (!counts(operand[i])) continue;
+    std::byte* at = address(operand[i], tile_offset, stage_offset);
+    const auto known = destinations_.begin() + fold.m;
+    if (std::find(destinations_.begin(), known, at) != known) continue;
+    const bool staged = operand[i].home == Home::stage;
+    if (around == (staged ? Around::stage : Around::outputs) && fold.m < 32) {
+      fold.streaming |= 1U << fold.m;
+    }
+    destinations_[fold.m++] = at;
+  }
+  return fold;
 }
 
 // Returns how many bytes each operand had.
-std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool streamed) noexcept {
+std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noexcept {
   const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
   const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
   const std::size_t start = slot(tile) * slot_bytes_;
   const bool packed = binding_->payload() != nullptr;
   if (packed) unpack_messages(op, tile);
-  std::size_t done = 0;
+  std::size_t done = 0, moved = 0;
   for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
     const Piece& piece = binding_->pieces()[i];
     if (piece.elements <= skip) continue;
     const std::size_t n = tiles_ == 1 ? piece.elements : std::min(most, piece.elements - skip);
     const BoundOperand* operand = binding_->operands() + piece.operands;
-    const auto place = [&](std::size_t i_operand) {
-      const BoundOperand& o = operand[i_operand];
-      if (packed && o.home == Home::stage) return binding_->unpacked(i_operand) + done;
-      return address(o, skip * size, start + done);
-    };
-    for (std::size_t k = 0; k < op.k; ++k) sources_[k] = place(k);
-    for (std::size_t m = 0; m < op.m; ++m) destinations_[m] = place(op.k + m);
-    kernel_({.sources = sources_.data(),
-             .destinations = destinations_.data(),
-             .n = n,
-             .k = op.k,
-             .m = op.m,
-             .balanced = op.balanced,
-             .streaming = streamed ? op.stage_bits : 0,
-             .divisor = op.complete ? binding_->divisor() : 1.0,
-             .user = binding_->user_op(),
-             .dtype = binding_->dtype(),
-             .failed = &user_failed_});
+    Fold fold = packed ? unpacked_operands(op, operand, skip * size, done)
+                       : gather_operands(op, operand, skip * size, start + done, around);
     done += n * size;
+    if (fold.m == 0) continue;
+    fold.n = n;
+    kernel_(fold);
+    moved += n * size;
   }
   if (packed) pack_messages(op, tile);
-  return done;
+  return moved;
+}
+
+// Messages that are packed have been, or will be, unpacked beside the stage.
+Fold Executor::unpacked_operands(const BoundOp& op, const BoundOperand* operand,
+                                 std::size_t tile_offset, std::size_t done) noexcept {
+  const auto place = [&](std::size_t i) {
+    const BoundOperand& o = operand[i];
+    return o.home == Home::stage ? binding_->unpacked(i) + done : address(o, tile_offset, 0);
+  };
+  for (std::size_t k = 0; k < op.k; ++k) sources_[k] = place(k);
+  for (std::size_t m = 0; m < op.m; ++m) destinations_[m] = place(op.k + m);
+  Fold fold = empty_fold(op);
+  fold.k = op.k;
+  fold.m = op.m;
+  return fold;
 }
 
 std::size_t Executor::tile_elements(const BoundOp& op, std::size_t skip) const noexcept {

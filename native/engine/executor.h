@@ -7,11 +7,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/binding.h"
 #include "engine/store_choice.h"
 #include "transport/segment.h"
+#include "transport/symmetric_heap.h"
 
 namespace coll {
 
@@ -48,7 +50,8 @@ struct GroupClock {
 
 class Executor {
  public:
-  Executor(Segment segment, int rank);
+  // `heap`: where peers' buffers are found; null where all ranks share all memory.
+  Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap = nullptr);
 
   // Starts the bound call; `clock` has counted it and holds its fingerprint.
   void begin(const Binding& binding, GroupClock& clock) noexcept;
@@ -69,11 +72,19 @@ class Executor {
   bool earn_credit(std::uint64_t free, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
-  std::size_t run_pieces(const BoundOp& op, int tile, bool streamed) noexcept;
+  // What is written around the caches.
+  enum class Around : std::uint8_t { nothing, stage, outputs };
+  StoreChoice* choice_of(const BoundOp& op) noexcept;
+  std::size_t run_pieces(const BoundOp& op, int tile, Around around) noexcept;
+  bool counts(const BoundOperand& o) const noexcept;
+  Fold empty_fold(const BoundOp& op) noexcept;
+  Fold gather_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
+                       std::size_t stage_offset, Around around) noexcept;
+  Fold unpacked_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
+                         std::size_t done) noexcept;
   std::size_t tile_elements(const BoundOp& op, std::size_t skip) const noexcept;
   void unpack_messages(const BoundOp& op, int tile) noexcept;
   void pack_messages(const BoundOp& op, int tile) noexcept;
-  std::size_t bulky_stage_bytes(const BoundOp& op) const noexcept;
   template <bool kOneTile>
   bool move(const BoundOp& op, int tile) noexcept;
   std::byte* address(const BoundOperand& o, std::size_t tile_offset,
@@ -103,6 +114,7 @@ class Executor {
   }
 
   Segment segment_;
+  std::shared_ptr<SymmetricHeap> heap_;
   RankControl* own_;
   int rank_;
   const Binding* binding_ = nullptr;
@@ -128,7 +140,10 @@ class Executor {
   std::size_t fingerprint_ = 0;  // where this call's goes
   bool entered_ = false;
   bool mismatch_ = false, closed_ = false, user_failed_ = false;
-  StoreChoice stores_;
+  // Between the ratio seen on near cores (up to 3.6) and on far ones (about 14).
+  StoreChoice stage_stores_{5};
+  // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.
+  std::vector<StoreChoice> output_stores_ = std::vector<StoreChoice>(40, StoreChoice(1.05));
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
 };

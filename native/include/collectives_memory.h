@@ -16,8 +16,8 @@ extern "C" {
 
 typedef struct coll_memory coll_memory;
 
-/* Local. `*data` is aligned to a page and not cleared. It may be used until coll_memory_free(), also
- * after its communicator was closed, and with every communicator of the same job. */
+/* Local. `*data` is aligned to a page and not cleared. It may be used until coll_memory_free(),
+ * also after its communicator was closed, and with every communicator of the same job. */
 coll_status coll_memory_new(coll_comm* comm, size_t bytes, coll_memory** memory, void** data);
 /* NULL is allowed. Not while a call uses it. */
 void coll_memory_free(coll_memory* memory);

@@ -2,9 +2,9 @@
  *
  * Persistent calls: the part of the public C interface that collectives.h includes.
  *
- * A persistent call is checked, planned and bound to its buffers once, and begun as often as wanted.
- * Like any collective it is begun by all ranks in the same order, among their other calls; a rank
- * may make it persistent and another not. */
+ * A persistent call is checked, planned and bound to its buffers once, and begun as often as
+ * wanted. Like any collective it is begun by all ranks in the same order, among their other calls;
+ * a rank may make it persistent and another not. */
 #ifndef COLLECTIVES_PERSISTENT_H
 #define COLLECTIVES_PERSISTENT_H
 

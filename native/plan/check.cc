@@ -105,6 +105,7 @@ class PlanCheck {
   const char* operands_fault(int rank, int number, const PlanOp& op) const {
     const RankPlan& plan = mine(rank);
     const auto sources = plan.sources(op), destinations = plan.destinations(op);
+    if (sources.empty() && destinations.empty()) return nullptr;  // it only says when
     if (sources.empty() || destinations.empty()) return "it moves nothing";
     // As many as an executor keeps addresses for.
     const auto most = static_cast<std::size_t>(plan_.layout.p) + 1;

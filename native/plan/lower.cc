@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/completion.h"
@@ -39,15 +40,17 @@ class Lowerer {
  public:
   Lowerer(const Schedule& s, const Lowering& how)
       : s_(s),
+        mixed_(how.mixed && (how.mode == Mode::pull || how.mode == Mode::push)),
         clock_(s, how),
         messages_(match(s)),
         complete_(completing_steps(s)),
         cells_(Layout(s), true),
         last_writer_(cells_.total(), kUnwritten) {
-    choose_modes(s, how.mode, messages_);
+    choose_modes(s, how.mode, mixed_, messages_);
     plan_.layout = Layout(s);
     plan_.mode = how.mode;
     plan_.depth = how.depth;
+    plan_.mixed = mixed_;
     plan_.ranks.resize(static_cast<std::size_t>(s.p));
     areas_.resize(static_cast<std::size_t>(s.p));
   }
@@ -74,8 +77,9 @@ class Lowerer {
     auto& numbers = areas_[static_cast<std::size_t>(rank)];
     numbers.assign(sends.size(), -1);
     for (std::size_t step = 0; step < sends.size(); ++step) {
-      const bool staged = std::any_of(sends[step].begin(), sends[step].end(),
-                                      [&](int m) { return message(m).mode == Mode::staged; });
+      const bool staged = std::any_of(sends[step].begin(), sends[step].end(), [&](int m) {
+        return mixed_ || message(m).mode == Mode::staged;
+      });
       if (!staged) continue;
       const int cells = cells_of(program(rank).source(program(rank).steps[step]));
       numbers[step] = static_cast<int>(mine.areas.size());
@@ -105,14 +109,14 @@ class Lowerer {
   void lower_send(int rank, std::size_t index) {
     const Step& step = program(rank).steps[index];
     const auto source = program(rank).source(step);
-    std::vector<Operand> destinations;
     const int area = areas_[static_cast<std::size_t>(rank)][index];
-    if (area >= 0) destinations.push_back(stage(rank, rank, area));
+    std::vector<Operand> destinations = into_stage(rank, index, area);
     for (const int m : messages_.by_sender[static_cast<std::size_t>(rank)][index]) {
       if (message(m).mode != Mode::push) continue;
       const Program& peer = program(message(m).to);
       const Step& recv = peer.steps[message(m).recv_step];
       destinations.push_back(operand(rank, message(m).to, peer.target(recv)));
+      destinations.back().when = within(message(m).to, peer.target(recv), true);
     }
     if (destinations.empty()) return;  // all of it is pulled
     RankPlan& mine = plan_of(rank);
@@ -125,26 +129,65 @@ class Lowerer {
     if (area >= 0) mine.areas[static_cast<std::size_t>(area)].writer = op;
   }
 
+  // Where the sender puts a message for those who read it from its stage: an operand for each
+  // reason to, once where one of them is none that the call decides.
+  std::vector<Operand> into_stage(int rank, std::size_t index, int area) {
+    if (area < 0) return {};
+    const Operand always = stage(rank, rank, area);
+    std::vector<Operand> all;
+    bool pulled = false;
+    for (const int m : messages_.by_sender[static_cast<std::size_t>(rank)][index]) {
+      Operand some = always;
+      if (message(m).mode == Mode::staged) return {always};
+      if (message(m).mode == Mode::push) {
+        const Program& peer = program(message(m).to);
+        some.when = within(message(m).to, peer.target(peer.steps[message(m).recv_step]), false);
+      } else {
+        if (std::exchange(pulled, true)) continue;
+        some.when = within(rank, program(rank).source(program(rank).steps[index]), false);
+      }
+      all.push_back(some);
+    }
+    return all;
+  }
+
+  // What is pushed has arrived when its sender says so; where it cannot be, it is read as any
+  // other.
+  void lower_pushed(int rank, const Step& step, const Message& m) {
+    const auto target = program(rank).target(step);
+    note_writer(rank, target, kUnwritten);  // the sender writes them: nothing to fuse onto
+    if (!mixed_) return;
+    const int area = areas_[static_cast<std::size_t>(m.from)][m.send_step];
+    Operand source = stage(rank, m.from, area), own = operand(rank, rank, target);
+    source.when = own.when = within(rank, target, false);
+    push_op(rank, step, Phase::receive, {source}, {own});
+  }
+
+  void add_sources(int rank, const Message& m, std::vector<Operand>& sources) {
+    const Program& peer = program(m.from);
+    const auto read = peer.source(peer.steps[m.send_step]);
+    if (mixed_ || m.mode == Mode::staged) {
+      sources.push_back(stage(rank, m.from, areas_[static_cast<std::size_t>(m.from)][m.send_step]));
+      if (m.mode == Mode::staged) return;
+      sources.back().when = within(m.from, read, false);
+    }
+    sources.push_back(operand(rank, m.from, read));
+    sources.back().when = within(m.from, read, true);
+  }
+
   void lower_receive(int rank, std::size_t index) {
     const Step& step = program(rank).steps[index];
     const auto target = program(rank).target(step);
     const auto& sent = messages_.by_receiver[static_cast<std::size_t>(rank)][index];
     if (step.op == Op::recv && message(sent.front()).mode == Mode::push) {
-      note_writer(rank, target, kUnwritten);  // the sender writes them: nothing to fuse onto
-      return;
+      return lower_pushed(rank, step, message(sent.front()));
     }
     std::vector<Operand> sources;
     for (const int m : sent) {
       if (m < 0) {
         sources.push_back(operand(rank, rank, program(rank).source(step)));
-      } else if (message(m).mode == Mode::staged) {
-        const int from = message(m).from;
-        const int area = areas_[static_cast<std::size_t>(from)][message(m).send_step];
-        sources.push_back(stage(rank, from, area));
       } else {
-        const Program& peer = program(message(m).from);
-        const Step& send = peer.steps[message(m).send_step];
-        sources.push_back(operand(rank, message(m).from, peer.source(send)));
+        add_sources(rank, message(m), sources);
       }
     }
     const int op = push_op(rank, step, Phase::receive, sources, {operand(rank, rank, target)});
@@ -242,7 +285,14 @@ class Lowerer {
     return o;
   }
 
+  // Of a plan that is not mixed all buffers are within reach.
+  Condition within(int rank, std::span<const CellRange> ranges, bool is) const {
+    if (!mixed_) return {};
+    return {rank, static_cast<Place>(ranges.front().buffer), is};
+  }
+
   const Schedule& s_;
+  bool mixed_;
   Clock clock_;
   Messages messages_;
   std::vector<std::vector<bool>> complete_;

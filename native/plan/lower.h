@@ -10,8 +10,9 @@ namespace coll {
 
 struct Lowering {
   Mode mode = Mode::staged;
-  int depth = 4;  // slots per rank
-  int lag = 0;    // tiles between one phase of a round and the next: software pipelining
+  int depth = 4;       // slots per rank
+  int lag = 0;         // tiles between one phase of a round and the next: software pipelining
+  bool mixed = false;  // pull, push: of each buffer the call decides; else all are within reach
 };
 
 // The schedule must have been proved. A message that cannot be pulled or pushed (its cells are

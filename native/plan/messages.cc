@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/messages.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -105,7 +106,17 @@ Messages match(const Schedule& s) {
   return out;
 }
 
-void choose_modes(const Schedule& s, Mode wish, Messages& messages) {
+namespace {
+
+bool in_one_buffer_of_the_caller(std::span<const CellRange> ranges) {
+  return std::ranges::all_of(ranges, [&](const CellRange& r) {
+    return r.buffer == ranges.front().buffer && r.buffer != Buffer::scratch;
+  });
+}
+
+}  // namespace
+
+void choose_modes(const Schedule& s, Mode wish, bool mixed, Messages& messages) {
   if (wish == Mode::staged || wish == Mode::inlined) return;
   const RoundAccess access(s);
   for (Message& m : messages.all) {
@@ -113,9 +124,11 @@ void choose_modes(const Schedule& s, Mode wish, Messages& messages) {
     const Program& receiver = s.programs[static_cast<std::size_t>(m.to)];
     const Step& send = sender.steps[m.send_step];
     const Step& recv = receiver.steps[m.recv_step];
-    const bool may_pull = !access.overwritten(m.from, send.round, sender.source(send));
+    const bool reads = !mixed || in_one_buffer_of_the_caller(sender.source(send));
+    const bool writes = !mixed || in_one_buffer_of_the_caller(receiver.target(recv));
+    const bool may_pull = reads && !access.overwritten(m.from, send.round, sender.source(send));
     const bool may_push =
-        recv.op == Op::recv && !access.sent(m.to, recv.round, receiver.target(recv));
+        writes && recv.op == Op::recv && !access.sent(m.to, recv.round, receiver.target(recv));
     if (wish == Mode::push && may_push) {
       m.mode = Mode::push;
     } else if (may_pull) {

@@ -26,7 +26,8 @@ struct Messages {
 // Throws Error where a send has no receive: prove the schedule first.
 Messages match(const Schedule& schedule);
 
-// Gives each message the wished mode, or the next best that its own round allows.
-void choose_modes(const Schedule& schedule, Mode wish, Messages& messages);
+// Gives each message the wished mode, or the next best that its own round allows. `mixed`: only
+// what lies in one of the callers' buffers, of which the call decides, can be pulled or pushed.
+void choose_modes(const Schedule& schedule, Mode wish, bool mixed, Messages& messages);
 
 }  // namespace coll

@@ -16,8 +16,8 @@ namespace coll {
 enum class Mode : std::int32_t {
   staged,   // sender -> its slots -> receiver
   inlined,  // staged, and the flag stands behind the payload
-  pull,     // the receiver reads the sender's buffer
-  push      // the sender writes the receiver's buffer; what is reduced is pulled
+  pull,     // the receiver reads the sender's buffer, where it is within reach
+  push      // the sender writes the receiver's buffer, likewise; what is reduced is pulled
 };
 inline constexpr int kModes = 4;
 
@@ -25,11 +25,20 @@ inline constexpr int kModes = 4;
 enum class Place : std::int32_t { input, output, scratch, stage };
 inline constexpr int kPlaces = 4;
 
+// Whether a rank's buffer lies in memory that the others reach is known only at the call. What an
+// operand says of it then decides whether the operand counts. No rank: it always does.
+struct Condition {
+  int rank = -1;
+  Place place = Place::input;
+  bool within = true;  // counts where the buffer is within reach; else where it is not
+};
+
 // Cells of some rank's memory, in message order.
 struct Operand {
   int rank = 0;
   int area = -1;  // which message of the rank, where the cells lie in its stage
   Slice ranges = {};
+  Condition when = {};
 };
 
 struct PlaceRange {
@@ -101,7 +110,8 @@ struct Plan {
   Mode mode = Mode::staged;
   int depth = 1;  // slots in the ring of each rank
   int max_lag = 0;
-  int stride = 1;  // most moves of any rank
+  int stride = 1;      // most moves of any rank
+  bool mixed = false;  // some operands have a condition: reach.h
   std::vector<RankPlan> ranks;
 
   bool inlined() const { return mode == Mode::inlined; }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "plan/check.h"
+#include "plan/reach.h"
 #include "prove/history.h"
 #include "prove/outcome.h"
 #include "prove/plan_memory.h"
@@ -157,6 +158,7 @@ class PlanRun {
       }
       locate(m, o, tile, sources_);
     }
+    if (sources_.empty()) return history_.finish(m.rank, m.op, tile);
     const std::size_t cells = sources_.size() / op_of(m).sources.count;
     ++move_;
     for (std::size_t i = 0; i < sources_.size(); ++i) read(m, tile, *sources_[i], i % cells);
@@ -346,6 +348,13 @@ std::vector<TilesPerCall> usual_tiles(const Plan& plan) {
 Report prove(const Plan& plan, bool in_place, const std::vector<TilesPerCall>& tiles,
              unsigned checks, const Claims& claims) {
   Report report(checks);
+  if (plan.mixed) {
+    for (const Reach& reach : usual_reaches(plan.layout.p)) {
+      report = prove(resolve(plan, reach), in_place, tiles, checks, claims);
+      if (!report.proved) return report;
+    }
+    return report;
+  }
   auto broken = broken_structure(plan);
   for (const TilesPerCall& t : tiles) {
     if (!broken) broken = too_large(plan, t);

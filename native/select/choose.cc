@@ -45,6 +45,8 @@ constexpr std::array kRules = {
 
 // Messages of up to so many bytes travel with their flag.
 constexpr std::size_t kInlineBytes = 4096;
+// From here on peers' buffers are read and written directly where they are within reach.
+constexpr std::size_t kReachBytes = 32 << 10;
 constexpr std::size_t kTileBytes = 256 << 10;
 
 const Algorithm& at(int algorithm) { return *algorithms()[static_cast<std::size_t>(algorithm)]; }
@@ -97,6 +99,14 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish) 
   return wish.algorithm;
 }
 
+// Pushed, the result of a fold goes from the registers to every output; what is only moved is read
+// by those who want it, at the same time. Where buffers are not within reach both are staged.
+Mode usual_mode(Kind kind, std::size_t bytes) {
+  if (bytes <= kInlineBytes) return Mode::inlined;
+  if (bytes < kReachBytes) return Mode::staged;
+  return kind == Kind::allreduce ? Mode::push : Mode::pull;
+}
+
 }  // namespace
 
 Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
@@ -106,10 +116,7 @@ Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
     throw Error(Status::invalid_argument,
                 "mode number " + std::to_string(wish.mode) + " does not exist");
   }
-  const bool small = bytes <= kInlineBytes;
-  choice.mode = wish.mode != kUnchosen ? static_cast<Mode>(wish.mode)
-                : small                ? Mode::inlined
-                                       : Mode::staged;
+  choice.mode = wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
   return choice;

@@ -17,7 +17,7 @@ namespace {
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 constexpr std::size_t kLeastWindow = std::size_t{1} << 30;
 // As in memory.cc: a signal undoes an unfinished fallocate.
-constexpr std::size_t kPiece = std::size_t{2} << 20;
+constexpr std::size_t kBackedAtOnce = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -82,8 +82,8 @@ void SymmetricHeap::back(std::size_t begin, std::size_t end) {
   }
   const std::size_t start = offset_ + own_ * window_;
   grow_file(start + end);
-  for (std::size_t at = begin; at < end; at += kPiece) {
-    const std::size_t piece = std::min(kPiece, end - at);
+  for (std::size_t at = begin; at < end; at += kBackedAtOnce) {
+    const std::size_t piece = std::min(kBackedAtOnce, end - at);
     if (sys::fallocate(file_->get(), static_cast<off_t>(start + at), static_cast<off_t>(piece)) !=
             0 &&
         errno != EOPNOTSUPP && errno != ENOSYS) {
@@ -117,6 +117,7 @@ void SymmetricHeap::release(void* block) noexcept {
   if (used == used_.end()) return;
   std::size_t first = begin, bytes = used->second;
   used_.erase(used);
+  if (retired_.load()) return;
   const auto next = free_.lower_bound(begin);
   if (next != free_.end() && next->first == first + bytes) {
     bytes += next->second;

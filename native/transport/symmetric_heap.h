@@ -35,6 +35,10 @@ class SymmetricHeap {
   // What allocate() returned.
   void release(void* block) noexcept;
 
+  // From now on no block is given out twice: a call has failed, and peers that do not know it yet
+  // may write into its arrays for a while.
+  void retire() noexcept { retired_.store(true); }
+
   // What other processes know this memory by; 0 where they cannot reach it.
   std::uint64_t name_of(const void* data, std::size_t bytes) const noexcept;
   // Where such memory lies in this process; null where it cannot be mapped.
@@ -47,6 +51,7 @@ class SymmetricHeap {
 
   Memory::File file_;
   std::size_t offset_, window_, windows_, own_;
+  std::atomic<bool> retired_{false};
   std::atomic<std::byte*> base_{nullptr};  // of all windows
   std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_, used_;  // offset in the own window -> bytes

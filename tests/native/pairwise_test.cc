@@ -88,6 +88,7 @@ TEST(time_outs_say_what_the_other_rank_does) {
   const auto told = [](auto other, auto mine, const std::string& words) {
     const Comms comms(2);
     run_ranks(2, [&](int rank) {
+      if (rank == 0) check::nap(100);  // so that the other is where it is to be found
       const coll_status status = rank == 0 ? mine(comms[0]) : other(comms[1]);
       if (rank == 0 && !(status == COLL_TIMEOUT && says(words))) {
         check::fail(std::string(coll_last_error()) + " instead of " + words);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "all_cores.h"
@@ -129,6 +130,24 @@ TEST(plans_in_all_configurations) {
     });
   });
   print("plans, all configurations", proofs, start);
+  CHECK(proofs > 0);
+}
+
+// Plans for buffers of which the call decides whether peers reach them: four choices each.
+TEST(mixed_plans) {
+  const double start = seconds_used();
+  std::atomic<int> proofs = 0;
+  on_all_cores(1, kMostRanksInAllConfigurations, [&](int p) {
+    each_case(p, kMostRanksWithAllRoots, [&](const Algorithm& a, int, int root) {
+      const Schedule schedule = make_schedule(a, p, root);
+      for (const Mode mode : {Mode::pull, Mode::push}) {
+        for (const auto& [depth, lag] : {std::pair(4, 1), std::pair(1 + p % 3, p % 2)}) {
+          proofs += prove_plan(a, schedule, {mode, depth, lag, true});
+        }
+      }
+    });
+  });
+  print("mixed plans", proofs, start);
   CHECK(proofs > 0);
 }
 

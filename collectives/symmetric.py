@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in memory that all ranks reach: peers read and write them without a copy on the way."""
+
+from __future__ import annotations
+
+import math
+import sys
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from collectives import arrays
+from collectives._ffi import ffi, lib
+from collectives.arrays import Array, numpy_dtype, operand
+from collectives.caller import Caller
+from collectives.errors import InvalidArgumentError
+from collectives.names import integer
+
+
+class Symmetric(Caller):
+    """How a communicator makes arrays that its ranks share, and knows them."""
+
+    def empty(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
+        """Return a new array, not initialised, in memory that all ranks of the job reach.
+
+        ``dtype`` is a NumPy dtype, or its name, and the array NumPy's; or a torch dtype, and the
+        array a tensor. Local: every rank makes its own, of whatever shape and whenever it likes,
+        and the collectives take it beside ordinary arrays; where it is large they are several
+        times as fast on it. It may outlive the communicator and serve others of the same job.
+
+        Raises OutOfMemoryError where the machine, or its control group, has no
+        memory left.
+        """
+        sizes = _shape(shape)
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(dtype, torch.dtype):
+            count, size = math.prod(sizes), torch.empty((), dtype=dtype).element_size()
+            block = self._block(count * size)
+            flat = torch.frombuffer(block, dtype=dtype, count=count) if count else None
+            return torch.empty(sizes, dtype=dtype) if flat is None else flat.view(sizes)
+        kind = _numpy_dtype(dtype)
+        block = self._block(math.prod(sizes) * kind.itemsize)
+        return np.ndarray(sizes, kind, block)
+
+    def is_symmetric(self, x: Array) -> bool:
+        """Whether all of ``x`` lies in memory that all ranks reach. Threads reach all memory."""
+        given = operand(x, "is_symmetric: x")
+        if given.packed is not None:
+            return False
+        size = numpy_dtype(given.dtype).itemsize
+
+        def ask(native: Any) -> int:
+            found.append(lib.coll_is_symmetric(native, given.pointer, given.elements * size))
+            return 0
+
+        found: list[int] = []
+        self._handle.call("is_symmetric", ask)
+        return bool(found[0])
+
+    def _block(self, size: int) -> Any:
+        """Return a buffer of at least so many bytes, which goes when nobody holds it."""
+        place, data = ffi.new("coll_memory **"), ffi.new("void **")
+
+        def make(native: Any) -> int:
+            return int(lib.coll_memory_new(native, max(size, 1), place, data))
+
+        self._handle.call("empty", make)
+        owner = np.frombuffer(ffi.buffer(data[0], max(size, 1)), np.uint8)
+        weakref.finalize(owner, lib.coll_memory_free, place[0]).atexit = False
+        return owner
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    number = integer(shape)
+    sizes = [number] if number is not None else [integer(n) for n in _listed(shape)]
+    if any(n is None or n < 0 for n in sizes):
+        raise InvalidArgumentError(f"empty: shape is {shape!r}: give numbers of at least 0")
+    return tuple(n for n in sizes if n is not None)
+
+
+def _listed(shape: Any) -> list[Any]:
+    try:
+        return list(shape)
+    except TypeError:
+        return [None]
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    if isinstance(dtype, str) and dtype in arrays.DTYPES:
+        return numpy_dtype(arrays.DTYPES[dtype])
+    try:
+        made: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise InvalidArgumentError(f"empty: dtype is {dtype!r}: {error}") from error
+    if made.hasobject:
+        raise InvalidArgumentError(f"empty: dtype {made} holds objects of this process alone")
+    return made

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ranks of :mod:`tests.processes.test_symmetric` do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import collectives as cl
+
+Array = npt.NDArray[np.int64]
+Check = Callable[[cl.Communicator, Callable[[int], Array], Callable[[int], Array], int, Any], bool]
+
+
+def contributions(p: int, n: int) -> Array:
+    """Return what the ranks hand in, by rank."""
+    return np.arange(n, dtype=np.int64) * (1 + np.arange(p))[:, None]
+
+
+def allreduce(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
+    """Reduce into another array and in place."""
+    given = contributions(comm.size, n)
+    x, y = source(n), target(n)
+    x[:], y[:] = given[comm.rank], -1
+    comm.allreduce(x, y, **options)
+    right = bool((y == given.sum(0)).all() and (x == given[comm.rank]).all())
+    comm.allreduce(x, **options)
+    return right and bool((x == given.sum(0)).all())
+
+
+def reduce_scatter(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
+    """Reduce, a part for each."""
+    given, part = contributions(comm.size, n), n // comm.size
+    x, y = source(n), target(part)
+    x[:] = given[comm.rank]
+    comm.reduce_scatter(x, y, **options)
+    return bool((y == given.sum(0)[comm.rank * part :][:part]).all())
+
+
+def allgather(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
+    """Join all."""
+    given = contributions(comm.size, n)
+    x, y = source(n), target(n * comm.size)
+    x[:] = given[comm.rank]
+    comm.allgather(x, y, **options)
+    return bool((y.reshape(given.shape) == given).all())
+
+
+def broadcast(comm: cl.Communicator, source: Any, _target: Any, n: int, options: Any) -> bool:
+    """Give all the last rank's."""
+    given = contributions(comm.size, n)
+    x = source(n)
+    x[:] = given[comm.rank]
+    comm.broadcast(x, comm.size - 1, **options)
+    return bool((x == given[-1]).all())
+
+
+def reduce(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
+    """Reduce to rank 0."""
+    given = contributions(comm.size, n)
+    x, y = source(n), target(n)
+    x[:] = given[comm.rank]
+    comm.reduce(x, y, root=0, **options)
+    return comm.rank != 0 or bool((y == given.sum(0)).all())
+
+
+def alltoall(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
+    """Exchange parts."""
+    given, part = contributions(comm.size, n), n // comm.size
+    x, y = source(n), target(n)
+    x[:] = given[comm.rank]
+    comm.alltoall(x, y, **options)
+    return bool((y.reshape(comm.size, part) == given[:, comm.rank * part :][:, :part]).all())
+
+
+KINDS: dict[str, Check] = {
+    "allreduce": allreduce, "reduce_scatter": reduce_scatter, "allgather": allgather,
+    "broadcast": broadcast, "reduce": reduce, "alltoall": alltoall,
+}  # fmt: skip
+
+
+def everything() -> list[str]:
+    """Run every algorithm on arrays of which some ranks have some within reach; tell the wrong."""
+    comm = cl.init(timeout=60)
+
+    def symmetric(n: int) -> Array:
+        made: Array = comm.empty(n, np.int64)
+        return made
+
+    def ordinary(n: int) -> Array:
+        return np.empty(n, np.int64)
+
+    def makers(turn: int) -> tuple[Any, Any]:
+        """All, none, and two in which neighbours differ."""
+        odd = comm.rank % 2
+        source, target = [(1, 1), (0, 0), (odd, 1 - odd), (1 - odd, 1)][turn]
+        return symmetric if source else ordinary, symmetric if target else ordinary
+
+    wrong = []
+    for kind, check in KINDS.items():
+        for algorithm in filter(lambda a: a.fits(comm.size), cl.algorithms(kind)):
+            for mode in ("pull", "push"):
+                for n in (comm.size, 1000 * comm.size, 50000 * comm.size):
+                    for turn in range(4):
+                        options = {"algorithm": algorithm.name, "mode": mode}
+                        if not check(comm, *makers(turn), n, options):
+                            wrong.append(f"{kind} {algorithm.name} {mode}, n = {n}, turn {turn}")
+    return wrong
+
+
+def chosen() -> list[bool]:
+    """Leave everything to the library, in a part of the ranks too, on arrays of any kind."""
+    comm = cl.init(timeout=60)
+    right = []
+    half = comm.split(comm.rank % 2)
+    assert half is not None
+    for group in (comm, half):
+        for n in (1, 10000, 1 << 20):
+            for dtype in ("float32", "bfloat16", np.float64):
+                x = comm.empty(n, dtype) if (comm.rank + n) % 3 else np.empty(n, np.float32)
+                if dtype != "float32" and x.dtype == np.float32:
+                    x = x.astype(comm.empty(1, dtype).dtype)
+                x[...] = group.rank + 1
+                group.allreduce(x)
+                right.append(bool((x == group.size * (group.size + 1) / 2).all()))
+    return right
+
+
+def life() -> dict[str, Any]:
+    """Make, use and drop arrays; what outlives what."""
+    comm = cl.init(timeout=60)
+    first = comm.empty((4, 5), np.float32)
+    address = first.ctypes.data
+    told = {
+        "shape": first.shape,
+        "symmetric": comm.is_symmetric(first),
+        "part": comm.is_symmetric(first[1:]),
+        "ordinary": comm.is_symmetric(np.ones(3)),
+        "strided": comm.is_symmetric(first[:, ::2]),
+        "none": comm.empty((0, 3)).shape,
+    }
+    view = first[2:]
+    del first
+    second = comm.empty((4, 5), np.float32)
+    told["kept by a view"] = second.ctypes.data != address
+    del view
+    third = comm.empty((4, 5), np.float32)
+    told["used again"] = third.ctypes.data == address
+    third[:] = 3
+    comm.barrier()
+    comm.close()
+    told["outlives"] = float(third.sum())
+    child = os.fork()
+    if child == 0:
+        os._exit(int(third.sum()) if third.sum() == 60 else 1)
+    told["in a forked child"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return told

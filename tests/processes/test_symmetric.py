@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that all ranks reach, with ranks that are processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import collectives as cl
+from tests.processes.jobs import found
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 5])
+def test_any_mixture_of_symmetric_and_ordinary_arrays(p: int, tmp_path: Path) -> None:
+    for rank, wrong in enumerate(found(p, "symmetric.everything", tmp_path, timeout=100)):
+        assert wrong == [], f"rank {rank}"
+
+
+@pytest.mark.parametrize("p", [2, 5])
+def test_the_library_chooses_for_any_array(p: int, tmp_path: Path) -> None:
+    for right in found(p, "symmetric.chosen", tmp_path):
+        assert right == [True] * 18
+
+
+def test_life_of_an_array(tmp_path: Path) -> None:
+    for told in found(2, "symmetric.life", tmp_path):
+        assert told == {
+            "shape": [4, 5],
+            "symmetric": True,
+            "part": True,
+            "ordinary": False,
+            "strided": False,
+            "none": [0, 3],
+            "kept by a view": True,
+            "used again": True,
+            "outlives": 60.0,
+            "in a forked child": 60,
+        }
+
+
+def test_threads_reach_all_memory() -> None:
+    (comm,) = cl.local(1)
+    assert comm.empty((2, 3), "bfloat16").shape == (2, 3)
+    assert comm.is_symmetric(np.ones(3))
+    shapes: list[Any] = [-1, (2, -1), "2", 1.5]
+    for shape in shapes:
+        with pytest.raises(cl.InvalidArgumentError, match="shape"):
+            comm.empty(shape)
+    for dtype in ("float33", object):
+        with pytest.raises(cl.InvalidArgumentError, match="dtype"):
+            comm.empty(3, dtype)
+    comm.close()
+    with pytest.raises(cl.ClosedError):
+        comm.empty(3)
