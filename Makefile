@@ -16,7 +16,7 @@ bench: setup ## the main job: digits trained by 4 ranks, then the table and plot
 
 test: setup ## native tests (plain, address and thread sanitizer), then pytest
 	@scripts/native_tests.sh dev asan tsan
-	@$(in_venv) python -m pytest
+	@$(in_venv) python -m pytest --numprocesses 2 --dist loadfile
 
 test-extras: ## the tests that need torch
 	@scripts/setup.sh extras

@@ -35,14 +35,12 @@ def test_one_file_chooses_between_the_two_sources_of_memory() -> None:
     }
 
 
-def test_only_the_refusal_of_direct_access_asks_which_one_it_is() -> None:
-    # pull and push read the peers' buffers, which another process does not have.
+def test_only_the_names_of_buffers_ask_which_one_it_is() -> None:
+    # What threads reach of each other is all memory; processes, the symmetric heap.
     askers = users_of(r"\bshares_memory_?\b")
     assert askers == {"communicator/communicator.cc", "communicator/communicator.h"}
-    code = (NATIVE / "communicator" / "communicator.cc").read_text()
-    # Kept, handed on to the groups of its members, and asked once.
-    assert len(re.findall(r"\bshares_memory_\b", code)) == 3
-    assert "if (direct && !shares_memory_)" in code
+    users = {path.split("/")[0] for path in users_of(r"\bSymmetricHeap\b")}
+    assert users == {"transport", "engine", "communicator", "abi"}
 
 
 def test_nothing_that_moves_bytes_knows_of_processes() -> None:

@@ -55,13 +55,6 @@ def local_errors(comm: cl.Communicator) -> list[str]:
                 wrong += [] if words in str(error) else [str(error)]
         total = comm.scan(np.array([1]))[0]
         wrong += [] if total == comm.rank + 1 else [f"after {words}: {total}"]
-    if comm.size > 1:
-        for mode in ("pull", "push"):
-            try:
-                comm.allreduce(np.ones(2), mode=mode)
-                wrong.append(f"mode {mode} among processes: not refused")
-            except cl.UnsupportedError:
-                continue
     comm.barrier()
     return wrong
 
