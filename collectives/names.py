@@ -134,14 +134,18 @@ def checked_ranks(what: str, p: object) -> int:
     return ranks
 
 
-@lru_cache(maxsize=256)
 def algorithm_index(kind: str, name: str) -> int:
     """Return the place of an algorithm in the native table."""
+    if not isinstance(kind, str) or not isinstance(name, str):  # a cache refuses what has no hash
+        return _found_index.__wrapped__(kind, name)
+    return _found_index(kind, name)
+
+
+@lru_cache(maxsize=256)
+def _found_index(kind: str, name: str) -> int:
     code = kind_code(kind)
-    index = lib.coll_algorithm_find(code, name.encode()) if isinstance(name, str) else -1
-    if index < 0:
-        choose_from(name, algorithm_names(code), f"{kind}: algorithm")
-    return index
+    known = choose_from(name, algorithm_names(code), f"{kind}: algorithm")
+    return int(lib.coll_algorithm_find(code, known.encode()))
 
 
 def algorithm_names(kind: int) -> list[str]:

@@ -184,7 +184,9 @@ def algorithm(
         return parts(p) if callable(parts) else parts
 
     def made(function: Callable[[ScheduleBuilder], None]) -> OwnAlgorithm:
-        called = name or function.__name__
+        called = function.__name__ if name is None else name
+        if not isinstance(called, str) or not called:
+            raise InvalidArgumentError(f"algorithm: name is {called!r}: give a word")
         if called in algorithm_names(code):
             raise InvalidArgumentError(
                 f"algorithm: {called!r} is a built-in {kind}: choose another name"
@@ -205,7 +207,8 @@ def own_by_number(number: int) -> OwnAlgorithm:
 
 def own_algorithm(kind: str, name: str) -> OwnAlgorithm | None:
     """Return the algorithm of that name, if the program has defined one."""
-    number = OWN.get((kind, name)) if isinstance(name, str) else None
+    named = isinstance(kind, str) and isinstance(name, str)  # a list, for one, is no key
+    number = OWN.get((kind, name)) if named else None
     return None if number is None else own_by_number(number)
 
 

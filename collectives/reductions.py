@@ -20,6 +20,7 @@ from collectives.checks import (
     in_place_target,
     part_shapes,
 )
+from collectives.errors import InvalidArgumentError
 from collectives.names import AUTOMATIC, KINDS, how, op_code
 from collectives.operations import USER_OPS, Op
 from collectives.quick import NOT_PLAIN, pointers, prepared
@@ -67,6 +68,11 @@ class Reductions(Caller):
         if usual and out is None and self._borrowed_allreduce(x, op):
             return x
         if isinstance(x, list | tuple | dict):
+            if out is not None:
+                raise InvalidArgumentError(
+                    f"allreduce: out is given for a {type(x).__name__} of arrays, which is reduced "
+                    "in place: leave out away, or make a call for each array"
+                )
             return self._each(
                 "allreduce",
                 x,

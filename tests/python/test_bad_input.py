@@ -83,10 +83,38 @@ BAD: dict[str, tuple[Call, str]] = {
         "sum of float32_int32 is not defined: pairs of a value and its index take minloc",
     ),
     "algorithm": (lambda c: c.allreduce(ones(3), algorithm="rong"), "did you mean 'ring'"),
+    "algorithm unhashable": (
+        lambda c: c.allreduce(ones(3), algorithm=["ring"]),
+        r"allreduce: algorithm \['ring'\] is unknown: there are ring",
+    ),
+    "algorithm not a word": (lambda c: c.reduce(ones(3), algorithm=3), "algorithm 3 is unknown"),
+    "algorithm in bytes": (lambda c: c.scan(ones(3), algorithm=b"x"), "algorithm b'x' is unknown"),
+    "algorithm cut short": (
+        lambda c: c.allreduce(ones(3), algorithm="ring\0s"),
+        r"algorithm 'ring\\x00s' is unknown",
+    ),
+    "algorithm no text": (
+        lambda c: c.allreduce(ones(3), algorithm="\udcff"),
+        r"algorithm '\\udcff' is unknown",
+    ),
     "algorithm of another kind": (
         lambda c: c.broadcast(ones(3), algorithm="ring"),
         "broadcast: algorithm 'ring' is unknown: there are binomial",
     ),
+    "mode unhashable": (
+        lambda c: c.barrier(mode={"staged"}),
+        "barrier: mode {'staged'} is unknown",
+    ),
+    "op a dict": (lambda c: c.scan(ones(3), op={}), "scan: op {} is unknown"),
+    "root a list": (lambda c: c.broadcast(ones(3), root=[0]), r"root is \[0\]: give a rank"),
+    "timeout a list": (lambda c: c.barrier(timeout=[1]), r"timeout is \[1\]: give seconds"),
+    "out for a list": (
+        lambda c: c.allreduce([ones(3)], [ones(3)]),
+        "out is given for a list of arrays",
+    ),
+    "out a list": (lambda c: c.allreduce(ones(3), [ones(3)]), "out is of type list"),
+    "peer a list": (lambda c: c.send(ones(3), [1]), r"send: to is \[1\]: give a rank"),
+    "tag a list": (lambda c: c.recv(ones(3), tag=[1]), r"recv: tag is \[1\]: give a number"),
     "mode": (lambda c: c.allreduce(ones(3), mode="fast"), "allreduce: mode 'fast' is unknown"),
     "root too high": (lambda c: c.broadcast(ones(3), root=c.size), "root is 2: give a rank"),
     "root negative": (lambda c: c.reduce(ones(3), root=-1), "reduce: root is -1"),
@@ -169,6 +197,14 @@ def test_numbers_of_ranks_are_integers(p: Any) -> None:
     ):
         with pytest.raises(cl.InvalidArgumentError, match=r"p is .*: give the number of ranks"):
             ask()
+
+
+@pytest.mark.parametrize("ask", [cl.verify, cl.schedule, cl.draw])
+def test_words_may_be_anything(ask: Any) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=r"algorithm \['ring'\] is unknown"):
+        ask(["ring"], 4)
+    with pytest.raises(cl.InvalidArgumentError, match=r"collective \['allreduce'\] is unknown"):
+        ask("ring", 4, ["allreduce"])
 
 
 @pytest.mark.parametrize("p", [True, 2.5, None, 2**40])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,6 +124,9 @@ def test_misuse_is_told() -> None:
         cl.algorithm("allreduce", name="ring")(star)
     with pytest.raises(cl.InvalidArgumentError, match="collective"):
         cl.algorithm("allreduec")
+    named: Any = ["star"]
+    with pytest.raises(cl.InvalidArgumentError, match=r"name is \['star'\]: give a word"):
+        cl.algorithm("allreduce", name=named)(star)
 
     @cl.algorithm("allreduce", name="outside", chunks=2)
     def outside(b: cl.ScheduleBuilder) -> None:
