@@ -112,10 +112,10 @@ def _say(line: str) -> None:
     try:
         click.echo(line, err=True)
     except BrokenPipeError:  # nobody reads it; the exit code says what matters
-        _lead_nowhere(sys.stderr)
+        lead_nowhere(sys.stderr)
 
 
-def _lead_nowhere(stream: IO[Any]) -> None:
+def lead_nowhere(stream: IO[Any]) -> None:
     """Throw away what a stream gets from now on, and what its buffer could not get rid of.
 
     Or else the interpreter would try once more at its end, complain, and change the exit code.
@@ -162,7 +162,7 @@ def _printer(sink: BinaryIO, ranks: int, terminal: bool, begin: float | None) ->
             sink.write(prefix.encode() + b" " + line)
             sink.flush()
         except BrokenPipeError:
-            _lead_nowhere(sink)
+            lead_nowhere(sink)
             raise
 
     return write

@@ -191,11 +191,12 @@ def _measure(wish: Wish) -> list[Row]:
         rows.extend(fresh)
 
     screen = Screen(spec.kind, len(spec.sizes) * len(spec.algorithms) * Effort().blocks)
+    # First what may find nobody to read it: then there are no ranks yet.
+    screen.line(f"# {wish.title}", "bold")
+    for text in table.header().splitlines():
+        screen.line(text, "dim")
     team = Team(wish.ranks, spec, hear)
     with screen:  # its thread must not be there yet when processes start
-        screen.line(f"# {wish.title}", "bold")
-        for text in table.header().splitlines():
-            screen.line(text, "dim")
         team.run()
     return rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
+from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -58,6 +59,14 @@ class Screen:
         self._progress.advance(self._task)
 
 
+class _Plain(Console):
+    """A console that leaves it to the program what to do where nobody reads."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Pass on what rich would end the program for, with another exit code."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Return a console for standard output that never wraps what is not shown on a terminal."""
-    return Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    return _Plain(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)

@@ -215,9 +215,9 @@ def children(pid: int) -> list[int]:
     return sorted(found)
 
 
-def started(ranks: int) -> tuple[subprocess.Popen[str], list[int]]:
-    """Start a measurement that would take very long; return it when its ranks are at work."""
-    options = ["--sizes", "8", "--iterations", "4000000", "--no-pin"]
+def started(ranks: int, iterations: int = 4_000_000) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start a measurement, by default a very long one; return it when its ranks are at work."""
+    options = ["--sizes", "8,16,32", "--iterations", str(iterations), "--no-pin"]
     process = subprocess.Popen(
         [*COMMAND, "allreduce", "-n", str(ranks), *options],
         stdout=subprocess.PIPE,
@@ -253,6 +253,52 @@ def test_ctrl_c_ends_everything_cleanly() -> None:
     assert err.strip() == "collbench: interrupted"
     assert rows(out) == []
     assert not any(Path(f"/proc/{pid}").exists() for pid in ids)
+
+
+@pytest.mark.processes
+def test_it_ends_quietly_when_nobody_reads_its_rows() -> None:
+    process, ids = started(2, 20_000)  # so that the next row comes soon, and not before
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    with process.stderr as complaints:
+        assert complaints.read() == ""
+    assert process.wait(20) == 128 + signal.SIGPIPE
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ids)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["allreduce", "-n", "2", "-s", "8:64K", *QUICK],
+        ["allreduce", "--help"],
+        ["list"],
+        ["verify", "ring", "--ranks", "2"],
+        ["draw", "ring"],
+        ["env"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("streams", [("stdout",), ("stdout", "stderr")])
+def test_nothing_is_said_where_nobody_reads(command: list[str], streams: tuple[str, ...]) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)  # as in `collbench ... | true`
+    given: dict[str, Any] = {"stdout": theirs, "stderr": subprocess.PIPE} | dict.fromkeys(
+        streams, theirs
+    )
+    done = subprocess.run([*COMMAND, *command], **given, text=True, timeout=60)
+    os.close(theirs)
+    assert done.returncode == 128 + signal.SIGPIPE
+    assert not done.stderr
+
+
+@pytest.mark.processes
+def test_a_mistake_that_nobody_reads_has_the_same_exit_code() -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    assert subprocess.run([*COMMAND, "gossip"], stderr=theirs, timeout=60).returncode == 141
+    os.close(theirs)
 
 
 @pytest.mark.processes
