@@ -27,7 +27,9 @@ from collectives.algorithms import (
     verify,
 )
 from collectives.communicator import Communicator
-from collectives.default import (
+from collectives.default import init
+from collectives.draw import draw
+from collectives.drop_in import (
     allgather,
     allgatherv,
     allreduce,
@@ -38,7 +40,6 @@ from collectives.default import (
     exscan,
     gather,
     gatherv,
-    init,
     reduce,
     reduce_scatter,
     reduce_scatterv,
@@ -46,7 +47,7 @@ from collectives.default import (
     scatter,
     scatterv,
 )
-from collectives.draw import draw
+from collectives.drop_in_messages import iprobe, irecv, isend, probe, recv, send, sendrecv
 from collectives.errors import (
     AbortedError,
     BootstrapError,
@@ -117,8 +118,13 @@ __all__ = [
     "gather",
     "gatherv",
     "init",
+    "iprobe",
+    "irecv",
+    "isend",
     "local",
     "op",
+    "probe",
+    "recv",
     "reduce",
     "reduce_scatter",
     "reduce_scatterv",
@@ -126,5 +132,7 @@ __all__ = [
     "scatter",
     "scatterv",
     "schedule",
+    "send",
+    "sendrecv",
     "verify",
 ]

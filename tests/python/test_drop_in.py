@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,16 +16,18 @@ from collectives.names import KINDS
 
 UNEQUAL = ("allgatherv", "gatherv", "scatterv", "alltoallv", "reduce_scatterv")
 COLLECTIVES = (*KINDS, *UNEQUAL)
+MESSAGES = ("send", "recv", "sendrecv", "probe", "iprobe", "isend", "irecv")
 
 
-@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize("name", [*COLLECTIVES, *MESSAGES])
 def test_functions_take_what_methods_take(name: str) -> None:
     method = inspect.signature(getattr(cl.Communicator, name))
     function = inspect.signature(getattr(cl, name))
     own = list(method.parameters.values())[1:]
     assert list(function.parameters.values()) == own
     assert function.return_annotation == method.return_annotation
-    assert [p.name for p in own][-4:] == ["algorithm", "mode", "timeout", "async_op"]
+    if name in COLLECTIVES:
+        assert [p.name for p in own][-4:] == ["algorithm", "mode", "timeout", "async_op"]
     assert name in cl.__all__
     assert f"Communicator.{name}`" in (inspect.getdoc(getattr(cl, name)) or "")
 
@@ -54,6 +57,39 @@ def test_a_rank_alone_gets_back_what_it_gives(alone: cl.Communicator) -> None:
     ):
         assert np.asarray(found).tolist() == [[0, 1], [2, 3], [4, 5]]
     assert alone.sequence == 14  # three of them told each other lengths
+
+
+def test_a_rank_alone_hears_what_it_says(alone: cl.Communicator) -> None:
+    x, out, status = np.arange(3.0), np.zeros(3), cl.Status()
+    cl.send(x, 0, 7, timeout=5)
+    assert cl.iprobe(0, 6) is None
+    assert cl.iprobe(0, 7) == cl.probe(0, 7, timeout=5) == cl.Status(0, 7, 3, "float64")
+    assert cl.recv(out, 0, 7, status=status, timeout=5) is out
+    assert (out.tolist(), status.tag) == ([0, 1, 2], 7)
+    assert cl.sendrecv(x + 1, 0, out, 0, 8, 8, status=status, timeout=5) is out
+    assert (out.tolist(), status.tag) == ([1, 2, 3], 8)
+    request = cl.irecv(out, 0, 9)
+    assert cl.isend(x, 0, 9).wait() is None
+    assert request.wait() is out
+    assert out.tolist() == [0, 1, 2]
+    assert alone.iprobe() is None
+
+
+def test_arguments_of_messages_reach_the_methods() -> None:
+    heard: list[Any] = []
+
+    class Listening:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *given, **named: heard.append((name, *given, *named.items()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(default, "_default", Listening())
+        for name in MESSAGES:
+            parameters = inspect.signature(getattr(cl, name)).parameters.values()
+            plain = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+            named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+            getattr(cl, name)(*plain, **{word: word for word in named})
+            assert heard.pop() == (name, *plain, *((word, word) for word in named))
 
 
 def test_options_reach_the_methods(alone: cl.Communicator) -> None:
