@@ -150,7 +150,7 @@ class Caller:
         request.output = NOTHING if target is None else target.pointer
         elements = NOTHING if counts is None else ffi.new("size_t[]", list(counts))
         request.counts = elements
-        algorithm, request.mode, request.timeout = options
+        algorithm, request.mode, request.timeout, request.accumulate = options
         request.algorithm = algorithm if algorithm >= -1 else self._own(algorithm, root)
         return request, elements
 

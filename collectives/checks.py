@@ -116,6 +116,15 @@ def in_place_target(call: str, source: Operand, out: Array | None) -> Operand:
     return _given(call, source, out, [source.shape])
 
 
+def refuse_out_of_a_tree(call: str, tree: object, out: Array | None) -> None:
+    """Refuse an ``out`` beside a list, tuple or dict of arrays, which are changed in place."""
+    if out is not None:
+        raise InvalidArgumentError(
+            f"{call}: out is given for a {type(tree).__name__} of arrays, which is reduced in "
+            "place: leave out away, or make a call for each array"
+        )
+
+
 def apart_target(call: str, source: Operand, out: Array | None, shapes: Sequence[Shape]) -> Operand:
     """Return where the result of a call goes whose result is larger or smaller than its input.
 

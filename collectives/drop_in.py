@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from collectives.arrays import Array
 from collectives.default import default
+from collectives.names import Accumulate
 from collectives.operations import Op
 
 
@@ -15,6 +16,7 @@ def allreduce(
     out: Array | None = None,
     *,
     op: Op = "sum",
+    accumulate: Accumulate | None = None,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -22,7 +24,14 @@ def allreduce(
 ) -> Array:
     """:meth:`Communicator.allreduce` of the default communicator."""
     return default().allreduce(
-        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x,
+        out,
+        op=op,
+        accumulate=accumulate,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
     )
 
 
@@ -31,6 +40,7 @@ def reduce_scatter(
     out: Array | None = None,
     *,
     op: Op = "sum",
+    accumulate: Accumulate | None = None,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -38,7 +48,14 @@ def reduce_scatter(
 ) -> Array:
     """:meth:`Communicator.reduce_scatter` of the default communicator."""
     return default().reduce_scatter(
-        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x,
+        out,
+        op=op,
+        accumulate=accumulate,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
     )
 
 
@@ -48,6 +65,7 @@ def reduce_scatterv(
     out: Array | None = None,
     *,
     op: Op = "sum",
+    accumulate: Accumulate | None = None,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -55,7 +73,15 @@ def reduce_scatterv(
 ) -> Array:
     """:meth:`Communicator.reduce_scatterv` of the default communicator."""
     return default().reduce_scatterv(
-        x, counts, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x,
+        counts,
+        out,
+        op=op,
+        accumulate=accumulate,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
     )
 
 
@@ -110,6 +136,7 @@ def reduce(
     out: Array | None = None,
     *,
     op: Op = "sum",
+    accumulate: Accumulate | None = None,
     root: int = 0,
     algorithm: str | None = None,
     mode: str | None = None,
@@ -118,7 +145,15 @@ def reduce(
 ) -> Array | None:
     """:meth:`Communicator.reduce` of the default communicator."""
     return default().reduce(
-        x, out, op=op, root=root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x,
+        out,
+        op=op,
+        accumulate=accumulate,
+        root=root,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
     )
 
 
@@ -246,6 +281,7 @@ def scan(
     out: Array | None = None,
     *,
     op: Op = "sum",
+    accumulate: Accumulate | None = None,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -253,7 +289,14 @@ def scan(
 ) -> Array:
     """:meth:`Communicator.scan` of the default communicator."""
     return default().scan(
-        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x,
+        out,
+        op=op,
+        accumulate=accumulate,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
     )
 
 
@@ -262,6 +305,7 @@ def exscan(
     out: Array | None = None,
     *,
     op: Op = "sum",
+    accumulate: Accumulate | None = None,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -269,7 +313,14 @@ def exscan(
 ) -> Array:
     """:meth:`Communicator.exscan` of the default communicator."""
     return default().exscan(
-        x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x,
+        out,
+        op=op,
+        accumulate=accumulate,
+        algorithm=algorithm,
+        mode=mode,
+        timeout=timeout,
+        async_op=async_op,
     )
 
 

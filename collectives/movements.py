@@ -179,5 +179,5 @@ class Movements(Parts):
         if async_op or algorithm is not None or mode is not None or timeout is not None:
             options = how("barrier", algorithm, mode, timeout)
             return self._begin("barrier", "barrier", None, None, options, async_op=async_op)
-        self._call("barrier", collective, _BARRIER, NOTHING, NOTHING, 0, 0, 0, 0, *AUTOMATIC)
+        self._call("barrier", collective, _BARRIER, NOTHING, NOTHING, 0, 0, 0, 0, *AUTOMATIC[:3])
         return None

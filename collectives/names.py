@@ -8,7 +8,9 @@ import math
 import operator
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from collectives._ffi import ffi, lib, text
 from collectives.errors import InvalidArgumentError
@@ -52,15 +54,26 @@ MODES: dict[str, int] = {
     "push": lib.COLL_MODE_PUSH,
 }
 
+ACCUMULATORS: dict[str, int] = {
+    "float32": lib.COLL_ACCUMULATE_FLOAT32,
+    "float64": lib.COLL_ACCUMULATE_FLOAT64,
+    "complex64": lib.COLL_ACCUMULATE_COMPLEX64,
+    "complex128": lib.COLL_ACCUMULATE_COMPLEX128,
+}
+
 MOST_RANKS = 2**31 - 1  # the native layer holds them in 32 bits; no machine has as many
 
-Options: TypeAlias = tuple[int, int, float]  # algorithm, mode, time-out in seconds
+# A dtype of NumPy or torch, or its name: in what partial results are kept.
+Accumulate: TypeAlias = Any
+
+# Algorithm, mode, time-out in seconds, in what is accumulated.
+Options: TypeAlias = tuple[int, int, float, int]
 
 # Algorithms that the program has defined (collectives.own): kind and name to a number below -1.
 OWN: dict[tuple[str, str], int] = {}
 
 # What a call gets that leaves everything to the library.
-AUTOMATIC: Options = (-1, lib.COLL_MODE_AUTO, 0.0)
+AUTOMATIC: Options = (-1, lib.COLL_MODE_AUTO, 0.0, lib.COLL_ACCUMULATE_AS_STORED)
 
 
 def choose_from(word: object, words: Iterable[str], what: str) -> str:
@@ -87,9 +100,15 @@ def op_code(call: str, op: object) -> int:
         return code if isinstance(code, int) else OPS[choose_from(op, OPS, f"{call}: op")]
 
 
-def how(call: str, algorithm: str | None, mode: str | None, timeout: float | None) -> Options:
+def how(
+    call: str,
+    algorithm: str | None,
+    mode: str | None,
+    timeout: float | None,
+    accumulate: Accumulate | None = None,
+) -> Options:
     """Turn a call's options to numbers."""
-    index, code, seconds = AUTOMATIC
+    index, code, seconds, wide = AUTOMATIC
     if algorithm is not None:
         own = OWN.get((call, algorithm)) if isinstance(algorithm, str) else None
         index = algorithm_index(call, algorithm) if own is None else own
@@ -97,7 +116,19 @@ def how(call: str, algorithm: str | None, mode: str | None, timeout: float | Non
         code = MODES[choose_from(mode, MODES, f"{call}: mode")]
     if timeout is not None:
         seconds = checked_seconds(f"{call}: timeout", timeout)
-    return index, code, seconds
+    if accumulate is not None:
+        name = choose_from(_dtype_name(accumulate), ACCUMULATORS, f"{call}: accumulate")
+        wide = ACCUMULATORS[name]
+    return index, code, seconds, wide
+
+
+def _dtype_name(dtype: object) -> object:
+    """Return the name of a dtype of NumPy or torch; anything else as it is."""
+    if isinstance(dtype, np.dtype | type):
+        return np.dtype(dtype).name
+    if type(dtype).__module__ == "torch":
+        return str(dtype).removeprefix("torch.")
+    return dtype
 
 
 def checked_seconds(what: str, timeout: float) -> float:

@@ -39,7 +39,7 @@ class Prepared(dict[Dtype, Any]):
         call = ffi.new("coll_call *")
         call.size = ffi.sizeof("coll_call")
         call.kind, call.op, call.dtype = self._kind, self._op, dtype_code(dtype)
-        call.algorithm, call.mode, call.timeout = AUTOMATIC
+        call.algorithm, call.mode, call.timeout, call.accumulate = AUTOMATIC
         self[dtype] = call
         return call
 

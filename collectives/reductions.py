@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from collectives.checks import (
     in_elements,
     in_place_target,
     part_shapes,
+    refuse_out_of_a_tree,
 )
-from collectives.errors import InvalidArgumentError
-from collectives.names import AUTOMATIC, KINDS, how, op_code
+from collectives.names import AUTOMATIC, KINDS, Accumulate, how, op_code
 from collectives.operations import USER_OPS, Op
 from collectives.quick import NOT_PLAIN, pointers, prepared
 
@@ -38,6 +39,7 @@ class Reductions(Caller):
         out: Array | None = None,
         *,
         op: Op = "sum",
+        accumulate: Accumulate | None = None,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -50,12 +52,18 @@ class Reductions(Caller):
         all are reduced, small ones in one message, and the same structure is returned.
 
         ``op="avg"`` divides the sum by the number of ranks when it is complete: a sum beyond the
-        range of the dtype is infinite, and so is its average. Sums of bfloat16 are made in
-        float32 and rounded once by the direct algorithms; in all others (ring, circulant,
-        recursive doubling and halving, and the binomial reduce) partial sums travel, and are
-        rounded to bfloat16 on every hop.
+        range of the dtype is infinite, and so is its average.
+
+        Sums of bfloat16, float16 and float8 are made in float32 and rounded once by the direct
+        algorithms; in all others (ring, circulant, recursive doubling and halving, and the
+        binomial reduce) partial sums travel, and are rounded on every hop. ``accumulate`` names a
+        wider dtype in which they are kept until the result is complete, and rounded once, by any
+        algorithm: "float32" or "float64" for these, "float64" for float32, "complex128" for
+        complex64, as a name or a dtype. It is the same on all ranks. More bytes travel, and as
+        many are kept in a buffer of the communicator.
         """
-        usual = algorithm is None and mode is None and timeout is None and not async_op
+        usual = algorithm is None and mode is None and timeout is None and accumulate is None
+        usual = usual and not async_op
         if usual and self._plain and type(x) is np.ndarray:
             try:
                 call = _ALLREDUCES[op][x.dtype]  # type: ignore[index]
@@ -68,20 +76,13 @@ class Reductions(Caller):
         if usual and out is None and self._borrowed_allreduce(x, op):
             return x
         if isinstance(x, list | tuple | dict):
-            if out is not None:
-                raise InvalidArgumentError(
-                    f"allreduce: out is given for a {type(x).__name__} of arrays, which is reduced "
-                    "in place: leave out away, or make a call for each array"
-                )
-            return self._each(
-                "allreduce",
-                x,
-                lambda leaf: self.allreduce(
-                    leaf, op=op, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
-                ),
-                async_op,
-            )
-        options = how("allreduce", algorithm, mode, timeout)
+            refuse_out_of_a_tree("allreduce", x, out)
+            each = partial(
+                self.allreduce, op=op, accumulate=accumulate, algorithm=algorithm, mode=mode,
+                timeout=timeout, async_op=async_op,
+            )  # fmt: skip
+            return self._each("allreduce", x, each, async_op)
+        options = how("allreduce", algorithm, mode, timeout, accumulate)
         source = operand(x, "allreduce: x")
         target = in_place_target("allreduce", source, out)
         code = op_code("allreduce", op)
@@ -97,7 +98,7 @@ class Reductions(Caller):
         pointer, count, dtype = borrowed
         self._call(
             "allreduce", collective, _ALLREDUCE, pointer, pointer, count, dtype, code, 0,
-            *AUTOMATIC,
+            *AUTOMATIC[:3],
         )  # fmt: skip
         if type(x) is not np.ndarray:
             arrays.written(x)
@@ -109,6 +110,7 @@ class Reductions(Caller):
         out: Array | None = None,
         *,
         op: Op = "sum",
+        accumulate: Accumulate | None = None,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -122,7 +124,7 @@ class Reductions(Caller):
         rank r's own part of ``x``; then the rest of ``x`` is lost.
         """
         code = op_code("reduce_scatter", op)
-        options = how("reduce_scatter", algorithm, mode, timeout)
+        options = how("reduce_scatter", algorithm, mode, timeout, accumulate)
         source = operand(x, "reduce_scatter: x")
         part = equal_part("reduce_scatter", source, self.size, "reduce_scatterv")
         target = apart_target("reduce_scatter", source, out, part_shapes(part))
@@ -137,6 +139,7 @@ class Reductions(Caller):
         out: Array | None = None,
         *,
         op: Op = "sum",
+        accumulate: Accumulate | None = None,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -149,7 +152,7 @@ class Reductions(Caller):
         ``out`` may be rank r's own part of ``x``; then the rest of ``x`` is lost.
         """
         code = op_code("reduce_scatterv", op)
-        options = how("reduce_scatter", algorithm, mode, timeout)
+        options = how("reduce_scatter", algorithm, mode, timeout, accumulate)
         source = operand(x, "reduce_scatterv: x")
         lengths = checked_counts("reduce_scatterv: counts", counts, self.size)
         checked_length("reduce_scatterv", source, sum(lengths), "the sum of counts")
@@ -173,6 +176,7 @@ class Reductions(Caller):
         out: Array | None = None,
         *,
         op: Op = "sum",
+        accumulate: Accumulate | None = None,
         root: int = 0,
         algorithm: str | None = None,
         mode: str | None = None,
@@ -184,7 +188,7 @@ class Reductions(Caller):
         The other ranks get None: their ``x`` and ``out`` are left as they were.
         """
         code = op_code("reduce", op)
-        options = how("reduce", algorithm, mode, timeout)
+        options = how("reduce", algorithm, mode, timeout, accumulate)
         source = operand(x, "reduce: x")
         place = checked_root("reduce", root, self.size)
         target = in_place_target("reduce", source, out) if self.rank == place else None
@@ -198,6 +202,7 @@ class Reductions(Caller):
         out: Array | None = None,
         *,
         op: Op = "sum",
+        accumulate: Accumulate | None = None,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -210,7 +215,7 @@ class Reductions(Caller):
         another number of operands.
         """
         code = op_code("scan", op)
-        options = how("scan", algorithm, mode, timeout)
+        options = how("scan", algorithm, mode, timeout, accumulate)
         source = operand(x, "scan: x")
         target = in_place_target("scan", source, out)
         return self._begin("scan", "scan", source, target, options, op=code, async_op=async_op)
@@ -221,6 +226,7 @@ class Reductions(Caller):
         out: Array | None = None,
         *,
         op: Op = "sum",
+        accumulate: Accumulate | None = None,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -232,7 +238,7 @@ class Reductions(Caller):
         ``out`` or ``x`` (of a read-only ``x`` a copy).
         """
         code = op_code("exscan", op)
-        options = how("exscan", algorithm, mode, timeout)
+        options = how("exscan", algorithm, mode, timeout, accumulate)
         source = operand(x, "exscan: x")
         target = in_place_target("exscan", source, out)
         if self.rank == 0 and out is None and not source.writable:

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/convert.h"
 
+#include <cstddef>
+
 #include "base/error.h"
 
 namespace coll {
 
 Call to_call(const coll_call* given) {
-  if (given == nullptr || given->size < sizeof(coll_call)) {
+  if (given == nullptr || given->size < offsetof(coll_call, accumulate)) {
     throw Error(Status::invalid_argument, "set call.size to sizeof(coll_call)");
   }
   const coll_call& c = *given;
+  const bool accumulates = c.size >= sizeof(coll_call);  // else it is of an older program
   return {.kind = static_cast<Kind>(c.kind),
           .dtype = static_cast<Dtype>(c.dtype),
           .op = static_cast<Reduction>(c.op),
@@ -20,7 +23,8 @@ Call to_call(const coll_call* given) {
           .counts = c.counts,
           .algorithm = c.algorithm,
           .mode = c.mode,
-          .timeout = c.timeout};
+          .timeout = c.timeout,
+          .accumulate = accumulates ? static_cast<Accumulate>(c.accumulate) : Accumulate{}};
 }
 
 }  // namespace coll

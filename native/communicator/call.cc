@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "communicator/fingerprint.h"
 #include "kernels/user_op.h"
+#include "kernels/widening.h"
 #include "schedule/layout.h"
 
 namespace coll {
@@ -36,6 +37,34 @@ const char* instead(Dtype dtype, Reduction op) noexcept {
   return "convert to a floating-point dtype, or use sum";
 }
 
+// What partial results of a dtype may be kept in; null where it is never anything else.
+const char* accumulators_of(Dtype dtype) noexcept {
+  if (family_of(dtype) == Family::complex) {
+    return dtype == Dtype::complex64 ? "complex64 or complex128" : "complex128";
+  }
+  if (family_of(dtype) != Family::floating) return nullptr;
+  return dtype == Dtype::float64 ? "float64" : "float32 or float64";
+}
+
+void validate_accumulate(const Call& call) {
+  if (call.accumulate == Accumulate::as_stored) return;
+  const auto wish = static_cast<int>(call.accumulate);
+  if (wish < 0 || wish > static_cast<int>(Accumulate::complex128)) {
+    refuse(call, "unknown dtype to accumulate in");
+  }
+  if (!reduces(call.kind)) refuse(call, "nothing is folded here: leave accumulate out");
+  const Dtype wide = folded_dtype(call);
+  if (wide == call.dtype || widens(call.dtype, wide)) return;
+  const std::string what =
+      std::string(name_of(call.dtype)) + " is not accumulated in " + name_of(wide) + ": ";
+  const char* instead = accumulators_of(call.dtype);
+  if (instead != nullptr) refuse(call, what + "give " + instead + ", or leave accumulate out");
+  refuse(call, what + (family_of(call.dtype) == Family::pair
+                           ? "minloc and maxloc add nothing up; leave accumulate out"
+                           : "integers wrap around alike in any width; leave accumulate out, or "
+                             "convert the array"));
+}
+
 void validate_enums(const Call& call, int ranks) {
   const auto within = [](auto value, int limit) {
     return static_cast<int>(value) >= 0 && static_cast<int>(value) < limit;
@@ -55,6 +84,7 @@ void validate_enums(const Call& call, int ranks) {
     refuse(call,
            "root " + std::to_string(call.root) + " is not a rank of " + std::to_string(ranks));
   }
+  validate_accumulate(call);
   if (!(call.timeout >= 0)) refuse(call, "the time-out must not be negative");
 }
 
@@ -82,26 +112,6 @@ std::size_t blocks(const Call& call, int ranks, int rank, bool from) {
   return sum;
 }
 
-// Elements that this rank hands in and gets out.
-struct Sides {
-  std::size_t in, out;
-};
-
-Sides sides_of(const Call& call, int rank, int ranks) {
-  if (call.kind == Kind::barrier) return {0, 0};
-  if (call.kind == Kind::alltoall) {
-    return {blocks(call, ranks, rank, true), blocks(call, ranks, rank, false)};
-  }
-  const Layout layout = layout_of(call, ranks);
-  const std::size_t all = vector_elements(call, ranks), own = parts(call, ranks, rank, rank + 1);
-  const auto side = [&](Buffer buffer) -> std::size_t {
-    const int cells = layout.cells(rank, buffer);
-    return cells == 0 ? 0 : cells < ranks ? own : all;
-  };
-  // With one rank a part is all.
-  return {side(Buffer::input), side(Buffer::output)};
-}
-
 void validate_counts(const Call& call, int ranks, std::size_t most) {
   if (call.counts == nullptr) return;
   if (!layout_of(call, ranks).owned() && call.kind != Kind::alltoall) {
@@ -119,7 +129,7 @@ void validate_counts(const Call& call, int ranks, std::size_t most) {
 
 void validate_sizes(const Call& call, int ranks) {
   const std::size_t most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) /
-                           (size_of(call.dtype) * static_cast<std::size_t>(ranks));
+                           (size_of(folded_dtype(call)) * static_cast<std::size_t>(ranks));
   validate_counts(call, ranks, most);
   if (call.count > most) refuse(call, "the count is larger than any memory");
   const bool split = call.kind == Kind::reduce_scatter || call.kind == Kind::alltoall;
@@ -150,6 +160,30 @@ bool in_place(const Call& call, int rank, int ranks, const Sides& sides) {
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) noexcept {
   const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
   return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
+
+Dtype folded_dtype(const Call& call) noexcept {
+  static constexpr std::array wide = {Dtype::float32, Dtype::float64, Dtype::complex64,
+                                      Dtype::complex128};
+  const auto i = static_cast<std::size_t>(call.accumulate);
+  return i == 0 || i > wide.size() ? call.dtype : wide[i - 1];
+}
+
+bool accumulates_wider(const Call& call) noexcept { return folded_dtype(call) != call.dtype; }
+
+Sides sides_of(const Call& call, int rank, int ranks) {
+  if (call.kind == Kind::barrier) return {0, 0};
+  if (call.kind == Kind::alltoall) {
+    return {blocks(call, ranks, rank, true), blocks(call, ranks, rank, false)};
+  }
+  const Layout layout = layout_of(call, ranks);
+  const std::size_t all = vector_elements(call, ranks), own = parts(call, ranks, rank, rank + 1);
+  const auto side = [&](Buffer buffer) -> std::size_t {
+    const int cells = layout.cells(rank, buffer);
+    return cells == 0 ? 0 : cells < ranks ? own : all;
+  };
+  // With one rank a part is all.
+  return {side(Buffer::input), side(Buffer::output)};
 }
 
 void validate(const Call& call, int rank, int ranks) {

@@ -14,6 +14,10 @@ namespace coll {
 // What a call is made for: itself, or a step of forming groups (regroup.h). All ranks agree on it.
 enum class Purpose : std::uint8_t { itself, split, subgroup, dup, mesh };
 
+// In what partial results are kept and travel; as_stored: in the dtype of the arrays. Numeric
+// values are those of the C interface.
+enum class Accumulate : std::int32_t { as_stored = 0, float32, float64, complex64, complex128 };
+
 struct Call {
   Kind kind = Kind::barrier;
   Dtype dtype = Dtype::uint8;
@@ -27,11 +31,22 @@ struct Call {
   int algorithm = -1;
   int mode = -1;
   double timeout = 0;  // seconds; 0: the communicator's
+  Accumulate accumulate = Accumulate::as_stored;
   Purpose purpose = Purpose::itself;
+};
+
+// Elements that one rank hands in and gets out.
+struct Sides {
+  std::size_t in, out;
 };
 
 // Throws Error(invalid_argument) with a sentence that says what to do; `rank` of `ranks` calls.
 void validate(const Call& call, int rank, int ranks);
+
+Sides sides_of(const Call& call, int rank, int ranks);
+// The dtype in which the call folds and travels, and whether it is not that of the arrays.
+Dtype folded_dtype(const Call& call) noexcept;
+bool accumulates_wider(const Call& call) noexcept;
 
 // Whether two pieces of memory have a byte in common.
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) noexcept;

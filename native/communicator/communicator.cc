@@ -107,7 +107,7 @@ PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
   const std::size_t elements = vector_elements(call, ranks_);
   const bool ordered = keeps_rank_order(call);
   const Choice choice =
-      choose(call.kind, ranks_, elements * size_of(call.dtype),
+      choose(call.kind, ranks_, elements * size_of(folded_dtype(call)),
              {.algorithm = call.algorithm, .mode = call.mode, .rank_order = ordered});
   if (call.algorithm >= kGivenSchedules) check_given(call, ordered);
   const bool rooted = Layout(call.kind, ranks_, 0, ranks_).rooted();
@@ -127,6 +127,7 @@ PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
   note.count = elements;
   note.parts = call.counts != nullptr;
   note.purpose = static_cast<int>(call.purpose);
+  note.accumulate = accumulates_wider(call) ? static_cast<int>(folded_dtype(call)) : -1;
   out.call = call;
   out.choice = choice;
   out.packed = pack(note);
@@ -178,6 +179,7 @@ void Communicator::look_at_cores() {
 }
 
 void Communicator::begin(Prepared& prepared) {
+  prepared.accumulation.begin();
   ++clock_.calls;
   clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
   prepared.note.number = clock_.calls;
@@ -189,6 +191,12 @@ void Communicator::begin(Prepared& prepared) {
   now_ = &prepared;
   active_ = true;
   executor_.begin(*prepared.binding, clock_);
+}
+
+// The call in progress is done.
+void Communicator::end() {
+  active_ = false;
+  now_->accumulation.end();
 }
 
 void Communicator::enter() {
@@ -229,7 +237,7 @@ Status Communicator::drive() {
   for (int turn = 0;; ++turn) {
     const Progress progress = executor_.advance(spins);
     if (progress == Progress::done) {
-      active_ = false;
+      end();
       return Status::ok;
     }
     if (progress != Progress::blocked) fail_of(progress);

@@ -77,6 +77,7 @@ class Communicator {
   std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
   void begin(Prepared& prepared);
   void look_at_cores();
+  void end();
   Status drive();
   [[noreturn]] void fail_of(Progress progress);
   Status wait_slowly();

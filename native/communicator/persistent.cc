@@ -48,7 +48,7 @@ void Communicator::start(Persistent& persistent) {
   // What can be done without waiting is done: it may be all that the peers need.
   const Progress progress = executor_.advance(0);
   if (progress == Progress::done) {
-    active_ = false;
+    end();
     persistent.state = Persistent::State::done;
   } else if (progress != Progress::blocked) {
     fail_of(progress);

@@ -5,24 +5,26 @@ namespace coll {
 
 bool Prepared::serves(const Call& c) const noexcept {
   return binding != nullptr && c.kind == call.kind && c.dtype == call.dtype && c.op == call.op &&
-         c.purpose == call.purpose && c.root == call.root && c.count == call.count &&
-         c.algorithm == call.algorithm && c.mode == call.mode && c.counts == nullptr &&
-         call.counts == nullptr;
+         c.accumulate == call.accumulate && c.purpose == call.purpose && c.root == call.root &&
+         c.count == call.count && c.algorithm == call.algorithm && c.mode == call.mode &&
+         c.counts == nullptr && call.counts == nullptr;
 }
 
 void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   bound = false;  // until nothing can fail any more
   // Of alltoall's blocks a rank holds as many as it has itself.
   const std::size_t held = c.kind == Kind::alltoall ? c.count : note.count;
-  const std::size_t bytes = held * size_of(c.dtype);
+  const Dtype dtype = folded_dtype(c);
+  const std::size_t bytes = held * size_of(dtype);
   if (binding->uses_scratch() && scratch.size() < bytes) scratch.resize(bytes);
-  const CallData data{.input = c.input,
-                      .output = c.output,
+  accumulation.bind(c, binding->rank(), ranks);
+  const CallData data{.input = accumulation.input(),
+                      .output = accumulation.output(),
                       .scratch = scratch.data(),
                       .count = static_cast<std::size_t>(note.count),
                       .counts = c.counts,
                       .counts_hash = hash_counts(c, ranks),
-                      .dtype = c.dtype,
+                      .dtype = dtype,
                       .op = c.op,
                       .tile_bytes = choice.tile_bytes};
   if (!binding->is_bound_to(data)) binding->bind(data);

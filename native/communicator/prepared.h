@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "communicator/accumulation.h"
 #include "communicator/call.h"
 #include "communicator/record.h"
 #include "engine/binding.h"
@@ -20,6 +21,7 @@ struct Prepared {
   Choice choice;
   CallNote note;
   Binding* binding = nullptr;
+  Accumulation accumulation;
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
   BufferNames names{};
   bool bound = false;

@@ -6,12 +6,22 @@
 
 #include "algorithms/algorithm.h"
 #include "communicator/call.h"
+#include "plan/plan.h"
 
 namespace coll {
+
+namespace {
+
+// The mode needs few bits of its byte: the rest is what is accumulated in, 0 for none.
+constexpr int kModeBits = 3;
+static_assert(kModes <= 1 << kModeBits && kDtypes < 1 << (8 - kModeBits));
+
+}  // namespace
 
 std::uint64_t pack(const CallNote& n) noexcept {
   return static_cast<std::uint64_t>(n.kind) | static_cast<std::uint64_t>(n.dtype) << 8 |
          static_cast<std::uint64_t>(n.op) << 16 | static_cast<std::uint64_t>(n.mode) << 24 |
+         static_cast<std::uint64_t>(n.accumulate + 1) << (24 + kModeBits) |
          static_cast<std::uint64_t>(n.algorithm) << 32 |
          static_cast<std::uint64_t>(n.purpose) << 56 | static_cast<std::uint64_t>(n.parts) << 63;
 }
@@ -43,12 +53,13 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
                     .kind = byte(0),
                     .dtype = byte(8),
                     .op = byte(16),
-                    .mode = byte(24),
+                    .mode = byte(24) & ((1 << kModeBits) - 1),
                     .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFFFF),
                     .root = static_cast<int>(word[4]),
                     .count = word[3],
                     .parts = (word[2] >> 63) != 0,
-                    .purpose = byte(56) & 0x7F};
+                    .purpose = byte(56) & 0x7F,
+                    .accumulate = (byte(24) >> kModeBits) - 1};
   }
   return std::nullopt;
 }
@@ -76,7 +87,13 @@ std::string describe(const CallNote& note) {
   text += " of " + std::to_string(note.count) + " " + name_of(static_cast<Dtype>(note.dtype));
   if (note.parts) text += " in unequal parts";
   text += " (";
-  if (reduces(kind)) text += std::string(name_of(static_cast<Reduction>(note.op))) + ", ";
+  if (reduces(kind)) {
+    text += name_of(static_cast<Reduction>(note.op));
+    if (note.accumulate >= 0) {
+      text += std::string(" in ") + name_of(static_cast<Dtype>(note.accumulate));
+    }
+    text += ", ";
+  }
   if (Layout(kind, 1, 0, 1).rooted()) {
     text += "root " + std::to_string(note.root) + ", ";
   }

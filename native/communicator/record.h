@@ -23,6 +23,7 @@ struct CallNote {
   std::uint64_t count = 0;
   bool parts = false;  // counts per rank
   int purpose = 0;
+  int accumulate = -1;  // the dtype of partial results where it is another
 };
 
 // The first word of a record that all ranks must agree on.

@@ -127,6 +127,7 @@ Conversion conversion_for([[maybe_unused]] InstructionSet set) noexcept {
 }
 
 template Conversion conversion_for<Float16>(InstructionSet) noexcept;
+template Conversion conversion_for<Bfloat16Format>(InstructionSet) noexcept;
 template Conversion conversion_for<Float8E5m2>(InstructionSet) noexcept;
 template Conversion conversion_for<Float8E4m3fn>(InstructionSet) noexcept;
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// float16 and float8 from and to float32, in integer arithmetic: the same bits on every CPU.
+// float16, bfloat16 and float8 from and to float32, in integer arithmetic: the same bits on every
+// CPU.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+
+#include "kernels/element.h"
 
 namespace coll::kernels {
 
@@ -67,6 +70,17 @@ class NarrowFormat {
                                                      std::uint32_t b) noexcept {
     const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
     return (a & mask) | (b & ~mask);
+  }
+};
+
+// bfloat16 in the form of the others.
+struct Bfloat16Format {
+  using Memory = std::uint16_t;
+  [[gnu::always_inline]] static float widen(std::uint16_t stored) noexcept {
+    return widen_bfloat16(stored);
+  }
+  [[gnu::always_inline]] static std::uint16_t round(float value) noexcept {
+    return round_to_bfloat16(value);
   }
 };
 

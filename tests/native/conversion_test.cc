@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// float16 and float8 from and to float32: every instruction set gives the bits of the definition,
-// and those of the integer form even where they are NaNs.
+// float16, bfloat16 and float8 from and to float32: every instruction set gives the bits of the
+// definition, and those of the integer form even where they are NaNs.
 #include "kernels/conversion.h"
 
 #include <bit>
@@ -83,6 +83,7 @@ void check_format() {
   }
 }
 
+TEST(bfloat16_converts) { check_format<kernels::Bfloat16Format, definition::Bfloat16>(); }
 TEST(float16_converts) { check_format<kernels::Float16, definition::Float16>(); }
 TEST(e4m3fn_converts) { check_format<kernels::Float8E4m3fn, definition::Float8E4m3fn>(); }
 TEST(e5m2_converts) { check_format<kernels::Float8E5m2, definition::Float8E5m2>(); }
@@ -108,6 +109,7 @@ void check_lengths() {
 }
 
 TEST(any_number_of_elements) {
+  check_lengths<kernels::Bfloat16Format>();
   check_lengths<kernels::Float16>();
   check_lengths<kernels::Float8E4m3fn>();
   check_lengths<kernels::Float8E5m2>();

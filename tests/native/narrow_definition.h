@@ -54,7 +54,7 @@ double value_of(Narrow<Word, kDigits, kBias, kInfinity> x) {
 // The nearest multiple of the last place, the even one of two. What is beyond the largest number
 // is infinite, or NaN where there is no infinity.
 template <class T>
-T nearest(float x) {
+T nearest(double x) {
   using P = Patterns<T>;
   const auto with_sign = [x](unsigned magnitude) {
     return T{static_cast<typename T::Bits>(magnitude | (std::signbit(x) ? P::sign : 0))};
@@ -62,7 +62,7 @@ T nearest(float x) {
   if (std::isnan(x)) return with_sign(P::nan);
   if (std::isinf(x)) return with_sign(P::beyond);
   if (x == 0) return with_sign(0);
-  const double value = std::abs(static_cast<double>(x));
+  const double value = std::abs(x);
   const int exponent = std::max(std::ilogb(value), P::smallest_exponent);
   // Digits that became too many count as a step of the exponent, by the way floats are written.
   const auto digits =

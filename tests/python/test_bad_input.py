@@ -82,6 +82,26 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda c: c.allreduce(np.zeros(3, "f4,i4")),
         "sum of float32_int32 is not defined: pairs of a value and its index take minloc",
     ),
+    "accumulate": (
+        lambda c: c.allreduce(ones(3), accumulate="float23"),
+        "allreduce: accumulate 'float23' is unknown: did you mean 'float32'",
+    ),
+    "accumulate unhashable": (
+        lambda c: c.scan(ones(3), accumulate=[F]),
+        "scan: accumulate .* is unknown: there are float32, float64",
+    ),
+    "accumulate in integers": (
+        lambda c: c.allreduce(ones(3, dtype="i1"), accumulate=np.int64),
+        "accumulate 'int64' is unknown",
+    ),
+    "accumulate integers": (
+        lambda c: c.reduce(ones(3, dtype="i1"), accumulate="float32"),
+        "int8 is not accumulated in float32: integers wrap around alike in any width",
+    ),
+    "accumulate in less": (
+        lambda c: c.reduce_scatter(ones(4, dtype="f8"), accumulate=F),
+        "reduce_scatter: float64 is not accumulated in float32: give float64",
+    ),
     "algorithm": (lambda c: c.allreduce(ones(3), algorithm="rong"), "did you mean 'ring'"),
     "algorithm unhashable": (
         lambda c: c.allreduce(ones(3), algorithm=["ring"]),

@@ -26,6 +26,9 @@ MOVING = (
     "sendrecv",
 )
 ROOTED = ("reduce", "broadcast", "gather", "gatherv", "scatter", "scatterv")
+WIDER = dict.fromkeys(
+    ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32"), ("float32", "float64")
+) | {"complex64": ("complex128",)}
 UNEQUAL = ("allgatherv", "gatherv", "scatterv", "reduce_scatterv")
 
 
@@ -42,6 +45,7 @@ class Call:
     counts: tuple[int, ...]  # unequal parts; alltoallv: by sender and receiver
     root: int
     algorithm: str | None
+    accumulate: str | None
     in_place: bool
     later: bool  # async_op
     start: int  # of the values in their period
@@ -96,6 +100,7 @@ def _call(random: Random, sizes: list[int], number: int) -> Call:
         counts=counts,
         root=random.randrange(p),
         algorithm=algorithm,
+        accumulate=random.choice((None, *WIDER.get(dtype, ()))) if kind in FOLDING else None,
         in_place=random.random() < 0.5,
         later=random.random() < 0.1,
         start=random.randrange(1000),

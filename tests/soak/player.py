@@ -51,6 +51,8 @@ class Turn:
         self.rank, self.p = comm.rank, comm.size
         self.rows = rows(call.dtype, call.op, self.p)
         self.options: dict[str, Any] = {"algorithm": call.algorithm, "async_op": call.later}
+        if call.accumulate is not None:
+            self.options["accumulate"] = call.accumulate
 
     def make(self) -> Any:
         """Begin the call and return what it returns."""

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Algorithms, their proofs, schedules and plans as data: the part of the public C interface that
+ * collectives.h includes. */
+#ifndef COLLECTIVES_ALGORITHMS_H
+#define COLLECTIVES_ALGORITHMS_H
+
+#include "collectives.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct coll_algorithm {
+  int32_t kind;
+  const char* name;        /* for instance "ring": unique within its kind */
+  const char* paper;       /* author, title, venue, year */
+  const char* summary;     /* one sentence */
+  const char* rounds;      /* formula in p, L = ceil(log2 p), K = floor(log2 p), P = 2^K */
+  const char* bytes;       /* sent by the busiest rank, as a share of the vector; "" not claimed */
+  const char* reductions;  /* folded by the busiest rank, as a share of the vector */
+  const char* restriction; /* "" any p */
+} coll_algorithm;
+
+/* How many there are, over all kinds. */
+int32_t coll_algorithm_count(void);
+/* The algorithm at 0 ... count-1; its strings live as long as the library. */
+coll_status coll_algorithm_get(int32_t index, coll_algorithm* out);
+/* Index of `name` among the algorithms of `kind`; -1 where there is none. */
+int32_t coll_algorithm_find(int32_t kind, const char* name);
+/* 1 where the algorithm is defined for p ranks. */
+int32_t coll_algorithm_fits(int32_t index, int32_t p);
+/* Value of a claim formula for p ranks. */
+coll_status coll_formula(const char* formula, int32_t p, double* value);
+/* What the dispatcher takes for this call. */
+coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t* algorithm,
+                        int32_t* mode);
+
+/* A proof, or why there is none. */
+typedef struct coll_proof {
+  int32_t proved;
+  int32_t rounds;
+  double bytes;               /* sent by the busiest rank / vector */
+  double reductions;          /* operands folded by the busiest rank / vector */
+  int32_t same_tree_on_ranks; /* every rank's result has the same summation tree */
+  int32_t same_tree_in_vector;
+  int32_t rank_order;        /* operands in rank order: legal for non-commutative operators */
+  int32_t ops, waits, posts; /* of rank 0's plan; zero for a schedule */
+  char message[512];         /* the first thing wrong: rank, step, chunk */
+} coll_proof;
+
+/* Which properties a proof looks at. Used alone they show what each check is worth. */
+typedef enum coll_check {
+  COLL_CHECK_STRUCTURE = 1,
+  COLL_CHECK_MATCHING = 2,
+  COLL_CHECK_DEFINED = 4, /* nothing undefined is read, no hazard inside a round */
+  COLL_CHECK_RESULT = 8,  /* each contribution exactly once, in the right cell */
+  COLL_CHECK_INPUT = 16,  /* input untouched out of place */
+  COLL_CHECK_COST = 32,   /* counted = claimed */
+  COLL_CHECK_TREE = 64,   /* the summation tree is the one declared */
+  COLL_CHECK_ALL = 127
+} coll_check;
+
+/* Proves the schedule of an algorithm for p ranks. COLL_OK also where `out->proved` is 0. */
+coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
+                       coll_proof* out);
+/* The plan of the segment engine for this algorithm: lowered in `mode` with `depth` slots and
+ * `lag` tiles between rounds, three calls back to back, proved independently of its derivation. */
+coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
+                            int32_t mode, int32_t depth, int32_t lag, coll_proof* out);
+
+/* Schedules and plans as flat arrays of int32 (docs/encoding.md). coll_free() them. */
+coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t** data,
+                          size_t* length);
+/* The plan, before it is bound to any buffer. */
+coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
+                      int32_t lag, int32_t** data, size_t* length);
+/* Proves an encoded schedule or plan; `algorithm` names the claims to hold it to, -1 none. */
+coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_place,
+                               int32_t algorithm, int32_t checks, coll_proof* out);
+/* Writes a schedule rank by rank, with the verbs of the built-in algorithms. Rounds ascend; sends
+ * of a round come before its receives. `chunks` lists (first, count) pairs. */
+typedef struct coll_builder coll_builder;
+/* chunks: in how many parts the vector is cut. */
+coll_status coll_builder_new(int32_t kind, int32_t p, int32_t root, int32_t chunks,
+                             coll_builder** builder);
+/* What follows is the program of this rank; each rank's is written once, in any order. */
+coll_status coll_builder_rank(coll_builder* builder, int32_t rank);
+/* Hands the chunks to each of the peers. */
+coll_status coll_builder_send(coll_builder* builder, int32_t round, const int32_t* peers,
+                              size_t n_peers, const int32_t* chunks, size_t n_pairs);
+/* Takes the chunks as the peer sent them. */
+coll_status coll_builder_recv(coll_builder* builder, int32_t round, int32_t peer,
+                              const int32_t* chunks, size_t n_pairs);
+/* Folds what the peers sent, in this order; -1 stands for this rank's own value. */
+coll_status coll_builder_recv_reduce(coll_builder* builder, int32_t round, const int32_t* order,
+                                     size_t n_order, int32_t balanced, const int32_t* chunks,
+                                     size_t n_pairs);
+/* Copies chunks from one of this rank's buffers (0 input, 1 output, 2 scratch) to another. */
+coll_status coll_builder_copy(coll_builder* builder, int32_t round, int32_t from, int32_t to,
+                              const int32_t* chunks, size_t n_pairs);
+/* The finished schedule, encoded (coll_free() it). The builder is of no use afterwards. */
+coll_status coll_builder_finish(coll_builder* builder, int32_t** data, size_t* length);
+/* Also after coll_builder_finish(). */
+void coll_builder_free(coll_builder* builder);
+/* Makes an encoded schedule an algorithm of this communicator, if it proves: its number for
+ * coll_call.algorithm. All ranks must be given the same ones in the same order. */
+coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length,
+                              int32_t* algorithm);
+
+/* Frees what coll_schedule() or coll_plan() handed out. */
+void coll_free(void* data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
