@@ -42,6 +42,17 @@ def test_every_dtype_is_reduced_in_place(torch: Any, pair: Any, threads: Any, na
     assert threads(pair, work) == [wanted] * 2
 
 
+def test_sums_are_accumulated_in_a_wider_dtype(torch: Any, pair: Any, threads: Any) -> None:
+    def work(comm: cl.Communicator) -> Any:
+        x = torch.full((4,), 256.0 if comm.rank else 1.0, dtype=torch.bfloat16)
+        assert comm.allreduce(x, op="avg", accumulate=torch.float32) is x
+        with pytest.raises(cl.InvalidArgumentError, match="accumulate 'int64' is unknown"):
+            comm.allreduce(x, accumulate=torch.int64)
+        return x.tolist()
+
+    assert threads(pair, work) == [[128.0] * 4] * 2  # 128.5 is a tie
+
+
 def test_conjugated_views_are_read_and_written_right(torch: Any, pair: Any, threads: Any) -> None:
     def work(comm: cl.Communicator) -> Any:
         whole = torch.tensor([1 + 2j, 3 - 1j])
