@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench test test-extras soak coverage check format wheel clean distclean
+.PHONY: help setup bench test test-extras test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -21,6 +21,9 @@ test: setup ## native tests (plain, address and thread sanitizer), then pytest
 test-extras: ## the tests that need torch
 	@scripts/setup.sh extras
 	@$(in_venv) python -m pytest -m extras
+
+test-large: setup ## vectors above 2^31 elements: 8 GiB of memory, a minute
+	@$(in_venv) python -m pytest -m large
 
 soak: setup ## random collectives against NumPy for SECONDS_OF_SOAK (an hour), until one is wrong
 	@$(in_venv) python -m tests.soak --seconds $(or $(SECONDS_OF_SOAK),3600)

@@ -215,6 +215,11 @@ void Binding::choose_tile() {
                                          " bytes is too small for the messages of a rank: use "
                                          "larger slots or staged mode");
   }
+  if (partition_.tiles_of(elements) > Partition::kMostTiles) {
+    throw Error(Status::unsupported, "the vector is too long for slots of " +
+                                         std::to_string(capacity) +
+                                         " bytes: use larger slots, staged mode, or several calls");
+  }
   partition_.tile(elements);
 }
 

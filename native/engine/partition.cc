@@ -58,8 +58,7 @@ void Partition::cut(std::size_t count, const std::size_t* counts) noexcept {
 
 void Partition::tile(std::size_t elements) noexcept {
   tile_elements_ = std::max<std::size_t>(elements, 1);
-  const std::size_t tiles = (longest_ + tile_elements_ - 1) / tile_elements_;
-  tiles_ = static_cast<int>(std::max<std::size_t>(tiles, 1));
+  tiles_ = static_cast<int>(std::max<std::size_t>(tiles_of(tile_elements_), 1));
 }
 
 std::size_t Partition::offset(int rank, Buffer buffer, int cell) const noexcept {

@@ -13,19 +13,25 @@ namespace coll {
 
 class Partition {
  public:
+  // Tiles are counted in an int, with room above for lags.
+  static constexpr std::size_t kMostTiles = std::size_t{1} << 30;
+
   explicit Partition(const Layout& layout);
 
   // `count` elements of the vector (all ranks' parts together), in nearly equal chunks; where
   // `counts` is given, rank r's own part has counts[r] elements, and of alltoall, rank s has
   // counts[s * p + d] elements for rank d.
   void cut(std::size_t count, const std::size_t* counts) noexcept;
-  // At most this many elements of each chunk in a tile.
+  // At most this many elements of each chunk in a tile, which makes kMostTiles at most.
   void tile(std::size_t elements) noexcept;
 
   // Elements before a cell of a rank's buffer, and in `cells` of them from there on.
   std::size_t offset(int rank, Buffer buffer, int cell) const noexcept;
   std::size_t elements(int rank, Buffer buffer, int cell, int cells) const noexcept {
     return offset(rank, buffer, cell + cells) - offset(rank, buffer, cell);
+  }
+  std::size_t tiles_of(std::size_t elements) const noexcept {
+    return longest_ / elements + (longest_ % elements > 0 ? 1 : 0);
   }
   std::size_t longest() const noexcept { return longest_; }  // chunk
   std::size_t tile_elements() const noexcept { return tile_elements_; }
