@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import Future
 from typing import Any
 
 from collectives._ffi import check, ffi, lib
 from collectives.communicator import Communicator
 from collectives.environment import Place
-from collectives.errors import CollectiveError, InvalidArgumentError
+from collectives.errors import InvalidArgumentError
 from collectives.handle import Handle
 from collectives.names import MOST_RANKS, checked_seconds, integer
 
@@ -25,10 +24,9 @@ def join(place: Place, timeout: float | None = None) -> Communicator:
     job = ffi.new("char[]", os.fsencode(place.job)) if place.job is not None else ffi.NULL
     options.job = job
     options.attempt = place.attempt
-    meeting = _Meeting(options)
-    alone = place.size == 1 or threading.current_thread() is not threading.main_thread()
-    native = meeting.hold() if alone else _interruptible(meeting)
-    return Communicator(Handle(native))
+    if threading.current_thread() is threading.main_thread():
+        options.stop = lib.asked_to_stop
+    return _met(options)
 
 
 def local(n: int, timeout: float | None = None) -> list[Communicator]:
@@ -48,50 +46,34 @@ def local(n: int, timeout: float | None = None) -> list[Communicator]:
     return [Communicator(Handle(native)) for native in made]
 
 
-class _Meeting:
-    """The meeting of the ranks: one native call that blocks until all have come."""
-
-    def __init__(self, options: Any) -> None:
-        self._options = options
-        self._lock = threading.Lock()
-        self._native: Any = None
-        self._left = False
-
-    def hold(self) -> Any:
-        """Return the native communicator; raise why there is none."""
-        made = ffi.new("coll_comm **")
-        check(lib.coll_init(self._options, made))
-        with self._lock:
-            self._native = made[0]
-            if self._left:
-                lib.coll_close(self._native)
-        return self._native
-
-    def leave(self) -> None:
-        """Give up: what the meeting has brought, or may yet bring, is closed."""
-        with self._lock:
-            self._left = True
-            if self._native is not None:
-                lib.coll_close(self._native)
+# What a signal handler raised while the ranks met: only the main thread runs handlers.
+_raised: list[BaseException] = []
 
 
-def _interruptible(meeting: _Meeting) -> Any:
-    """Hold a meeting on another thread, so that this one, the main one, serves Ctrl-C."""
-    future: Future[Any] = Future()
+def _keep(_: Any, error: BaseException, __: Any) -> None:
+    _raised.append(error)
 
-    def hold() -> None:
-        try:
-            future.set_result(meeting.hold())
-        except BaseException as error:
-            future.set_exception(error)
 
-    threading.Thread(target=hold, name="collectives.init", daemon=True).start()
+@ffi.def_extern(error=1, onerror=_keep)
+def asked_to_stop(_: Any) -> int:
+    """Let Python run its signal handlers, on entry: where one raises, the meeting ends."""
+    return 0
+
+
+def _met(options: Any) -> Communicator:
+    """Meet the others; end it, and leave nothing, where a signal handler raises."""
+    made = ffi.new("coll_comm **")
     try:
-        return future.result()
-    except CollectiveError:
-        raise  # the meeting's own end
+        status = lib.coll_init(options, made)
+        if _raised:
+            raise _raised.pop()
+        check(status)
+        handle = Handle(made[0])
+        made[0] = ffi.NULL  # whose it is now
+        return Communicator(handle)
     except BaseException:
-        meeting.leave()
+        if made[0] != ffi.NULL:
+            lib.coll_close(made[0])
         raise
 
 

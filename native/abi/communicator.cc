@@ -50,8 +50,12 @@ coll_comm* make(Membership&& membership, int rank, const coll_options& options, 
 
 coll_comm* join(const Identity& identity, const coll_options& options) {
   arm_faults_from_environment();
-  return make(rendezvous(identity, shape_of(options), options.timeout), identity.rank, options,
-              false);
+  Stop stop;
+  if (options.stop != nullptr) {
+    stop = [&options] { return options.stop(options.stop_context) != 0; };
+  }
+  return make(rendezvous(identity, shape_of(options), options.timeout, stop), identity.rank,
+              options, false);
 }
 
 // A collective of parts whose lengths the caller gives.

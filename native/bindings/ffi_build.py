@@ -16,6 +16,10 @@ from cffi import FFI
 
 MODULE = "collectives._native"
 
+# Functions of Python that C calls. Unlike ffi.callback() this needs no memory that is both written
+# and executed, which some systems refuse: every program calls init().
+CALLBACKS = 'extern "Python" int32_t asked_to_stop(void *context);'
+
 
 def cdef_of(header: str) -> str:
     """Return the declarations of ``header`` as cffi reads them.
@@ -48,6 +52,7 @@ def write_binding(header: Path, output: Path) -> None:
     """Write the C source of the extension module for ``header`` to ``output``."""
     ffi = FFI()
     ffi.cdef(cdef_of(whole(header)))
+    ffi.cdef(CALLBACKS)
     ffi.set_source(MODULE, f'#include "{header.name}"')
     ffi.emit_c_code(str(output))
     output.touch()  # cffi leaves an unchanged file alone; the build must see that it is current

@@ -111,16 +111,22 @@ typedef enum coll_color { COLL_NO_COLOR = -1 } coll_color;
 
 typedef struct coll_comm coll_comm;
 
+/* Asked at least every 50 ms, and after every signal, while ranks wait for one another in
+ * coll_init(); anything but 0 ends that with COLL_ABORTED. Must not throw. */
+typedef int32_t (*coll_stop_function)(void* context);
+
 /* How to make a communicator. Zero-initialise, set `size`, then what differs from the default. */
 typedef struct coll_options {
-  size_t size;           /* sizeof(coll_options): lets the struct grow */
-  int32_t rank;          /* 0 ... ranks-1 */
-  int32_t ranks;         /* how many ranks take part */
-  const char* job;       /* one name for all ranks of a job; NULL: "default" */
-  int32_t attempt;       /* restarts of a job count up, so that late-comers are refused */
-  double timeout;        /* seconds for a call, and for finding the others; 0: 300 */
-  size_t slot_bytes;     /* size of one staging slot per rank; 0: the default */
-  int32_t interruptible; /* 1: a blocked call returns COLL_IN_PROGRESS every 50 ms */
+  size_t size;             /* sizeof(coll_options): lets the struct grow */
+  int32_t rank;            /* 0 ... ranks-1 */
+  int32_t ranks;           /* how many ranks take part */
+  const char* job;         /* one name for all ranks of a job; NULL: "default" */
+  int32_t attempt;         /* restarts of a job count up, so that late-comers are refused */
+  double timeout;          /* seconds for a call, and for finding the others; 0: 300 */
+  size_t slot_bytes;       /* size of one staging slot per rank; 0: the default */
+  int32_t interruptible;   /* 1: a blocked call returns COLL_IN_PROGRESS every 50 ms */
+  coll_stop_function stop; /* whether to give up finding the others; NULL: never */
+  void* stop_context;      /* for it */
 } coll_options;
 
 /* One collective. `count` is elements of: the whole vector (allreduce, broadcast, reduce, scan,

@@ -73,8 +73,7 @@ def wait_in_vain() -> dict[str, Any]:
 def interrupted_meeting() -> float:
     """Press Ctrl-C while others are waited for; return how long it took, best of three."""
     best = 60.0
-    for attempt in range(3):
-        os.environ[ATTEMPT] = str(attempt)
+    for _ in range(3):  # nothing is left of the one before
         pressed: list[float] = []
 
         def press(times: list[float] = pressed) -> None:
