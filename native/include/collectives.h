@@ -305,8 +305,8 @@ coll_status coll_variable_get(int32_t index, coll_variable* out);
 }
 #endif
 
-#include "collectives_memory.h"     /* arrays that all ranks can reach */
 #include "collectives_algorithms.h" /* algorithms as data */
+#include "collectives_memory.h"     /* arrays that all ranks can reach */
 #include "collectives_messages.h"   /* messages between two ranks */
 #include "collectives_persistent.h" /* calls that are prepared once and begun often */
 #endif
