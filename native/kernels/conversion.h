@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// float16, bfloat16 and float8 to float32 and back, a block at a time, by the best instructions of the CPU.
+// float16, bfloat16 and float8 to float32 and back, a block at a time, by the best instructions of
+// the CPU.
 #pragma once
 
 #include <cstddef>
