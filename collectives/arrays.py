@@ -151,6 +151,38 @@ def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
     return operand(torch.empty(shape, dtype=like.array.dtype), "result")
 
 
+def repack(source: Operand) -> None:
+    """Copy a strided array once more: calls before this one may have written it since."""
+    if isinstance(source.packed, np.ndarray):
+        source.array[...] = source.packed
+    elif source.packed is not None:
+        source.array.copy_(source.packed)
+
+
+def span(given: Operand) -> tuple[int, int]:
+    """Return the addresses between which the caller's array lies; (0, 0) of an empty one."""
+    if not given.elements:
+        return 0, 0
+    if given.packed is None:
+        first = int(_cast("uintptr_t", given.pointer))
+        return first, first + given.elements * itemsize(given)
+    if isinstance(given.packed, np.ndarray):
+        first, strides = given.packed.__array_interface__["data"][0], given.packed.strides
+    else:
+        first = given.packed.data_ptr()
+        strides = tuple(step * itemsize(given) for step in given.packed.stride())
+    ways = [(n - 1) * step for n, step in zip(given.shape, strides, strict=True)]
+    low, high = sum(min(way, 0) for way in ways), sum(max(way, 0) for way in ways)
+    return first + low, first + high + itemsize(given)
+
+
+def itemsize(array: Operand) -> int:
+    """Bytes of an element."""
+    return int(
+        array.array.itemsize if isinstance(array.array, np.ndarray) else array.array.element_size()
+    )
+
+
 def delivered(target: Operand) -> Array:
     """Write a packed result back to its strided array; return what belongs to the caller."""
     if target.packed is not None:

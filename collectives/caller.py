@@ -10,14 +10,15 @@ from typing import Any
 
 from collectives import arrays
 from collectives._ffi import ffi, lib
-from collectives.arrays import Array, Operand, operand
-from collectives.errors import CollectiveError, InvalidArgumentError
-from collectives.fusion import Deferred, batches, fused, leaves, rebuilt
+from collectives.arrays import Array, Operand, operand, repack
+from collectives.errors import CollectiveError
+from collectives.fusion import Deferred, agreed, batches, fused
 from collectives.handle import Handle
 from collectives.names import KINDS, Options
-from collectives.operations import raise_failure_of
+from collectives.operations import Operation, operation_of, raise_failure_of
 from collectives.own import own_by_number
-from collectives.pending import Pending, Worker
+from collectives.pending import Block, Pending, Whole, Worker
+from collectives.trees import leaves, rebuilt
 
 NOTHING = ffi.NULL
 collective = lib.coll_collective
@@ -33,6 +34,7 @@ class Caller:
         self._worker: Worker | None = None
         self._plain = True  # calls are made at once: there is no worker, and no group
         self._deferred: list[Deferred] | None = None  # within group()
+        self._block: Block | None = None  # of the group
         self._schedules: dict[tuple[int, int], int] = {}  # of own algorithms, by root
 
     @property
@@ -52,23 +54,32 @@ class Caller:
         Allreduces of up to 64 KiB with the same dtype, operation and options that follow one
         another share one message. A call in the block returns the array that will hold its result;
         what it holds is defined after the block. With ``async_op=True`` it returns a handle as
-        ever; a block of such calls alone does not wait for them.
+        ever, to be waited for after the block; a block of such calls alone does not wait for them.
 
-        All ranks make the same calls in their blocks. Where a block raises, none of its calls is
-        made; the other ranks, which made theirs, then run into their time-out unless this one
-        aborts or closes.
+        The results are those of the same calls without a group: arrays are read at the end of the
+        block, and a call that uses memory which one before it writes does not share its message.
+        A call between them that cannot wait, as send or barrier, first launches those before it.
+
+        All ranks make the same calls in their blocks, on arrays of the same lengths that overlap
+        alike; else all get MismatchError. Where a call fails, those behind it are not made. Where
+        a block raises, none of its calls is made; the other ranks, which made theirs, then run
+        into their time-out unless this one aborts or closes. Handles of calls that were not made
+        end with an error that says so.
         """
         if self._deferred is not None:  # the group around this one launches them
             yield
             return
-        self._deferred = []
+        self._deferred, self._block = [], Block()
         direct, self._call = self._call, self._call_in_group
         self._plain = False
         try:
             yield
-            calls, self._deferred = self._deferred, None
+            calls = self._deferred
+        except BaseException as error:
+            _abandon(self._deferred, error)
+            raise
         finally:
-            self._deferred = None
+            self._deferred = self._block = None
             # The worker may have begun within the group: from then on calls keep its order.
             self._plain = self._worker is None
             self._call = direct if self._plain else self._call_in_order
@@ -93,17 +104,21 @@ class Caller:
         ``source`` None: this rank hands nothing in; ``target`` None: it gets nothing. ``count``
         and ``counts`` are elements, as in ``coll_call``; by default the source's.
         """
+        later = async_op or not self._plain
+        operation = operation_of(op)
 
-        def run() -> Array:
-            self._run(name, kind, source, target, options, op, root, count, counts)
+        def run(words: str = "") -> Array:
+            if later and source is not None:
+                repack(source)
+            call = (kind, source, target, options, op, root, count, counts, words)
+            self._run(name, operation, *call)
             return None if target is None else arrays.delivered(target)
 
         if self._deferred is not None:
-            together = kind == "allreduce" and source is not None and target is not None
-            key = (type(source.array), source.dtype, op, options) if together and source else None
-            call = Deferred(name, run, key, source, target, Pending(name) if async_op else None)
-            self._deferred.append(call)
-            return call.pending or (None if target is None else target.origin)
+            pending = Pending(name, self._block) if async_op else None
+            key = _fusion_key(kind, source, target, op, options)
+            self._deferred.append(Deferred(name, run, key, source, target, pending))
+            return pending or (None if target is None else target.origin)
         if async_op:
             return self._submit(name, run)
         return self._in_order(name, run)
@@ -111,20 +126,15 @@ class Caller:
     def _run(
         self,
         name: str,
-        kind: str,
-        source: Operand | None,
-        target: Operand | None,
-        options: Options,
-        op: int,
-        root: int,
-        count: int | None,
-        counts: Sequence[int] | None,
+        operation: Operation | None,
+        *call: Any,
     ) -> None:
-        request, _lengths = self._request(kind, source, target, options, op, root, count, counts)
+        """Make a call of :meth:`_request` now."""
+        request, _kept = self._request(*call)
         try:
             self._handle.call(name, lib.coll_run, request)
         except CollectiveError as error:
-            raise_failure_of(op, name, error)
+            raise_failure_of(operation, name, error)
             raise
 
     def _request(
@@ -137,8 +147,9 @@ class Caller:
         root: int,
         count: int | None,
         counts: Sequence[int] | None,
+        words: str = "",
     ) -> tuple[Any, Any]:
-        """Return a ``coll_call``, and its lengths, which must live as long."""
+        """Return a ``coll_call``, and what must live as long. All ranks must agree on ``words``."""
         request = ffi.new("coll_call *")
         request.size = ffi.sizeof("coll_call")
         request.kind, request.op, request.root = KINDS[kind], op, root
@@ -152,18 +163,21 @@ class Caller:
         request.counts = elements
         algorithm, request.mode, request.timeout, request.accumulate = options
         request.algorithm = algorithm if algorithm >= -1 else self._own(algorithm, root)
-        return request, elements
+        said = ffi.new("char[]", words.encode("utf-8", "replace")) if words else NOTHING
+        request.agreed = said
+        return request, (elements, said)
 
     def _own(self, number: int, root: int) -> int:
         """Return what the native layer calls an algorithm of the program (collectives.own)."""
         known = self._schedules.get((number, root))
         if known is not None:
             return known
-        words = own_by_number(number).encoded(self.size, root)
+        own = own_by_number(number)
+        words, word = own.encoded(self.size, root), own.name.encode("utf-8", "replace")
         place = ffi.new("int32_t *")
 
         def add(native: Any) -> int:
-            return int(lib.coll_add_schedule(native, words, len(words), place))
+            return int(lib.coll_add_schedule(native, words, len(words), word, place))
 
         self._handle.call("algorithm", add)
         self._schedules[number, root] = place[0]
@@ -205,21 +219,33 @@ class Caller:
         if not calls:
             return
 
-        def run() -> None:
-            for batch in batches(calls):
-                self._finish(batch)
+        for call in calls:
+            if call.pending is not None:
+                call.pending.launch()
 
-        if all(call.pending is not None for call in calls):
-            self._submit("group", run)
-        else:
+        def run() -> None:
+            try:
+                for batch in batches(calls):
+                    self._finish(batch)
+            except BaseException as error:
+                _abandon(calls, error)
+                raise
+
+        if any(call.pending is None for call in calls):
             self._in_order("group", run)
+            return
+        try:
+            self._submit("group", run)
+        except RuntimeError as error:  # there is no room for one more thread
+            _abandon(calls, error)
+            raise
 
     def _finish(self, batch: Sequence[Deferred]) -> None:
         try:
             if len(batch) == 1:
-                results = [batch[0].run()]
+                results = [batch[0].run(agreed(batch))]
             else:
-                fused(batch, lambda buffer: self._fused(buffer, batch[0]))
+                fused(batch, lambda buffer: self._fused(buffer, batch))
                 results = [arrays.delivered(call.target) for call in batch if call.target]
         except BaseException as error:
             for call in batch:
@@ -232,23 +258,46 @@ class Caller:
             if call.pending is not None:
                 call.pending.finish(result)
 
-    def _fused(self, buffer: Any, call: Deferred) -> None:
-        assert call.key is not None
-        _, _, op, options = call.key
+    def _fused(self, buffer: Any, batch: Sequence[Deferred]) -> None:
+        assert batch[0].key is not None
+        _, _, op, options = batch[0].key
         both = operand(buffer, "group")
-        self._run(call.name, "allreduce", both, both, options, op, 0, None, None)
+        call = ("allreduce", both, both, options, op, 0, None, None, agreed(batch))
+        self._run(batch[0].name, operation_of(op), *call)
 
     def _each(self, name: str, tree: Any, make: Callable[[Any], Any], async_op: bool) -> Any:
         """Make a call for every array of a structure, together; return the same structure."""
-        arrays_of = leaves(tree)
-        for leaf in arrays_of:
-            if isinstance(leaf, bool | int | float | complex | str | None):
-                raise InvalidArgumentError(
-                    f"{name}: x is a {type(tree).__name__} with {leaf!r} in it: "
-                    "pass an array, or a list, tuple or dict of arrays"
-                )
+        arrays_of, results = leaves(name, tree), []
         with self.group():
-            results = [make(leaf) for leaf in arrays_of]
+            calls = self._deferred
+            assert calls is not None
+            before = len(calls)
+            try:
+                for label, leaf in arrays_of:
+                    results.append(make(leaf))
+                    calls[-1].label = label
+            except BaseException as error:
+                _abandon(calls[before:], error)
+                del calls[before:]  # of a group around this call
+                raise
         if not async_op:
             return rebuilt(tree, iter(results))
-        return self._submit(name, lambda: rebuilt(tree, iter([r.wait() for r in results])))
+        return Whole(name, results, lambda values: rebuilt(tree, iter(values)))
+
+
+def _fusion_key(
+    kind: str, source: Operand | None, target: Operand | None, op: int, options: Options
+) -> tuple[Any, ...] | None:
+    """Return what calls have in common that may share a message, None for one that may not."""
+    if kind != "allreduce" or source is None or target is None:
+        return None
+    if type(source.array) is not type(target.array):  # results are copied out of one buffer
+        return None
+    return (type(source.array), source.dtype, op, options)
+
+
+def _abandon(calls: Sequence[Deferred], why: BaseException) -> None:
+    """End the handles of calls that will not be made."""
+    for call in calls:
+        if call.pending is not None:
+            call.pending.abandon(why)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from collectives.arrays import Operand
+from collectives.arrays import Operand, itemsize, repack, span
 from collectives.pending import Pending
 
 # Above so many bytes a copy into the common buffer costs more than a call of its own.
@@ -23,42 +24,92 @@ class Deferred:
     """One call that waits for the end of its group. ``key`` None: it is made on its own."""
 
     name: str
-    run: Callable[[], Any]
+    run: Callable[[str], Any]  # makes the call; takes what all ranks must agree on besides
     key: tuple[Any, ...] | None
     source: Operand | None
     target: Operand | None
     pending: Pending | None  # None: whoever called waits for it
+    label: str = ""  # its place in the structure that it is part of, as "x['bias']"
+
+    @property
+    def elements(self) -> int:
+        """How many it hands in."""
+        return 0 if self.source is None else self.source.elements
+
+
+class Written:
+    """The memory that the calls of a batch write: stretches that do not meet."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def used_by(self, call: Deferred) -> bool:
+        """Whether a call reads or writes some of it."""
+        sides = [side for side in (call.source, call.target) if side is not None]
+        if call.source is call.target:
+            del sides[1:]
+        return any(self._meets(*span(side)) for side in sides)
+
+    def add(self, call: Deferred) -> None:
+        """Add what a call writes, which uses none of it so far."""
+        start, end = (0, 0) if call.target is None else span(call.target)
+        if start != end:
+            place = bisect_right(self._starts, start)
+            self._starts.insert(place, start)
+            self._ends.insert(place, end)
+
+    def _meets(self, start: int, end: int) -> bool:
+        if start == end:
+            return False
+        place = bisect_right(self._starts, start)
+        if place > 0 and self._ends[place - 1] > start:
+            return True
+        return place < len(self._starts) and self._starts[place] < end
 
 
 def batches(calls: Sequence[Deferred]) -> Iterator[list[Deferred]]:
     """Yield the calls in the order in which they are made, those that share a buffer together.
 
-    What is put together depends on values that are equal on all ranks: kind of call, dtype,
-    operation, options and lengths. A call that is made alone keeps its place among the others.
+    All sources of a batch are read before any result is written, so it ends where a call uses
+    what one before it writes. A call that is made alone keeps its place among the others.
+
+    What is put together depends on kind of call, dtype, operation, options, lengths, and on which
+    arrays overlap. Where these differ between ranks the batches do, and :func:`agreed` of them.
     """
     batch: list[Deferred] = []
-    size = 0
+    written, size = Written(), 0
     for call in calls:
-        nbytes = 0 if call.source is None else call.source.elements * itemsize(call.source)
-        fits = (
-            call.key is not None
-            and nbytes <= FUSED_BYTES
-            and (not batch or (batch[0].key == call.key and size + nbytes <= BUFFER_BYTES))
-        )
-        if not fits and batch:
+        nbytes = 0 if call.source is None else call.elements * itemsize(call.source)
+        small = call.key is not None and nbytes <= FUSED_BYTES
+        joins = batch and small and batch[0].key == call.key and size + nbytes <= BUFFER_BYTES
+        if batch and (not joins or written.used_by(call)):
             yield batch
-            batch, size = [], 0
-        if call.key is None or nbytes > FUSED_BYTES:
+            batch, written, size = [], Written(), 0
+        if not small:
             yield [call]
             continue
         batch.append(call)
+        written.add(call)
         size += nbytes
     if batch:
         yield batch
 
 
+def agreed(batch: Sequence[Deferred]) -> str:
+    """Return what all ranks must agree on in a batch: the count of its call is only the sum."""
+    if len(batch) == 1:
+        return batch[0].label
+    if not any(call.label for call in batch):
+        return "arrays of " + ", ".join(str(call.elements) for call in batch)
+    return ", ".join(f"{call.label or 'an array'} of {call.elements}" for call in batch)
+
+
 def fused(batch: Sequence[Deferred], allreduce: Callable[[Any], Any]) -> None:
     """Reduce all arrays of a batch in one call, and put the results where they belong."""
+    for call in batch:
+        if call.source is not None:
+            repack(call.source)
     sources = [_flat(call.source) for call in batch]
     if isinstance(sources[0], np.ndarray):
         buffer = np.concatenate(sources)
@@ -72,38 +123,6 @@ def fused(batch: Sequence[Deferred], allreduce: Callable[[Any], Any]) -> None:
         start += len(target)
 
 
-def itemsize(array: Operand) -> int:
-    """Bytes of an element."""
-    return int(
-        array.array.itemsize if isinstance(array.array, np.ndarray) else array.array.element_size()
-    )
-
-
 def _flat(array: Operand | None) -> Any:
     assert array is not None
     return array.array.reshape(-1)  # contiguous: a view, of NumPy and of torch
-
-
-def leaves(tree: Any) -> list[Any]:
-    """Return the arrays of a structure of lists, tuples and dicts, in order."""
-    if isinstance(tree, dict):
-        return [leaf for key in tree for leaf in leaves(tree[key])]
-    if isinstance(tree, list | tuple):
-        return [leaf for part in tree for leaf in leaves(part)]
-    return [tree]
-
-
-def rebuilt(tree: Any, results: Iterator[Any]) -> Any:
-    """Return the same structure with results in the places of its arrays."""
-    if isinstance(tree, dict):
-        return {key: rebuilt(part, results) for key, part in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(rebuilt(part, results) for part in tree))
-    if isinstance(tree, list | tuple):
-        return type(tree)(rebuilt(part, results) for part in tree)
-    return next(results)
-
-
-def is_tree(x: Any) -> bool:
-    """Whether ``x`` is a structure of arrays and not an array."""
-    return isinstance(x, list | tuple | dict)

@@ -32,7 +32,8 @@ class Operation:
     def __init__(self, function: Any, name: str, commutative: bool, keep: object) -> None:
         """Register a C function with the native layer. Users call op()."""
         number = ffi.new("int32_t *")
-        check(lib.coll_op_create(function, ffi.NULL, int(commutative), number))
+        word = name.encode("utf-8", "replace")
+        check(lib.coll_op_create(function, ffi.NULL, int(commutative), word, number))
         self.name = name
         self.commutative = commutative
         self.code: int = number[0]
@@ -66,8 +67,10 @@ def op(function: Any, *, commutative: bool, name: str | None = None) -> Operatio
         name: for messages; by default the function's own.
 
     All ranks make their operations in the same order: the library tells them by their number.
-    At most 128 exist at a time; an operation ends when nothing refers to it any more. What a
-    Python callable raises ends the communicator on all ranks, as CollectiveError.
+    Number, name and ``commutative`` are compared in every call; that the functions of all ranks
+    compute the same cannot be. At most 128 exist at a time; an operation ends when nothing refers
+    to it any more, no call in flight and no persistent call either. What a Python callable raises
+    ends the communicator on all ranks, as CollectiveError.
     """
     called = str(name or getattr(function, "__name__", "operation"))
     pointer = _pointer(function)
@@ -81,9 +84,13 @@ def op(function: Any, *, commutative: bool, name: str | None = None) -> Operatio
     return _from_python(function, called, commutative)
 
 
-def raise_failure_of(code: int, call: str, error: CollectiveError) -> None:
+def operation_of(code: int) -> Operation | None:
+    """Return the operation of this number, None for a built-in one. Who calls later keeps it."""
+    return _living.get(code) if code >= USER_OPS else None
+
+
+def raise_failure_of(operation: Operation | None, call: str, error: CollectiveError) -> None:
     """Raise what a Python callable raised here, if that is why the call has ended."""
-    operation = _living.get(code)
     if operation is None or operation.failure is None:
         return
     failure = operation.failure

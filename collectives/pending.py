@@ -10,15 +10,40 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
-from collectives.errors import CollectiveTimeoutError
+from collectives.errors import (
+    ClosedError,
+    CollectiveError,
+    CollectiveTimeoutError,
+    InvalidArgumentError,
+)
 from collectives.names import checked_seconds
 
 Job: TypeAlias = Callable[[], Any]
+
+_forks = 0  # of this process and its forebears
+
+
+class Block:
+    """Who is in a ``group()`` block, and would wait there in vain for one of its calls."""
+
+    def __init__(self) -> None:
+        """Remember the thread and asyncio task that call."""
+        self._thread = threading.get_ident()
+        self._task = _present_task()
+
+    def holds_up_wait(self) -> bool:
+        """Whether the block cannot end while the caller sleeps."""
+        return self._thread == threading.get_ident()
+
+    def holds_up_await(self) -> bool:
+        """Whether the block cannot end while the calling task sleeps."""
+        return self._thread == threading.get_ident() and self._task is _present_task()
 
 
 class Pending:
@@ -27,11 +52,18 @@ class Pending:
     The arrays of the call belong to the library until it is done. ``await pending`` gives the
     result in asyncio. It cannot be cancelled: the other ranks count on it; an ``await`` that is
     cancelled leaves it running.
+
+    In a ``group()`` it begins at the end of the block; before, whoever is in the block is refused
+    to wait for it. Where the block raises, or a call before it in the group fails, it is not made,
+    and ends with an error that says so.
     """
 
-    def __init__(self, name: str) -> None:
-        """Not begun yet. The library makes these."""
+    def __init__(self, name: str, block: Block | None = None) -> None:
+        """Not begun yet; with a block not before that has ended. The library makes these."""
         self._name = name
+        self._block = block
+        self._ended = False
+        self._forks = _forks
         self._future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._future.set_running_or_notify_cancel()
 
@@ -39,15 +71,21 @@ class Pending:
         """Wait until it is done and return what the call returns; raise what it raises.
 
         Raises CollectiveTimeoutError when it is not done after ``timeout`` seconds; the call then
-        goes on, bounded by its own time-out.
+        goes on, bounded by its own time-out. Raises InvalidArgumentError within the ``group()``
+        block at whose end it begins.
         """
         seconds = None if timeout is None else checked_seconds("wait: timeout", timeout)
+        block = self._awaited_block()
+        if block is not None and block.holds_up_wait():
+            raise self._too_early()
+        self._check_fork()
         try:
             return self._future.result(seconds)
         except concurrent.futures.TimeoutError:
-            if self._future.done():  # the call itself has timed out
-                raise
-        raise CollectiveTimeoutError(f"{self._name} is not done after {timeout} s: it goes on")
+            if self._future.done():  # the call itself has timed out, or has just ended
+                return self._future.result()
+        state = "it goes on" if self._awaited_block() is None else "its group has not launched it"
+        raise CollectiveTimeoutError(f"{self._name} is not done after {timeout} s: {state}")
 
     def result(self, timeout: float | None = None) -> Any:
         """Do as :meth:`wait`."""
@@ -55,28 +93,35 @@ class Pending:
 
     def done(self) -> bool:
         """Whether the call has ended, well or not. Never waits."""
-        return self._future.done()
+        return self._ended
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait until it is done and return what it raised, None where it ended well."""
         try:
             self.wait(timeout)
-        except Exception as error:
+        except Exception:
             if not self._future.done():
                 raise
-            return error
-        return None
+        return self._future.exception()
 
     def __await__(self) -> Generator[Any, None, Any]:
         """Wait in asyncio: the loop is woken once, by the thread that finishes the call."""
+        block = self._awaited_block()
+        if block is not None and block.holds_up_await():
+            raise self._too_early()
+        self._check_fork()
         return asyncio.shield(asyncio.wrap_future(self._future)).__await__()
 
     def __repr__(self) -> str:
         """Tell the call and how far it is."""
         state = "in flight"
-        if self._future.done():
+        if self._ended:
             state = "failed" if self._future.exception() else "done"
         return f"<Pending {self._name}, {state}>"
+
+    def launch(self) -> None:
+        """Tell that its block does not keep it any more."""
+        self._block = None
 
     def run(self, job: Job) -> None:
         """Do the work, on the thread that calls."""
@@ -89,11 +134,87 @@ class Pending:
 
     def finish(self, result: Any) -> None:
         """Give everybody who waits the result."""
+        self._ended = True
         self._future.set_result(result)
 
     def fail(self, error: BaseException) -> None:
         """Raise an error in everybody who waits."""
+        self._ended = True
         self._future.set_exception(error)
+
+    def abandon(self, why: BaseException) -> None:
+        """End, if it has not ended, since it will not be made."""
+        if self._ended:
+            return
+        if isinstance(why, CollectiveError):  # the class tells whether the communicator works on
+            before = "because a call of its group failed"
+            error = type(why)(f"{self._name} was not made, {before}: {why}", why.rank)
+        else:
+            kind = type(why).__name__
+            error = CollectiveError(
+                f"{self._name} was not made, because its group was left by {kind}: {why}"
+            )
+        error.__cause__ = why
+        self.launch()
+        self.fail(error)
+
+    def when_ended(self, then: Callable[[], None]) -> None:
+        """Call something when it has ended; at once where it has."""
+        self._future.add_done_callback(lambda _: then())
+
+    def outcome(self) -> tuple[Any, BaseException | None]:
+        """Return the result and the error of one that has ended."""
+        error = self._future.exception()
+        return (self._future.result() if error is None else None), error
+
+    def _awaited_block(self) -> Block | None:
+        return self._block
+
+    def _too_early(self) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{self._name}: it begins at the end of its group: wait after the with block"
+        )
+
+    def _check_fork(self) -> None:
+        if self._forks != _forks and not self._ended:
+            raise ClosedError(
+                f"{self._name}: it belongs to process {os.getppid()}, from which this one was "
+                "forked: only there it can be waited for"
+            )
+
+
+class Whole(Pending):
+    """Several collectives in flight as one: it has ended when the last of them has."""
+
+    def __init__(
+        self, name: str, parts: Sequence[Pending], build: Callable[[list[Any]], Any]
+    ) -> None:
+        """Watch the parts; ``build`` makes the result of theirs."""
+        super().__init__(name)
+        self._parts, self._build = parts, build
+        self._missing = len(parts)
+        self._counting = threading.Lock()
+        for part in parts:
+            part.when_ended(self._one_more)
+        if not parts:
+            self.finish(build([]))
+
+    def _one_more(self) -> None:
+        with self._counting:
+            self._missing -= 1
+            if self._missing:
+                return
+        outcomes = [part.outcome() for part in self._parts]
+        self._parts = ()
+        for _, error in outcomes:
+            if error is not None:
+                self.fail(error)
+                return
+        self.run(lambda: self._build([result for result, _ in outcomes]))
+
+    def _awaited_block(self) -> Block | None:
+        blocks = (part._block for part in self._parts)
+        return next((block for block in blocks if block is not None), None)
 
 
 class Worker:
@@ -118,13 +239,14 @@ class Worker:
         return self._thread
 
     def submit(self, pending: Pending, job: Job) -> Pending:
-        """Append a job, whose outcome the handle gets."""
+        """Append a job, whose outcome the handle gets; nothing is appended where this raises."""
         with self._open:
+            if self._thread is None or not self._thread.is_alive():  # not begun, or lost in a fork
+                thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                thread.start()
+                self._thread = thread
             self._unfinished += 1
             self._jobs.put((pending, job))
-            if self._thread is None or not self._thread.is_alive():  # not begun, or lost in a fork
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                self._thread.start()
         return pending
 
     def stop(self) -> None:
@@ -140,3 +262,19 @@ class Worker:
             del entry, pending, job
             with self._open:
                 self._unfinished -= 1
+
+
+def _present_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread
+        return None
+
+
+def _after_fork() -> None:
+    """No thread of the parent goes on in the child, so nobody finishes its calls there."""
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -19,7 +19,7 @@ from collectives.caller import NOTHING, Caller
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.movements import Movements
 from collectives.names import Options, how
-from collectives.operations import raise_failure_of
+from collectives.operations import Operation, operation_of, raise_failure_of
 from collectives.reductions import Reductions
 
 _run = lib.coll_run_persistent
@@ -49,7 +49,13 @@ class PersistentCall:
     )
 
     def __init__(
-        self, comm: Caller, name: str, request: Any, kept: Any, target: Operand | None, op: int
+        self,
+        comm: Caller,
+        name: str,
+        request: Any,
+        kept: Any,
+        target: Operand | None,
+        op: Operation | None,
     ) -> None:
         """Take over a ``coll_call`` and what it points to. ``Communicator.persistent`` does it."""
         self._comm, self._handle = comm, comm._handle
@@ -221,7 +227,9 @@ class PersistentCalls(Reductions, Movements):
                 )
         made = self._comm._request(kind, source, target, options, op, root, count, counts)
         request, lengths = made
-        return PersistentCall(self._comm, name, request, (source, lengths), target, op)
+        return PersistentCall(
+            self._comm, name, request, (source, lengths), target, operation_of(op)
+        )
 
     def _each(self, name: str, tree: Any, make: Callable[[Any], Any], async_op: bool) -> NoReturn:
         raise InvalidArgumentError(

@@ -173,11 +173,12 @@ coll_status coll_run_on(coll_comm* comm, const coll_call* given, const void* inp
   });
 }
 
-coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length,
+coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length, const char* name,
                               int32_t* algorithm) {
   return guarded([&] {
     if (data == nullptr || algorithm == nullptr) coll::refuse("a null pointer");
-    *algorithm = coll::communicator(comm).add_schedule(coll::decode({data, length}));
+    *algorithm = coll::communicator(comm).add_schedule(coll::decode({data, length}),
+                                                       name != nullptr ? name : "");
     return Status::ok;
   });
 }

@@ -12,7 +12,9 @@ Call to_call(const coll_call* given) {
     throw Error(Status::invalid_argument, "set call.size to sizeof(coll_call)");
   }
   const coll_call& c = *given;
-  const bool accumulates = c.size >= sizeof(coll_call);  // else it is of an older program
+  // Fields that an older program does not know.
+  const bool accumulates = c.size >= offsetof(coll_call, agreed);
+  const bool agrees = c.size >= sizeof(coll_call) && c.agreed != nullptr;
   return {.kind = static_cast<Kind>(c.kind),
           .dtype = static_cast<Dtype>(c.dtype),
           .op = static_cast<Reduction>(c.op),
@@ -24,7 +26,8 @@ Call to_call(const coll_call* given) {
           .algorithm = c.algorithm,
           .mode = c.mode,
           .timeout = c.timeout,
-          .accumulate = accumulates ? static_cast<Accumulate>(c.accumulate) : Accumulate{}};
+          .accumulate = accumulates ? static_cast<Accumulate>(c.accumulate) : Accumulate{},
+          .words = agrees ? c.agreed : std::string_view()};
 }
 
 }  // namespace coll

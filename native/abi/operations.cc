@@ -10,13 +10,15 @@ using coll::Status;
 extern "C" {
 
 coll_status coll_op_create(coll_op_function function, void* context, int32_t commutative,
-                           int32_t* op) {
+                           const char* name, int32_t* op) {
   return guarded([&] {
     if (op == nullptr) {
       throw coll::Error(Status::invalid_argument, "no place for the number of the operation");
     }
-    *op =
-        coll::add_user_op({.function = function, .context = context, .commutes = commutative != 0});
+    *op = coll::add_user_op({.function = function,
+                             .context = context,
+                             .commutes = commutative != 0,
+                             .name = name != nullptr ? name : ""});
     return Status::ok;
   });
 }

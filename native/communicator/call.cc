@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "base/error.h"
 #include "communicator/fingerprint.h"
@@ -86,11 +87,6 @@ void validate_enums(const Call& call, int ranks) {
   }
   validate_accumulate(call);
   if (!(call.timeout >= 0)) refuse(call, "the time-out must not be negative");
-}
-
-// Whether `count` is one rank's part, not the whole vector.
-bool counts_own_part(Kind kind) {
-  return kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter;
 }
 
 // Elements of the parts [first, last) of the ranks.
@@ -199,6 +195,10 @@ void validate(const Call& call, int rank, int ranks) {
            "input and output overlap without being in place: pass the same array, or two "
            "that share no memory");
   }
+}
+
+bool counts_own_part(Kind kind) noexcept {
+  return kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter;
 }
 
 std::size_t vector_elements(const Call& call, int ranks) noexcept {

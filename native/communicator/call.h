@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "kernels/kernels.h"
 #include "schedule/schedule.h"
@@ -32,6 +32,7 @@ struct Call {
   int mode = -1;
   double timeout = 0;  // seconds; 0: the communicator's
   Accumulate accumulate = Accumulate::as_stored;
+  std::string_view words{};  // that all ranks must pass alike; read while the call is prepared
   Purpose purpose = Purpose::itself;
 };
 
@@ -50,6 +51,8 @@ bool accumulates_wider(const Call& call) noexcept;
 
 // Whether two pieces of memory have a byte in common.
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) noexcept;
+// Whether `count` is one rank's part, not the whole vector.
+bool counts_own_part(Kind kind) noexcept;
 // Elements of the whole vector: of all ranks' parts together; of alltoall, of all blocks.
 std::size_t vector_elements(const Call& call, int ranks) noexcept;
 // A hash of the unequal parts; 0 where there are none.

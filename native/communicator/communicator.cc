@@ -9,6 +9,7 @@
 #include "communicator/fingerprint.h"
 #include "communicator/guard.h"
 #include "communicator/process_forks.h"
+#include "kernels/user_op.h"
 #include "transport/system_calls.h"
 
 namespace coll {
@@ -124,17 +125,20 @@ PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
   note.mode = static_cast<int>(choice.mode);
   note.algorithm = choice.algorithm;
   note.root = rooted ? call.root : 0;
-  note.count = elements;
+  note.count = call.counts != nullptr ? elements : call.count;
   note.parts = call.counts != nullptr;
   note.purpose = static_cast<int>(call.purpose);
   note.accumulate = accumulates_wider(call) ? static_cast<int>(folded_dtype(call)) : -1;
+  std::optional<GivenName> given;
+  if (call.algorithm >= kGivenSchedules) {
+    given = GivenName{plans_.given(call.algorithm).name, plans_.given(call.algorithm).hash};
+  }
+  note.detail = detail_of(call, ranks_, given);
   out.call = call;
   out.choice = choice;
+  out.user_op = user_op_generation(static_cast<int>(call.op));
   out.packed = pack(note);
-  const std::uint64_t given =
-      call.algorithm >= kGivenSchedules ? plans_.given(call.algorithm).hash : 0;
-  out.hash = mix(out.packed ^ mix(note.count ^ mix(static_cast<std::uint64_t>(note.root) ^
-                                                   hash_counts(call, ranks_) ^ given)));
+  out.hash = hash_of(note);
   return plan;
 }
 
@@ -158,9 +162,9 @@ void Communicator::check_given(const Call& call, bool ordered) const {
   }
 }
 
-int Communicator::add_schedule(Schedule&& schedule) {
+int Communicator::add_schedule(Schedule&& schedule, std::string name) {
   const Guard guard(*this);
-  return plans_.add(std::move(schedule));
+  return plans_.add(std::move(schedule), std::move(name));
 }
 
 // An array that begins in the heap ends there.
@@ -184,8 +188,7 @@ void Communicator::begin(Prepared& prepared) {
   clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
-  write_record(segment_.rank(rank_).records[clock_.calls % kRecords], prepared.note,
-               prepared.packed, prepared.names);
+  write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_);
   now_ = &prepared;
@@ -259,8 +262,7 @@ void Communicator::fail_of(Progress progress) {
               describe(now_->note)});
   }
   const auto cause = find_mismatch(segment_, own_call());
-  fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer,
-                            "the ranks made different calls, longer ago than is remembered"}));
+  fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer, kLongAgo}));
 }
 
 OwnCall Communicator::own_call() const {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,7 +51,7 @@ class Communicator {
   void test(coll_request request, std::int32_t& done, coll_message* received);
   bool probe(const PairCall& call);
   // Makes a schedule from outside the table an algorithm of this communicator: its number.
-  int add_schedule(Schedule&& schedule);
+  int add_schedule(Schedule&& schedule, std::string name);
   // Ends this group with a cause that all its ranks report, unless it has ended before.
   [[noreturn]] void fail(const Cause& cause);
   // A communicator like this one, for this rank's place in a group of some of its ranks.

@@ -21,12 +21,15 @@ std::optional<Cause> compare(const Segment& segment, const OwnCall& own, int pee
     const int low = std::min(own.rank, peer), high = std::max(own.rank, peer);
     const CallNote& first = low == own.rank ? *mine : *theirs;
     const CallNote& second = low == own.rank ? *theirs : *mine;
-    const bool alike = describe(first) == describe(second);
+    const std::string calls[] = {describe(first), describe(second)};
+    const std::string hidden = calls[0] == calls[1] ? difference(first, second) : "";
+    if (calls[0] == calls[1] && hidden.empty()) {
+      return Cause{Status::mismatch, peer, label(*mine) + ": " + kLongAgo};
+    }
     return Cause{Status::mismatch, peer,
                  label(*mine) + ": the ranks do not make the same call: rank " +
-                     std::to_string(low) + " calls " + describe(first) + ", rank " +
-                     std::to_string(high) + " calls " + describe(second) +
-                     (alike ? ", with other counts per rank" : "")};
+                     std::to_string(low) + " calls " + calls[0] + ", rank " + std::to_string(high) +
+                     " calls " + calls[1] + hidden};
   }
   return std::nullopt;
 }

@@ -25,6 +25,9 @@ struct Cause {
   std::string text;
 };
 
+// Where the ranks differ, but no more in what their records hold.
+inline constexpr char kLongAgo[] = "the ranks made different calls, longer ago than is remembered";
+
 // A peer that makes another call than we do, or did so before; nothing where all known calls agree.
 std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace coll {
 
@@ -15,6 +16,16 @@ constexpr std::uint64_t mix(std::uint64_t x) noexcept {
 
 constexpr std::uint64_t chain(std::uint64_t before, std::uint64_t call) noexcept {
   return mix(before * 0x9E3779B97F4A7C15ULL + call);
+}
+
+// Of words; 0 where there are none.
+constexpr std::uint64_t hash_words(std::string_view words) noexcept {
+  std::uint64_t hash = words.size();
+  for (const char c : words) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
+  }
+  return words.empty() ? 0 : mix(hash) | 1;
 }
 
 }  // namespace coll

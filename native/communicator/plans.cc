@@ -2,6 +2,7 @@
 #include "communicator/plans.h"
 
 #include <string>
+#include <utility>
 
 #include "algorithms/algorithm.h"
 #include "base/error.h"
@@ -50,7 +51,7 @@ Plan Plans::make(const Choice& choice, int root) const {
                                     " does not prove: " + why);
 }
 
-int Plans::add(Schedule&& schedule) {
+int Plans::add(Schedule&& schedule, std::string name) {
   if (schedule.p != static_cast<int>(segment_.shape().ranks)) {
     throw Error(Status::invalid_argument, "the schedule is for " + std::to_string(schedule.p) +
                                               " ranks, the communicator has " +
@@ -70,7 +71,7 @@ int Plans::add(Schedule&& schedule) {
   for (const std::int32_t word : encode(schedule)) {
     hash = mix(hash ^ static_cast<std::uint32_t>(word));
   }
-  given_.push_back({std::move(schedule), tree, hash});
+  given_.push_back({std::move(schedule), std::move(name), tree, hash});
   return kGivenSchedules + static_cast<int>(given_.size()) - 1;
 }
 

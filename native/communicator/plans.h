@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -35,10 +36,11 @@ class Plans {
 
   // Takes a schedule from outside the table, if it proves, and returns its number for Choice.
   // Throws Error with the first thing that is wrong with it.
-  int add(Schedule&& schedule);
+  int add(Schedule&& schedule, std::string name);
   // What a given schedule is, and a hash of all of it: ranks may have been given different ones.
   struct Given {
     Schedule schedule;
+    std::string name;
     TreeClass tree;
     std::uint64_t hash;
   };

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/prepared.h"
 
+#include "kernels/user_op.h"
+
 namespace coll {
 
 bool Prepared::serves(const Call& c) const noexcept {
   return binding != nullptr && c.kind == call.kind && c.dtype == call.dtype && c.op == call.op &&
          c.accumulate == call.accumulate && c.purpose == call.purpose && c.root == call.root &&
          c.count == call.count && c.algorithm == call.algorithm && c.mode == call.mode &&
-         c.counts == nullptr && call.counts == nullptr;
+         c.counts == nullptr && call.counts == nullptr && c.words.empty() && call.words.empty() &&
+         (static_cast<int>(c.op) < kUserOps ||
+          user_op_generation(static_cast<int>(c.op)) == user_op);
 }
 
 void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   bound = false;  // until nothing can fail any more
   // Of alltoall's blocks a rank holds as many as it has itself.
-  const std::size_t held = c.kind == Kind::alltoall ? c.count : note.count;
+  const std::size_t elements = vector_elements(c, ranks);
+  const std::size_t held = c.kind == Kind::alltoall ? c.count : elements;
   const Dtype dtype = folded_dtype(c);
   const std::size_t bytes = held * size_of(dtype);
   if (binding->uses_scratch() && scratch.size() < bytes) scratch.resize(bytes);
@@ -21,7 +26,7 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   const CallData data{.input = accumulation.input(),
                       .output = accumulation.output(),
                       .scratch = scratch.data(),
-                      .count = static_cast<std::size_t>(note.count),
+                      .count = elements,
                       .counts = c.counts,
                       .counts_hash = hash_counts(c, ranks),
                       .dtype = dtype,

@@ -24,6 +24,7 @@ struct Prepared {
   Accumulation accumulation;
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
   BufferNames names{};
+  std::uint64_t user_op = 0;  // which operation of the program had the number then
   bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.

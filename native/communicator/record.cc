@@ -6,6 +6,8 @@
 
 #include "algorithms/algorithm.h"
 #include "communicator/call.h"
+#include "communicator/fingerprint.h"
+#include "kernels/user_op.h"
 #include "plan/plan.h"
 
 namespace coll {
@@ -23,13 +25,22 @@ std::uint64_t pack(const CallNote& n) noexcept {
          static_cast<std::uint64_t>(n.op) << 16 | static_cast<std::uint64_t>(n.mode) << 24 |
          static_cast<std::uint64_t>(n.accumulate + 1) << (24 + kModeBits) |
          static_cast<std::uint64_t>(n.algorithm) << 32 |
-         static_cast<std::uint64_t>(n.purpose) << 56 | static_cast<std::uint64_t>(n.parts) << 63;
+         static_cast<std::uint64_t>(n.purpose) << 56 |
+         static_cast<std::uint64_t>(n.detail.has_value()) << 62 |
+         static_cast<std::uint64_t>(n.parts) << 63;
 }
 
-void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed,
+std::uint64_t hash_of(const CallNote& n) noexcept {
+  const std::uint64_t root = static_cast<std::uint64_t>(n.root);
+  return mix(pack(n) ^ mix(n.count ^ mix(root ^ (n.detail ? n.detail->whole : 0))));
+}
+
+void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
                   const BufferNames& names) noexcept {
   constexpr auto relaxed = std::memory_order_relaxed;
+  CallRecord& record = rank.records[note.number % kRecords];
   record.word[0].store(0, std::memory_order_release);
+  if (note.detail) write_detail(rank.details[note.number % kRecords], *note.detail);
   record.word[1].store(note.fingerprint, std::memory_order_release);
   record.word[2].store(packed, relaxed);
   record.word[3].store(note.count, relaxed);
@@ -46,6 +57,10 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
     for (std::size_t i = 1; i < word.size(); ++i) {
       word[i] = record.word[i].load(std::memory_order_acquire);
     }
+    std::optional<CallDetail> detail;
+    if ((word[2] >> 62 & 1) != 0) {
+      detail = read_detail(segment.rank(rank).details[number % kRecords]);
+    }
     if (record.word[0].load(std::memory_order_acquire) != number) continue;
     const auto byte = [&](int shift) { return static_cast<int>(word[2] >> shift & 0xFF); };
     return CallNote{.number = number,
@@ -58,8 +73,9 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
                     .root = static_cast<int>(word[4]),
                     .count = word[3],
                     .parts = (word[2] >> 63) != 0,
-                    .purpose = byte(56) & 0x7F,
-                    .accumulate = (byte(24) >> kModeBits) - 1};
+                    .purpose = byte(56) & 0x3F,
+                    .accumulate = (byte(24) >> kModeBits) - 1,
+                    .detail = detail};
   }
   return std::nullopt;
 }
@@ -79,16 +95,41 @@ std::string label(const CallNote& note) {
          std::to_string(note.number);
 }
 
+namespace {
+
+std::string operation(const CallNote& note) {
+  if (note.op < kUserOps) return name_of(static_cast<Reduction>(note.op));
+  const CallDetail detail = note.detail.value_or(CallDetail{});
+  const std::string name(detail.operation.view());
+  return (name.empty() ? name_of(static_cast<Reduction>(note.op)) : "operation " + name) +
+         (detail.not_commutative != 0 ? ", not commutative" : "");
+}
+
+std::string algorithm(const CallNote& note) {
+  const auto table = algorithms();
+  const auto a = static_cast<std::size_t>(note.algorithm);
+  if (a < table.size()) return table[a]->name;
+  const CallDetail detail = note.detail.value_or(CallDetail{});
+  const std::string name(detail.algorithm.view());
+  return name.empty() ? "a given schedule" : "own algorithm " + name;
+}
+
+}  // namespace
+
 std::string describe(const CallNote& note) {
   if (note.purpose != 0) return name_of(static_cast<Purpose>(note.purpose));
   const auto kind = static_cast<Kind>(note.kind);
   std::string text = name_of(kind);
   if (kind == Kind::barrier) return text;
   text += " of " + std::to_string(note.count) + " " + name_of(static_cast<Dtype>(note.dtype));
-  if (note.parts) text += " in unequal parts";
+  if (note.parts) {
+    text += " in unequal parts";
+  } else if (counts_own_part(kind)) {
+    text += " per rank";
+  }
   text += " (";
   if (reduces(kind)) {
-    text += name_of(static_cast<Reduction>(note.op));
+    text += operation(note);
     if (note.accumulate >= 0) {
       text += std::string(" in ") + name_of(static_cast<Dtype>(note.accumulate));
     }
@@ -98,11 +139,17 @@ std::string describe(const CallNote& note) {
     text += "root " + std::to_string(note.root) + ", ";
   }
   static constexpr std::array modes = {"staged", "inline", "pull", "push"};
-  const auto table = algorithms();
-  const auto a = static_cast<std::size_t>(note.algorithm);
-  text += std::string(a < table.size() ? table[a]->name : "a given schedule") + ", " +
-          modes[static_cast<std::size_t>(note.mode) % modes.size()];
-  return text + ")";
+  text += algorithm(note) + ", " + modes[static_cast<std::size_t>(note.mode) % modes.size()] + ")";
+  if (note.detail && note.detail->words != 0) {
+    text += " for " + std::string(note.detail->agreed.view());
+  }
+  return text;
+}
+
+std::string difference(const CallNote& one, const CallNote& other) {
+  if (hash_of(one) == hash_of(other)) return "";
+  if (one.detail && other.detail) return hidden_difference(*one.detail, *other.detail);
+  return ", with other arguments";  // of a call that forms groups
 }
 
 }  // namespace coll

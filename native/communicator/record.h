@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "communicator/detail.h"
 #include "transport/segment.h"
 
 namespace coll {
@@ -20,17 +21,21 @@ struct CallNote {
   std::uint64_t number = 0;  // 1: the first call of the communicator
   std::uint64_t fingerprint = 0;
   int kind = 0, dtype = 0, op = 0, mode = 0, algorithm = 0, root = 0;
-  std::uint64_t count = 0;
-  bool parts = false;  // counts per rank
+  std::uint64_t count = 0;  // as the caller gives it; of counts per rank, their sum
+  bool parts = false;       // counts per rank
   int purpose = 0;
   int accumulate = -1;  // the dtype of partial results where it is another
+  std::optional<CallDetail> detail;
 };
 
 // The first word of a record that all ranks must agree on.
 std::uint64_t pack(const CallNote& note) noexcept;
 
+// Of all that the ranks must agree on.
+std::uint64_t hash_of(const CallNote& note) noexcept;
+
 // Readers may be looking: the number is written last.
-void write_record(CallRecord& record, const CallNote& note, std::uint64_t packed,
+void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
                   const BufferNames& names) noexcept;
 
 // The record of call `number` of a rank, where it is still (or already) there.
@@ -42,5 +47,7 @@ std::uint64_t calls_begun(const Segment& segment, int rank);
 std::string label(const CallNote& note);
 // "allreduce of 4096 float32 (sum, ring)"
 std::string describe(const CallNote& note);
+// What differs in two calls that are described alike: ", with other counts per rank"; "" nothing.
+std::string difference(const CallNote& one, const CallNote& other);
 
 }  // namespace coll

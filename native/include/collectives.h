@@ -146,6 +146,7 @@ typedef struct coll_call {
   int32_t mode;         /* a coll_mode */
   double timeout;       /* seconds; 0: the communicator's */
   int32_t accumulate;   /* a coll_accumulate */
+  const char* agreed;   /* words that all ranks must pass alike, which errors quote; NULL: none */
 } coll_call;
 
 /* ---- life of a communicator ------------------------------------------------------------- */
@@ -269,10 +270,11 @@ coll_status coll_axis(coll_comm* comm, const int32_t* shape, int32_t axes, int32
  * communicator on all ranks. */
 typedef int32_t (*coll_op_function)(const void* left, void* right, size_t count, int32_t dtype,
                                     void* context);
-/* A number for coll_call.op. All ranks must make theirs in the same order. Where `commutative` is
- * 0, only algorithms that keep the order of ranks are used. At most 128 at a time. */
+/* A number for coll_call.op. All ranks must make theirs in the same order: in a call the number,
+ * `name` (NULL: none) and `commutative` are compared, what the function does cannot be. Where
+ * `commutative` is 0, only algorithms that keep the order of ranks are used. At most 128 exist. */
 coll_status coll_op_create(coll_op_function function, void* context, int32_t commutative,
-                           int32_t* op);
+                           const char* name, int32_t* op);
 /* No call may be using it. */
 coll_status coll_op_free(int32_t op);
 

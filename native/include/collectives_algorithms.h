@@ -104,8 +104,9 @@ coll_status coll_builder_finish(coll_builder* builder, int32_t** data, size_t* l
 /* Also after coll_builder_finish(). */
 void coll_builder_free(coll_builder* builder);
 /* Makes an encoded schedule an algorithm of this communicator, if it proves: its number for
- * coll_call.algorithm. All ranks must be given the same ones in the same order. */
-coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length,
+ * coll_call.algorithm. All ranks must be given the same ones, of one name (NULL: none), in the same
+ * order: calls compare them. */
+coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length, const char* name,
                               int32_t* algorithm);
 
 /* Frees what coll_schedule() or coll_plan() handed out. */

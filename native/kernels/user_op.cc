@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -80,15 +81,17 @@ class BlockFold {
 
 }  // namespace
 
-int add_user_op(const UserOp& op) {
+int add_user_op(UserOp&& op) {
   if (op.function == nullptr) {
     throw Error(Status::invalid_argument, "an operation needs a function: it is a null pointer");
   }
+  static std::uint64_t generations = 0;
   const std::lock_guard lock(writing());
   for (int i = 0; i < kMostUserOps; ++i) {
     Entry& entry = table()[static_cast<std::size_t>(i)];
     if (entry.there.load(std::memory_order_relaxed)) continue;
-    entry.op = op;
+    entry.op = std::move(op);
+    entry.op.generation = ++generations;
     entry.there.store(true, std::memory_order_release);
     return kUserOps + i;
   }
@@ -108,6 +111,11 @@ const UserOp* find_user_op(int number) noexcept {
   if (number < kUserOps || number >= kUserOps + kMostUserOps) return nullptr;
   const Entry& entry = table()[static_cast<std::size_t>(number - kUserOps)];
   return entry.there.load(std::memory_order_acquire) ? &entry.op : nullptr;
+}
+
+std::uint64_t user_op_generation(int number) noexcept {
+  const UserOp* op = find_user_op(number);
+  return op != nullptr ? op->generation : 0;
 }
 
 void fold_user(const Fold& fold) noexcept {

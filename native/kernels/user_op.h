@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "kernels/kernels.h"
 
@@ -21,14 +22,18 @@ struct UserOp {
   UserFunction function = nullptr;
   void* context = nullptr;
   bool commutes = false;
+  std::string name{};            // the same on all ranks
+  std::uint64_t generation = 0;  // of this process; add_user_op() counts: numbers are used again
 };
 
 // Throws Error where there is no function, or no number is free.
-int add_user_op(const UserOp& op);
+int add_user_op(UserOp&& op);
 // No call may be using it.
 void remove_user_op(int number);
 // Null where there is none of this number.
 const UserOp* find_user_op(int number) noexcept;
+// Differs between two operations that had the same number one after the other; 0: there is none.
+std::uint64_t user_op_generation(int number) noexcept;
 
 // A FoldKernel: applies fold.user block by block.
 void fold_user(const Fold& fold) noexcept;

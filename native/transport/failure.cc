@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/deadline.h"
+#include "base/fitting.h"
 #include "transport/system_calls.h"
 
 namespace coll {
@@ -12,14 +13,6 @@ namespace {
 
 constexpr std::uint32_t kNone = 0, kWriting = 1, kThere = 2;
 constexpr double kWriterPatience = 0.05;  // seconds
-
-// How much of `text` fits, not ending inside a UTF-8 character.
-std::size_t fitting(std::string_view text, std::size_t room) noexcept {
-  if (text.size() <= room) return text.size();
-  std::size_t n = room;
-  while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
-  return n;
-}
 
 void copy_text(char* to, std::string_view text) noexcept {
   const std::size_t n = fitting(text, kCauseText - 1);

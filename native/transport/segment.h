@@ -44,6 +44,13 @@ struct alignas(kLine) CallRecord {
 
 enum class Presence : std::uint32_t { absent = 0, here = 1, closed = 2 };
 
+// What few calls say besides, in the words of their callers: an operation's name, say. Belongs to
+// the record of the same place, and is written before its number.
+inline constexpr int kDetailWords = 24;
+struct alignas(kLine) DetailRecord {
+  std::atomic<std::uint64_t> word[kDetailWords];
+};
+
 // Life and death of a rank. The kernel marks the robust mutex when its owner dies.
 struct alignas(kLine) LifeLine {
   std::atomic<std::uint32_t> presence;
@@ -60,6 +67,7 @@ struct alignas(kLine) RankControl {
   WatchLine watch;
   LifeLine life;
   CallRecord records[kRecords];
+  DetailRecord details[kRecords];
 };
 
 // Messages between two ranks (mailbox/). How a rank that sleeps is woken, whoever has something for
@@ -77,7 +85,7 @@ struct MailCursor {
   alignas(kLine) std::atomic<std::uint64_t> emptied;
 };
 
-inline constexpr std::size_t kCauseText = 416;
+inline constexpr std::size_t kCauseText = 608;
 
 // The first cause of the end of this communicator. state: 0 none, 1 being written, 2 there.
 struct alignas(kLine) FailureBlock {

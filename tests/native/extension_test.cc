@@ -74,7 +74,7 @@ void check_kind(coll_comm* comm, int kind, int op, std::size_t n, int algorithm 
 TEST(an_operation_that_does_not_commute_keeps_the_order_of_ranks) {
   std::atomic<int> calls = 0;
   int op = -1;
-  CHECK(coll_op_create(last_set, &calls, 0, &op) == COLL_OK);
+  CHECK(coll_op_create(last_set, &calls, 0, "last_set", &op) == COLL_OK);
   for (const int p : {1, 2, 3, 5, 8}) {
     on_ranks(p, [&](coll_comm* comm, int) {
       for (const int kind :
@@ -92,8 +92,8 @@ TEST(an_operation_that_does_not_commute_keeps_the_order_of_ranks) {
 TEST(algorithms_that_do_not_keep_it_are_refused_and_the_rest_are_right) {
   std::atomic<int> calls = 0;
   int op = -1, commuting = -1;
-  CHECK(coll_op_create(last_set, &calls, 0, &op) == COLL_OK);
-  CHECK(coll_op_create(last_set, &calls, 1, &commuting) == COLL_OK);
+  CHECK(coll_op_create(last_set, &calls, 0, "last_set", &op) == COLL_OK);
+  CHECK(coll_op_create(last_set, &calls, 1, "last_set", &commuting) == COLL_OK);
   on_ranks(5, [&](coll_comm* comm, int) {
     for (int a = 0; a < coll_algorithm_count(); ++a) {
       coll_algorithm info;
@@ -118,7 +118,7 @@ TEST(algorithms_that_do_not_keep_it_are_refused_and_the_rest_are_right) {
 TEST(an_operation_that_fails_ends_the_call_on_all_ranks) {
   std::atomic<int> calls = 0;
   int op = -1;
-  CHECK(coll_op_create(last_set, &calls, 1, &op) == COLL_OK);
+  CHECK(coll_op_create(last_set, &calls, 1, "last_set", &op) == COLL_OK);
   for (const std::size_t n : {1, 100'000}) {
     on_ranks(3, [&](coll_comm* comm, int) {
       std::vector<float> x(n);
@@ -131,8 +131,8 @@ TEST(an_operation_that_fails_ends_the_call_on_all_ranks) {
 
 TEST(operations_that_are_none_are_refused) {
   int op = -1;
-  CHECK(coll_op_create(nullptr, nullptr, 1, &op) == COLL_INVALID_ARGUMENT);
-  CHECK(coll_op_create(last_set, nullptr, 1, nullptr) == COLL_INVALID_ARGUMENT);
+  CHECK(coll_op_create(nullptr, nullptr, 1, "last_set", &op) == COLL_INVALID_ARGUMENT);
+  CHECK(coll_op_create(last_set, nullptr, 1, "last_set", nullptr) == COLL_INVALID_ARGUMENT);
   CHECK(coll_op_free(3) == COLL_INVALID_ARGUMENT);
   CHECK(coll_op_free(200) == COLL_INVALID_ARGUMENT);
   on_ranks(1, [&](coll_comm* comm, int) {
@@ -140,8 +140,8 @@ TEST(operations_that_are_none_are_refused) {
     CHECK(run(comm, COLL_ALLREDUCE, 200, x, x) == COLL_INVALID_ARGUMENT);
   });
   std::vector<int> made(128);
-  for (int& one : made) CHECK(coll_op_create(last_set, nullptr, 1, &one) == COLL_OK);
-  CHECK(coll_op_create(last_set, nullptr, 1, &op) == COLL_UNSUPPORTED);
+  for (int& one : made) CHECK(coll_op_create(last_set, nullptr, 1, "last_set", &one) == COLL_OK);
+  CHECK(coll_op_create(last_set, nullptr, 1, "last_set", &op) == COLL_UNSUPPORTED);
   for (const int one : made) CHECK(coll_op_free(one) == COLL_OK);
 }
 
@@ -178,12 +178,13 @@ std::vector<std::int32_t> star(int p, bool drop_last = false, int chunks = 2) {
 TEST(a_given_schedule_runs_like_a_built_in_one) {
   std::atomic<int> calls = 0;
   int op = -1;
-  CHECK(coll_op_create(last_set, &calls, 0, &op) == COLL_OK);
+  CHECK(coll_op_create(last_set, &calls, 0, "last_set", &op) == COLL_OK);
   for (const int p : {2, 3, 6}) {
     const auto encoded = star(p);
     on_ranks(p, [&](coll_comm* comm, int) {
       int algorithm = -1;
-      CHECK(coll_add_schedule(comm, encoded.data(), encoded.size(), &algorithm) == COLL_OK);
+      CHECK(coll_add_schedule(comm, encoded.data(), encoded.size(), "given", &algorithm) ==
+            COLL_OK);
       for (const std::size_t n : {0, 1, 5, 3000, 100'000}) {
         check_kind(comm, COLL_ALLREDUCE, op, n, algorithm);  // it keeps rank order
         check_kind(comm, COLL_ALLREDUCE, op, n);
@@ -202,13 +203,13 @@ TEST(a_wrong_schedule_is_refused_with_what_is_wrong) {
   const auto unmatched = star(3, true), other_p = star(4);
   on_ranks(3, [&](coll_comm* comm, int) {
     int algorithm = -1;
-    CHECK(coll_add_schedule(comm, unmatched.data(), unmatched.size(), &algorithm) ==
+    CHECK(coll_add_schedule(comm, unmatched.data(), unmatched.size(), "given", &algorithm) ==
           COLL_INVALID_ARGUMENT);
     CHECK(says("rank 2") && says("round 0"));
-    CHECK(coll_add_schedule(comm, other_p.data(), other_p.size(), &algorithm) ==
+    CHECK(coll_add_schedule(comm, other_p.data(), other_p.size(), "given", &algorithm) ==
           COLL_INVALID_ARGUMENT);
     CHECK(says("for 4 ranks"));
-    CHECK(coll_add_schedule(comm, other_p.data(), 3, &algorithm) == COLL_INVALID_ARGUMENT);
+    CHECK(coll_add_schedule(comm, other_p.data(), 3, "given", &algorithm) == COLL_INVALID_ARGUMENT);
     CHECK(coll_barrier(comm) == COLL_OK);
   });
 }
@@ -218,7 +219,7 @@ TEST(ranks_with_different_schedules_are_told) {
   on_ranks(2, [&](coll_comm* comm, int rank) {
     int algorithm = -1;
     const auto& mine = rank == 0 ? one : other;
-    CHECK(coll_add_schedule(comm, mine.data(), mine.size(), &algorithm) == COLL_OK);
+    CHECK(coll_add_schedule(comm, mine.data(), mine.size(), "given", &algorithm) == COLL_OK);
     std::vector<std::int32_t> x(4);
     CHECK(run(comm, COLL_ALLREDUCE, COLL_SUM, x, x, algorithm) == COLL_MISMATCH);
   });

@@ -20,6 +20,31 @@ def ones(n: int = 64, dtype: Any = np.float32) -> Any:
     return np.ones(n, dtype)
 
 
+def folded(c: cl.Communicator, name: str, commutative: bool = True) -> Any:
+    """Reduce with an operation of the program: on all ranks its first one."""
+    return c.allreduce(ones(), op=cl.op(np.add, commutative=commutative, name=name))
+
+
+def exchange(b: cl.ScheduleBuilder) -> None:
+    """Every rank sends all it has to every other; with two chunks in another order."""
+    others = [r for r in range(b.p) if r != b.rank]
+    b.send(0, others, b.all)
+    b.recv_reduce(0, [*range(b.rank), cl.SELF, *range(b.rank + 1, b.p)], b.all)
+
+
+def own(c: cl.Communicator, name: str, chunks: int = 1) -> Any:
+    """Reduce with an algorithm of the program."""
+    cl.algorithm("allreduce", name=name, chunks=chunks)(exchange)
+    return c.allreduce(ones(), algorithm=name)
+
+
+def together(c: cl.Communicator, *lengths: int) -> None:
+    """Reduce arrays of these lengths in a group."""
+    with c.group():
+        for n in lengths:
+            c.allreduce(ones(n))
+
+
 # What rank 1 calls, what the others call, and the words that name each of the two calls.
 CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
     "kind": (
@@ -75,31 +100,31 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
     "count of a gather": (
         lambda c: c.allgather(ones(3)),
         lambda c: c.allgather(ones(4)),
-        ("allgather of", "allgather of"),
+        ("allgather of 3 float32 per rank", "allgather of 4 float32 per rank"),
     ),
     "parts": (
         lambda c: c.allgatherv(ones(2), [1, 2, 3][: c.size]),
         lambda c: c.allgatherv(ones(2), [2, 3, 2][: c.size]),
-        ("allgather", "allgather"),
+        ("allgather of", ", with other counts per rank"),
     ),
     "parts, told by some only": (
         lambda c: c.gatherv(ones(2), [2] * c.size),
         lambda c: c.gatherv(ones(2)),
-        ("gather of", "allgather of"),
+        ("gather of", "allgather of 1 int64 per rank"),
     ),
     "parts of a scatter": (
         lambda c: c.scatter(None, ones(3)),
         lambda c: c.scatter(ones(2 * c.size) if c.rank == 0 else ones(2)),
-        ("scatter of", "scatter of"),
+        ("scatter of 3 float32 per rank (root 0,", "scatter of 2 float32 per rank (root 0,"),
     ),
     "gather and scatter": (
         lambda c: c.scatter(ones(2)),
         lambda c: c.gather(ones(2)),
-        ("scatter of", "gather of"),
+        ("scatter of 2 float32 per rank", "gather of 2 float32 per rank"),
     ),
     "block of an exchange": (
         lambda c: c.alltoall(ones(c.size)),
-        lambda c: c.alltoall(ones(2 * c.size)),
+        lambda c: c.alltoall(ones(6 * c.size)),
         ("alltoall of", "alltoall of"),
     ),
     "table of an exchange": (
@@ -131,6 +156,56 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
         lambda c: c.allreduce(ones(), algorithm="ring"),
         lambda c: c.allreduce(ones(), algorithm="circulant"),
         ("ring", "circulant"),
+    ),
+    "name of an operation": (
+        lambda c: folded(c, "larger"),
+        lambda c: folded(c, "plus"),
+        ("(operation larger, ", "(operation plus, "),
+    ),
+    "an operation that does not commute": (
+        lambda c: folded(c, "plus", commutative=False),
+        lambda c: folded(c, "plus"),
+        ("(operation plus, not commutative, ", "(operation plus, "),
+    ),
+    "an operation of the program": (
+        lambda c: folded(c, "sum"),
+        lambda c: c.allreduce(ones()),
+        ("(operation sum, ", "(sum, "),
+    ),
+    "name of an own algorithm": (
+        lambda c: own(c, "one"),
+        lambda c: own(c, "other"),
+        ("own algorithm one", "own algorithm other"),
+    ),
+    "schedule of an own algorithm": (
+        lambda c: own(c, "mine", 1),
+        lambda c: own(c, "mine", 2),
+        ("own algorithm mine", ", whose schedules differ"),
+    ),
+    "lengths of a group": (
+        lambda c: together(c, 3, 5),
+        lambda c: together(c, 5, 3),
+        ("for arrays of 3, 5", "for arrays of 5, 3"),
+    ),
+    "lengths of a large group": (
+        lambda c: together(c, *[3] * 40, 1, 2),
+        lambda c: together(c, *[3] * 40, 2, 1),
+        ("for arrays of 3, 3", ", whose arrays differ further on"),
+    ),
+    "a group on one rank": (
+        lambda c: together(c, 3, 5),
+        lambda c: c.allreduce(ones(8)),
+        ("for arrays of 3, 5", "of 8 float32 (sum,"),
+    ),
+    "order of keys": (
+        lambda c: c.allreduce({"w": ones(3), "b": ones(3)}),
+        lambda c: c.allreduce({"b": ones(3), "w": ones(3)}),
+        ("for x['w'] of 3, x['b'] of 3", "for x['b'] of 3, x['w'] of 3"),
+    ),
+    "keys": (
+        lambda c: c.broadcast({"w": [ones(3)]}),
+        lambda c: c.broadcast({"b": ones(3)}),
+        ("for x['w'][0]", "for x['b']"),
     ),
     "order of two calls": (
         lambda c: (c.allreduce(ones()), c.barrier()),

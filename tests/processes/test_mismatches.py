@@ -31,6 +31,18 @@ def test_every_rank_is_told_both_calls(told: list[Any], case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_nothing_is_said_to_differ_that_does_not(told: list[Any], case: str) -> None:
+    hidden = ("with other counts per rank", "whose schedules differ", "whose arrays differ")
+    for cases in told:
+        text = cases[case]["text"]
+        said = [words for words in hidden if words in text]
+        assert said == [words for words in hidden if words in "".join(CASES[case][2])], text
+        first, _, second = text.partition(": rank ")[2].partition(", rank ")
+        alike = first.partition(" calls ")[2] == second.partition(" calls ")[2].partition(", w")[0]
+        assert alike == bool(said), text
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_all_ranks_are_told_the_same(told: list[Any], case: str) -> None:
     assert len({cases[case]["text"] for cases in told}) == 1
 
