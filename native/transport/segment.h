@@ -42,14 +42,14 @@ struct alignas(kLine) CallRecord {
   std::atomic<std::uint64_t> word[8];
 };
 
-enum class Presence : std::uint32_t { absent = 0, here = 1, closed = 2 };
-
 // What few calls say besides, in the words of their callers: an operation's name, say. Belongs to
 // the record of the same place, and is written before its number.
 inline constexpr int kDetailWords = 24;
 struct alignas(kLine) DetailRecord {
   std::atomic<std::uint64_t> word[kDetailWords];
 };
+
+enum class Presence : std::uint32_t { absent = 0, here = 1, closed = 2 };
 
 // Life and death of a rank. The kernel marks the robust mutex when its owner dies.
 struct alignas(kLine) LifeLine {
