@@ -43,7 +43,10 @@ class UnsupportedError(CollectiveError, NotImplementedError):
 
 
 class MismatchError(CollectiveError):
-    """The ranks did not make the same call: kind, op, dtype, count, root or algorithm differ."""
+    """The ranks did not make the same call: kind, op, dtype, count, root or algorithm differ.
+
+    Or, in a group or a structure, lengths, keys or overlaps of its arrays.
+    """
 
 
 class CollectiveTimeoutError(CollectiveError, TimeoutError):

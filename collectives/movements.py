@@ -35,9 +35,10 @@ class Movements(Parts):
     ) -> Array:
         """Give every rank the ``x`` of all ranks, joined along the first axis in rank order.
 
-        ``x`` of shape (k, ...), the same on all ranks, gives (size*k, ...), in ``out`` or in a
-        new array; ``out`` may also be (size, k, ...). A number (shape ()) gives (size,). ``x`` may
-        be rank r's own part of ``out``.
+        ``x`` of shape (k, ...) gives (size*k, ...), in ``out`` or in a new array; on all ranks it
+        has the same number of elements and dtype, while shapes may differ, as results then do.
+        ``out`` may also be (size, k, ...). A number (shape ()) gives (size,). ``x`` may be rank
+        r's own part of ``out``.
         """
         options = how("allgather", algorithm, mode, timeout)
         source = operand(x, "allgather: x")
@@ -123,10 +124,10 @@ class Movements(Parts):
     ) -> Array:
         """Exchange equal parts: rank r gets the r-th part of every rank's ``x``, in rank order.
 
-        ``x`` of shape (size*k, ...), the same on all ranks, is split along its first axis; the
-        result has the same shape. Returns ``out``, else ``x`` itself, overwritten, else
-        (read-only ``x``) a new array. A first axis that does not split into equal parts is
-        refused: see alltoallv.
+        ``x`` of shape (size*k, ...), of the same number of elements and dtype on all ranks, is
+        split along its first axis; the result has the same shape. Returns ``out``, else ``x``
+        itself, overwritten, else (read-only ``x``) a new array. A first axis that does not split
+        into equal parts is refused: see alltoallv.
         """
         options = how("alltoall", algorithm, mode, timeout)
         source = operand(x, "alltoall: x")
@@ -146,9 +147,10 @@ class Movements(Parts):
     ) -> Array:
         """Give every rank the ``x`` of rank ``root``.
 
-        ``x`` has the same shape and dtype on all ranks. A writable ``x`` is overwritten (the
-        root's keeps its values) and returned; a read-only one gives a new array. Lists, tuples
-        and dicts of arrays are given as a whole, and returned so.
+        ``x`` has the same number of elements and dtype on all ranks; shapes may differ. A writable
+        ``x`` is overwritten (the root's keeps its values) and returned; a read-only one gives a
+        new array. Lists, tuples and dicts of arrays, alike on all ranks as in allreduce, are given
+        as a whole, and returned so.
         """
         if isinstance(x, list | tuple | dict):
             return self._each(

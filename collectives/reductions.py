@@ -47,9 +47,11 @@ class Reductions(Caller):
     ) -> Array:
         """Reduce ``x`` over all ranks, element by element; every rank gets the result.
 
-        ``x`` and ``out`` have the same shape and dtype, on all ranks. Returns ``out``, else ``x``
-        itself, else (read-only ``x``) a new array. Of a list, tuple or dict of arrays (or of such)
-        all are reduced, small ones in one message, and the same structure is returned.
+        ``x`` and ``out`` have the same shape and dtype. All ranks pass the same number of elements
+        and the same dtype; shapes may differ. Returns ``out``, else ``x`` itself, else (read-only
+        ``x``) a new array. Of a list, tuple or dict of arrays (or of such) all are reduced, small
+        ones in one message, and the same structure is returned; places of the arrays, with the
+        keys that are words or numbers, are the same on all ranks, in the same order.
 
         ``op="avg"`` divides the sum by the number of ranks when it is complete: a sum beyond the
         range of the dtype is infinite, and so is its average.
@@ -118,10 +120,11 @@ class Reductions(Caller):
     ) -> Array:
         """Reduce ``x`` over all ranks; rank r gets the r-th of ``size`` equal parts.
 
-        The first axis is split: ``x`` of shape (size*k, ...) gives (k, ...), in ``out`` or in a
-        new array; ``x`` of shape (size, ...) may also go to an ``out`` of shape (...). A first
-        axis that does not split into equal parts is refused: see reduce_scatterv. ``out`` may be
-        rank r's own part of ``x``; then the rest of ``x`` is lost.
+        The first axis is split: ``x`` of shape (size*k, ...), of the same number of elements and
+        dtype on all ranks, gives (k, ...), in ``out`` or in a new array; ``x`` of shape
+        (size, ...) may also go to an ``out`` of shape (...). A first axis that does not split into
+        equal parts is refused: see reduce_scatterv. ``out`` may be rank r's own part of ``x``; then
+        the rest of ``x`` is lost.
         """
         code = op_code("reduce_scatter", op)
         options = how("reduce_scatter", algorithm, mode, timeout, accumulate)
@@ -210,8 +213,9 @@ class Reductions(Caller):
     ) -> Array:
         """Reduce over the ranks up to this one: rank r gets the fold of ranks 0 ... r.
 
-        ``x`` and ``out`` have the same shape and dtype, on all ranks. Returns ``out``, else ``x``
-        itself, else (read-only ``x``) a new array. There is no ``op="avg"``, since every rank has
+        ``x`` and ``out`` have the same shape and dtype. All ranks pass the same number of elements
+        and the same dtype; shapes may differ. Returns ``out``, else ``x`` itself, else (read-only
+        ``x``) a new array. There is no ``op="avg"``, since every rank has
         another number of operands.
         """
         code = op_code("scan", op)

@@ -107,7 +107,11 @@ class Request:
         return self._status
 
     def __await__(self) -> Generator[Any, None, Array]:
-        """Wait in asyncio: it looks every half millisecond, which also moves messages on."""
+        """Wait in asyncio: it looks every half millisecond, which also moves messages on.
+
+        Nothing else does while the program makes no call: a thread that slept in a wait instead
+        would keep all other calls of this communicator waiting, that of the answer included.
+        """
         while not self.done():
             yield from asyncio.sleep(_POLL_S).__await__()
         return self.wait()

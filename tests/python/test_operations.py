@@ -12,6 +12,7 @@ import pytest
 
 import collectives as cl
 from collectives._ffi import ffi, lib
+from tests.python.conftest import run_threads
 from tests.python.ranks import on_ranks
 
 COUNT = 1000
@@ -123,3 +124,55 @@ def test_operations_are_given_back() -> None:
     for _ in range(300):
         cl.op(last_set, commutative=True)
         gc.collect(0)
+
+
+def test_a_number_that_is_used_again_is_another_operation() -> None:
+    comms = cl.local(2, timeout=20)
+    held = [cl.op(np.add, commutative=True)]
+    code = held[0].code
+
+    def first(comm: cl.Communicator) -> None:
+        got = comm.allreduce(np.ones(COUNT), op=held[0], algorithm="ring")
+        np.testing.assert_array_equal(got, np.full(COUNT, 2.0))
+
+    run_threads(comms, first)
+    held.clear()
+    gc.collect()
+    later = cl.op(last_set, commutative=False)
+    assert later.code == code
+
+    def second(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.UnsupportedError, match="does not keep the order of ranks"):
+            comm.allreduce(np.ones(COUNT), op=later, algorithm="ring")
+
+    run_threads(comms, second)
+    for comm in comms:
+        comm.close()
+
+
+def test_calls_that_come_later_keep_their_operation() -> None:
+    def run(comm: cl.Communicator) -> None:
+        x, y = np.ones(3), np.ones(3)
+        with comm.group():
+            comm.allreduce(x, op=cl.op(np.add, commutative=True))
+            handle = comm.scan(y, op=cl.op(np.add, commutative=True), async_op=True)
+        np.testing.assert_array_equal(handle.wait(10), np.ones(3))
+        call = comm.persistent.allreduce(x, op=cl.op(np.add, commutative=True))
+        gc.collect()
+        np.testing.assert_array_equal(call(), np.ones(3))
+
+    on_ranks(1, run)
+
+
+def test_a_persistent_call_keeps_its_operation() -> None:
+    held = [cl.op(np.add, commutative=True)]
+
+    def run(comm: cl.Communicator) -> None:
+        call = comm.persistent.allreduce(np.ones(3), op=held[0])
+        comm.barrier()
+        held.clear()
+        comm.barrier()
+        gc.collect()
+        np.testing.assert_array_equal(call(), np.full(3, 2.0))
+
+    on_ranks(2, run)

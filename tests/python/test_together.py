@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -342,3 +343,45 @@ def test_a_call_between_launches_what_came_before_it() -> None:
             np.testing.assert_array_equal(handle.wait(10), np.full(2, 2.0))
 
     on_ranks(2, run)
+
+
+# Python 3.12 warns of a fork beside threads, which is what is shown here.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_is_told_that_it_waits_in_vain() -> None:
+    comms = cl.local(2, timeout=20)
+    handle = comms[0].barrier(async_op=True)
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        try:
+            handle.wait()
+        except cl.ClosedError:
+            os._exit(0)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    comms[1].barrier()
+    handle.wait(10)
+    for comm in comms:
+        comm.close()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_where_no_thread_can_be_started_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    comm = cl.local(1)[0]
+    handles: list[Any] = []
+
+    def block() -> None:
+        with comm.group():
+            handles.append(comm.barrier(async_op=True))
+            handles.append(comm.broadcast([np.ones(2)], async_op=True))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError):
+            block()
+    for handle in handles:
+        assert "can't start" in str(handle.exception(1))
+    assert comm.barrier(async_op=True).wait(10) is None
+    comm.close()
