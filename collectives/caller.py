@@ -34,7 +34,7 @@ class Caller:
         self._worker: Worker | None = None
         self._plain = True  # calls are made at once: there is no worker, and no group
         self._deferred: list[Deferred] | None = None  # within group()
-        self._block: Block | None = None  # of the group
+        self._within: Block | None = None  # of the group
         self._schedules: dict[tuple[int, int], int] = {}  # of own algorithms, by root
 
     @property
@@ -69,7 +69,7 @@ class Caller:
         if self._deferred is not None:  # the group around this one launches them
             yield
             return
-        self._deferred, self._block = [], Block()
+        self._deferred, self._within = [], Block()
         direct, self._call = self._call, self._call_in_group
         self._plain = False
         try:
@@ -79,7 +79,7 @@ class Caller:
             _abandon(self._deferred, error)
             raise
         finally:
-            self._deferred = self._block = None
+            self._deferred = self._within = None
             # The worker may have begun within the group: from then on calls keep its order.
             self._plain = self._worker is None
             self._call = direct if self._plain else self._call_in_order
@@ -115,7 +115,7 @@ class Caller:
             return None if target is None else arrays.delivered(target)
 
         if self._deferred is not None:
-            pending = Pending(name, self._block) if async_op else None
+            pending = Pending(name, self._within) if async_op else None
             key = _fusion_key(kind, source, target, op, options)
             self._deferred.append(Deferred(name, run, key, source, target, pending))
             return pending or (None if target is None else target.origin)

@@ -9,6 +9,7 @@ from random import Random
 
 import collectives as cl
 from tests.soak.oracle import DTYPES, dtype_of, ops_of
+from tests.soak.together import Together, together
 
 MOST_BYTES = 4 << 20
 
@@ -65,10 +66,12 @@ def algorithms(kind: str, ranks: int) -> list[str | None]:
     return [None, None, *fitting]
 
 
-def calls(seed: int, sizes: list[int], number: int) -> list[Call]:
-    """Draw ``number`` calls on groups of these sizes."""
+def calls(seed: int, sizes: list[int], number: int) -> list[Call | Together]:
+    """Draw ``number`` calls, or blocks of calls, on groups of these sizes."""
     random = Random(seed)
-    return [_call(random, sizes, i) for i in range(number)]
+    return [
+        (together if random.random() < 0.05 else _call)(random, sizes, i) for i in range(number)
+    ]
 
 
 def _call(random: Random, sizes: list[int], number: int) -> Call:

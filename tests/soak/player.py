@@ -12,6 +12,7 @@ import numpy as np
 import collectives as cl
 from tests.soak.draw import FOLDING, Call
 from tests.soak.oracle import Vector, dtype_of, fold, rows, same, vector
+from tests.soak.together import Block, Together
 
 MOST_IN_FLIGHT = 4
 
@@ -23,17 +24,23 @@ class Player:
         self.groups = groups
         self.flying: list[Callable[[], None]] = []
 
-    def play(self, call: Call) -> None:
+    def play(self, call: Call | Together) -> None:
         """Make one call, if this rank is in its group; AssertionError where the result is wrong."""
         comm = self.groups[call.group]
         if comm is None:
+            return
+        if isinstance(call, Together):
+            self._fly(Block(call, comm).make())
             return
         turn = Turn(call, comm)
         result = turn.make()
         if not call.later:
             turn.judge(result)
             return
-        self.flying.append(lambda: turn.judge(result.wait()))
+        self._fly(lambda: turn.judge(result.wait()))
+
+    def _fly(self, judge: Callable[[], None]) -> None:
+        self.flying.append(judge)
         while len(self.flying) > MOST_IN_FLIGHT:
             self.flying.pop(0)()
 
