@@ -48,14 +48,15 @@ def together(random: Random, sizes: list[int], number: int) -> Together:
     dtype = random.choice(INTEGERS)
     length = int(2 ** random.uniform(0, MOST_ELEMENTS.bit_length() - 1))
     waits = random.random() < 0.3  # none of the block's calls is waited for within it
+    usual, other = random.choices(ops_of(dtype), k=2)  # calls of one operation may be fused
     steps = [
-        _step(random, dtype, length, sizes[group], waits)
+        _step(random, random.choice((usual,) * 4 + (other,)), length, sizes[group], waits)
         for _ in range(random.randint(1, MOST_STEPS))
     ]
     return Together(number, group, dtype, length, random.randrange(1000), tuple(steps))
 
 
-def _step(random: Random, dtype: str, length: int, p: int, waits: bool) -> Step:
+def _step(random: Random, op: str, length: int, p: int, waits: bool) -> Step:
     kind = random.choice(KINDS)
     parts = tuple(_part(random, length) for _ in range(random.randint(1, 4)))
     n = _count(parts[0], length)
@@ -66,7 +67,7 @@ def _step(random: Random, dtype: str, length: int, p: int, waits: bool) -> Step:
         kind=kind,
         parts=parts,
         out=slice(start, start + n) if fresh else None,
-        op=random.choice(ops_of(dtype)),
+        op=op,
         root=random.randrange(p),
         later=waits or random.random() < 0.3,
     )
