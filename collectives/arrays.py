@@ -132,15 +132,24 @@ def operand(x: Array, what: str) -> Operand:
 
 
 def output(out: Array, what: str) -> Operand:
-    """Resolve an array that is given to be written: it must be writable and contiguous."""
+    """Resolve an array that is given to be written: it must be writable.
+
+    A strided one is packed, and written back by :func:`delivered`.
+    """
     target = operand(out, what)
     if not target.writable:
         raise InvalidArgumentError(f"{what} is read-only: pass an array that can be written")
-    if target.packed is not None:
+    if target.packed is not None and _repeats(target.packed):
         raise InvalidArgumentError(
-            f"{what} is not contiguous (shape {target.shape}): pass a contiguous array and copy"
+            f"{what} of shape {target.shape} has elements that share their memory: pass a copy"
         )
     return target
+
+
+def _repeats(array: Any) -> bool:
+    """Whether a step along some axis leads to the same element, as after a broadcast."""
+    strides = array.strides if isinstance(array, np.ndarray) else array.stride()
+    return any(n > 1 and step == 0 for n, step in zip(array.shape, strides, strict=True))
 
 
 def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
@@ -323,4 +332,10 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
 
 
 def _wrong_dtype(what: str, dtype: object) -> str:
+    if isinstance(dtype, np.dtype) and not dtype.isnative:
+        if _numpy_code(dtype.newbyteorder("=")) is not None:
+            return (
+                f"{what} has dtype {dtype}, whose bytes are in another order than this machine's: "
+                "pass x.astype(x.dtype.newbyteorder('='))"
+            )
     return f"{what} has dtype {dtype}: supported are {', '.join(DTYPES)}"

@@ -173,7 +173,7 @@ class Caller:
         if known is not None:
             return known
         own = own_by_number(number)
-        words, word = own.encoded(self.size, root), own.name.encode("utf-8", "replace")
+        words, word = own.proved(self.size, root), own.name.encode("utf-8", "replace")
         place = ffi.new("int32_t *")
 
         def add(native: Any) -> int:

@@ -35,7 +35,12 @@ def checked_counts(what: str, counts: object, size: int) -> list[int]:
     """
     lengths = _lengths(counts, size)
     if lengths is None:
-        raise InvalidArgumentError(f"{what} is {counts!r}: give {size} lengths, one for each rank")
+        wrong = _no_length(counts, size)
+        why = "" if wrong is None else f"{wrong} is no length: "
+        wanted = "" if wrong is None else f", integers from 0 to {sys.maxsize}"
+        raise InvalidArgumentError(
+            f"{what} is {counts!r}: {why}give {size} lengths, one for each rank{wanted}"
+        )
     return lengths
 
 
@@ -50,9 +55,12 @@ def checked_table(what: str, counts: object, size: int) -> list[list[int]] | Non
     table = [_lengths(row, size) for row in rows]
     whole = [row for row in table if row is not None]
     if not len(whole) == len(table) == size:
+        found = (_no_length(row, size) if _iterable(row) else repr(row) for row in rows)
+        wrong = next((value for value in found if value is not None), None)
+        why = "" if wrong is None else f"{wrong} is no length: "
         raise InvalidArgumentError(
-            f"{what} is {counts!r}: give {size} lengths, one for each rank, or those of all ranks, "
-            f"{size} rows of {size}"
+            f"{what} is {counts!r}: {why}give {size} lengths, one for each rank, or those of all "
+            f"ranks, {size} rows of {size}"
         )
     return whole
 
@@ -64,6 +72,25 @@ def _lengths(counts: object, size: int) -> list[int] | None:
         return None
     lengths = [n for n in given if n is not None and 0 <= n <= sys.maxsize]
     return lengths if len(lengths) == len(given) == size else None
+
+
+def _iterable(value: object) -> bool:
+    return hasattr(value, "__iter__")
+
+
+def _no_length(counts: object, size: int) -> str | None:
+    """Return what among as many values as there are ranks is no length; None: it is their number."""
+    try:
+        given = list(counts)  # type: ignore[call-overload]
+    except TypeError:  # not a sequence
+        return None
+    if len(given) != size:
+        return None
+    for value in given:
+        number = integer(value)
+        if number is None or not 0 <= number <= sys.maxsize:
+            return repr(value)
+    return None
 
 
 def checked_length(call: str, array: Operand, length: int, told: str, what: str = "x") -> None:

@@ -77,7 +77,7 @@ class Workload:
 
     def count(self, ranks: int) -> int:
         """Elements, as nccl-tests counts them: of one part where every rank owns one."""
-        if self.kind == "barrier":
+        if self.kind == "barrier" or self.nbytes == 0:
             return 0
         elements = self.nbytes // dtype_of(self.dtype).itemsize
         if self.kind in PARTED:

@@ -14,17 +14,31 @@ from typing import IO, Any, BinaryIO
 import click
 
 from collectives import environment
+from collectives.cli.seconds import Seconds
 from collectives.supervise import Job, Outcome, Printer
 
+MOST_RANKS = 1024  # as native/abi/communicator.cc has it
 _COLOURS = (36, 33, 32, 35, 34, 31)  # of a terminal, taken in turn
 
 
+def checked_ranks(_: click.Context, __: click.Parameter, ranks: int) -> int:
+    """Return a number of ranks that the library takes: else every one of them would refuse it."""
+    if not 1 <= ranks <= MOST_RANKS:
+        raise click.BadParameter(
+            f"{ranks} ranks cannot be started: a job on one machine has 1 to {MOST_RANKS}."
+        )
+    return ranks
+
+
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-n", "--ranks", type=click.IntRange(1), required=True, help="How many ranks.")
+@click.option(
+    "-n", "--ranks", type=int, required=True, callback=checked_ranks,
+    help=f"How many ranks, 1 to {MOST_RANKS}.",
+)  # fmt: skip
 @click.option("-m", "--module", is_flag=True, help="COMMAND is a module, as for python -m.")
 @click.option("--attempt", type=click.IntRange(0), default=0, help="Counts restarts of the job.")
 @click.option(
-    "--grace", type=click.FloatRange(0), default=2.0, show_default=True,
+    "--grace", type=Seconds(0), default=2.0, show_default=True,
     help="Seconds that the others have to end by themselves after one has failed.",
 )  # fmt: skip
 @click.option("--timestamps", is_flag=True, help="Print seconds since the start on each line.")

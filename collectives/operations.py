@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -15,6 +16,8 @@ from collectives.arrays import numpy_dtype
 from collectives.errors import AbortedError, CollectiveError, InvalidArgumentError
 
 _FUNCTION = ffi.typeof("coll_op_function")
+
+_FIRST_ADDRESS = 4096  # no system maps the first page: whatever points there is a slip
 
 _CDATA = type(ffi.NULL)  # of all that cffi makes
 _CTYPES_FUNCTION: Any = ctypes.CFUNCTYPE(None).__mro__[1]  # of all of ctypes' function pointers
@@ -70,7 +73,8 @@ def op(function: Any, *, commutative: bool, name: str | None = None) -> Operatio
     Number, name and ``commutative`` are compared in every call; that the functions of all ranks
     compute the same cannot be. At most 128 exist at a time; an operation ends when nothing refers
     to it any more, no call in flight and no persistent call either. What a Python callable raises
-    ends the communicator on all ranks, as CollectiveError.
+    ends the communicator on all ranks, as CollectiveError; so does a result whose dtype does not
+    fit the operands' (complex for float64, float64 for int32).
     """
     called = str(name or getattr(function, "__name__", "operation"))
     pointer = _pointer(function)
@@ -101,16 +105,34 @@ def raise_failure_of(operation: Operation | None, call: str, error: CollectiveEr
 
 def _pointer(function: Any) -> Any | None:
     """Return the C function that something points to, None for what is no pointer."""
-    if isinstance(function, _CDATA):
-        return ffi.cast(_FUNCTION, function)
     address = function if isinstance(function, int) else getattr(function, "address", None)
-    if address is None and isinstance(function, _CTYPES_FUNCTION):
-        address = ctypes.cast(function, ctypes.c_void_p).value
+    if isinstance(function, _CDATA):
+        address = _address(function)
+    elif address is None and isinstance(function, _CTYPES_FUNCTION):
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
     if isinstance(address, bool) or not isinstance(address, int):
         return None
-    if address <= 0:
-        raise InvalidArgumentError(f"op: {address} is no address of a function")
+    if not _FIRST_ADDRESS <= address <= sys.maxsize:
+        raise InvalidArgumentError(
+            f"op: {address} is no address of a function: give a C function pointer (cffi, ctypes, "
+            "numba's cfunc), its address, or a Python callable of two arrays"
+        )
     return ffi.cast(_FUNCTION, address)
+
+
+def _address(made: Any) -> int:
+    """Return where a pointer of cffi points to, 0 for what is none."""
+    try:
+        return int(ffi.cast("intptr_t", made))
+    except TypeError:  # a struct, say
+        return 0
+
+
+def _breadth(dtype: np.dtype[Any]) -> int:
+    """Order dtypes by what an assignment to a narrower one drops without a word."""
+    if dtype.names:
+        return 5
+    return {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}.get(dtype.kind, 4)
 
 
 def _from_python(function: Callable[[Any, Any], Any], name: str, commutative: bool) -> Operation:
@@ -124,6 +146,11 @@ def _from_python(function: Callable[[Any, Any], Any], name: str, commutative: bo
         if result.shape != target.shape:
             raise InvalidArgumentError(
                 f"it returned shape {result.shape} for operands of shape {target.shape}"
+            )
+        if _breadth(result.dtype) > _breadth(kind):
+            raise InvalidArgumentError(
+                f"it returned {result.dtype} for operands of {kind}, which would lose part of the "
+                f"values: return an array of {kind}"
             )
         target[...] = result
         return 0

@@ -11,14 +11,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from collectives._ffi import check, ffi, lib
+from collectives._ffi import check, ffi, lib, text
 from collectives.errors import InvalidArgumentError
 from collectives.names import KINDS, OWN, algorithm_names, integer, kind_code
+
+MOST_CHUNKS = 1 << 14
+"""Chunks of a vector, or p * p where that is more: to prove a schedule of more takes minutes."""
+
+_EVERY = lib.COLL_CHECK_ALL
 
 SELF = -1
 """The place of a rank's own value in the order of a recv_reduce."""
 
 BUFFERS = ("input", "output", "scratch")
+
+_MOST = 2**31 - 1  # of a number of the native layer
 
 # Chunks of the vector: a number, a range or slice of them, or several of these.
 Chunks = int | range | slice | Sequence[Any]
@@ -52,13 +59,15 @@ class ScheduleBuilder:
 
     def send(self, round: int, to: int | Iterable[int], chunks: Chunks) -> None:
         """Hand chunks to one rank, or to each of several."""
-        peer = integer(to)
-        peers = list(to) if isinstance(to, Iterable) else [to if peer is None else peer]
-        check(lib.coll_builder_send(self._native, round, peers, len(peers), *self._pairs(chunks)))
+        listed = list(to) if isinstance(to, Iterable) else [to]
+        peers = [self._number("send: to", peer) for peer in listed]
+        label = self._number("send: round", round)
+        check(lib.coll_builder_send(self._native, label, peers, len(peers), *self._pairs(chunks)))
 
     def recv(self, round: int, source: int, chunks: Chunks) -> None:
         """Take chunks as the source sent them."""
-        check(lib.coll_builder_recv(self._native, round, source, *self._pairs(chunks)))
+        label, peer = self._number("recv: round", round), self._number("recv: source", source)
+        check(lib.coll_builder_recv(self._native, label, peer, *self._pairs(chunks)))
 
     def recv_reduce(
         self, round: int, order: int | Sequence[int], chunks: Chunks, *, balanced: bool = False
@@ -72,10 +81,12 @@ class ScheduleBuilder:
         peer = integer(order)
         if peer is not None:
             order = [peer, SELF] if peer < self.rank else [SELF, peer]
-        given = list(order)  # type: ignore[arg-type]
+        listed = list(order) if isinstance(order, Iterable) else [order]
+        given = [self._number("recv_reduce: order", rank) for rank in listed]
+        label = self._number("recv_reduce: round", round)
         check(
             lib.coll_builder_recv_reduce(
-                self._native, round, given, len(given), int(balanced), *self._pairs(chunks)
+                self._native, label, given, len(given), int(balanced), *self._pairs(chunks)
             )
         )
 
@@ -87,10 +98,24 @@ class ScheduleBuilder:
             raise InvalidArgumentError(
                 f"copy: {source!r} to {target!r}: buffers are {', '.join(BUFFERS)}"
             ) from None
-        check(lib.coll_builder_copy(self._native, round, *places, *self._pairs(chunks)))
+        label = self._number("copy: round", round)
+        check(lib.coll_builder_copy(self._native, label, *places, *self._pairs(chunks)))
+
+    def _number(self, what: str, value: object) -> int:
+        """Return an integer that the native layer holds; whether it makes sense is its to say."""
+        number = integer(value)
+        if number is None or not -_MOST <= number <= _MOST:
+            raise InvalidArgumentError(
+                f"rank {self.rank}: {what} is {value!r}: give an integer, as rank and p are"
+            )
+        return number
 
     def _pairs(self, chunks: Chunks) -> tuple[list[int], int]:
-        pairs = [number for first, count in _runs(chunks, self.chunks) for number in (first, count)]
+        pairs = [
+            self._number("chunks", number)
+            for first, count in _runs(chunks, self.chunks)
+            for number in (first, count)
+        ]
         return pairs, len(pairs) // 2
 
 
@@ -122,6 +147,7 @@ class OwnAlgorithm:
     chunks: Callable[[int], int]
     paper: str
     summary: str
+    same_bits: bool = True
 
     def __call__(self, builder: ScheduleBuilder) -> None:
         """Write the program of ``builder.rank``: one algorithm may be made of others."""
@@ -129,11 +155,20 @@ class OwnAlgorithm:
 
     def encoded(self, p: int, root: int = 0) -> list[int]:
         """Return the schedule of all ranks as numbers (docs/encoding.md), not yet proved."""
-        chunks = integer(self.chunks(p))
-        if chunks is None:
+        given = self.chunks(p)
+        chunks = integer(given)
+        most = max(MOST_CHUNKS, p * p)
+        if chunks is None or not 1 <= chunks <= most:
             raise InvalidArgumentError(
-                f"algorithm {self.name}: chunks gives {self.chunks(p)!r} for {p} ranks, no integer"
+                f"{self._called}: chunks is {given!r} for {p} ranks: give an integer from 1 to "
+                f"{most}"
             )
+        try:
+            return self._written(p, root, chunks)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{self._called}, {p} ranks: {error}") from error
+
+    def _written(self, p: int, root: int, chunks: int) -> list[int]:
         place = ffi.new("coll_builder **")
         check(lib.coll_builder_new(KINDS[self.kind], p, root, chunks, place))
         native = ffi.gc(place[0], lib.coll_builder_free)
@@ -147,6 +182,32 @@ class OwnAlgorithm:
         finally:
             lib.coll_free(words[0])
 
+    def proved(self, p: int, root: int = 0) -> list[int]:
+        """Return the schedule as :meth:`encoded` does, if it is right, in place and not.
+
+        Raises InvalidArgumentError, which names rank, round, chunk and reason, where it is not,
+        and for an allreduce whose ranks would get sums of different bits, unless ``same_bits`` is
+        False.
+        """
+        words = self.encoded(p, root)
+        found = ffi.new("coll_proof *")
+        for in_place in (False, True):
+            check(lib.coll_prove_encoded(words, len(words), in_place, -1, _EVERY, found))
+            if not found.proved:
+                raise InvalidArgumentError(f"{self._called}, {p} ranks: {text(found.message)}")
+            if self.same_bits and self.kind == "allreduce" and not found.same_tree_on_ranks:
+                raise InvalidArgumentError(
+                    f"{self._called}, {p} ranks: the ranks fold their operands in different "
+                    "orders, so that sums of floats would differ by rank: give every recv_reduce "
+                    "of a chunk the same order of ranks (SELF at this rank's place), or allow it "
+                    "with cl.algorithm(..., same_bits=False)"
+                )
+        return words
+
+    @property
+    def _called(self) -> str:
+        return f"{self.kind}: algorithm {self.name}"
+
 
 # Calls speak of an algorithm of the program by a negative number, which names.OWN has by name.
 _own: list[OwnAlgorithm] = []
@@ -159,6 +220,7 @@ def algorithm(
     name: str | None = None,
     chunks: int | Callable[[int], int] | None = None,
     paper: str = "",
+    same_bits: bool = True,
 ) -> Callable[[Callable[[ScheduleBuilder], None]], OwnAlgorithm]:
     """Make an algorithm of a function that writes one rank's program.
 
@@ -166,8 +228,11 @@ def algorithm(
         kind: the collective that it implements, such as "allreduce".
         name: what ``algorithm=`` calls it; by default the function's name.
         chunks: in how many parts the vector is cut: a number, or a function of p. By default p
-            (p * p in alltoall).
+            (p * p in alltoall); at most 16384, or p * p where that is more.
         paper: where it comes from, for :func:`collectives.algorithms`.
+        same_bits: whether an allreduce must fold every element in one order on all ranks, so that
+            all get the same bits. With False one that does not is run all the same: right, but
+            ranks may differ in the last bits of a sum of floats.
 
     The decorated function is called once per rank with a :class:`ScheduleBuilder`, and must depend
     on nothing else. The schedule is proved before its first use: a wrong one is refused with
@@ -192,7 +257,7 @@ def algorithm(
                 f"algorithm: {called!r} is a built-in {kind}: choose another name"
             )
         summary = (function.__doc__ or "").strip().partition("\n")[0]
-        own = OwnAlgorithm(kind, called, function, count, paper, summary)
+        own = OwnAlgorithm(kind, called, function, count, paper, summary, same_bits)
         OWN[kind, called] = _FIRST - len(_own)
         _own.append(own)
         return own

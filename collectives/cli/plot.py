@@ -21,7 +21,8 @@ def require() -> None:
         import matplotlib as _  # noqa: F401
     except ImportError:
         raise ValueError(
-            "--plot needs matplotlib; install it with: pip install 'pycollectives[plot]'"
+            "--plot needs matplotlib; install it with: pip install matplotlib "
+            "(or, with the package itself: pip install 'pycollectives[plot]')"
         ) from None
 
 

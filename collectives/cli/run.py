@@ -17,6 +17,7 @@ from collectives.cli import plot, table
 from collectives.cli.machine import facts
 from collectives.cli.options import SIZES
 from collectives.cli.screen import Screen
+from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.worker import Spec
@@ -87,7 +88,7 @@ def _options(kind: str) -> list[click.Parameter]:
         option("--mode", type=click.Choice(MODES), default="auto", help="Where messages lie."),
         option("--pin/--no-pin", default=None, help="A core per rank.  [default: if enough]"),
         option("--iterations", type=click.IntRange(1), help="Calls per row.  [default: as fit]"),
-        option("--budget", type=click.FloatRange(0.1), default=20.0, help="Seconds in all, about."),
+        option("--budget", type=Seconds(0.1), default=20.0, help="Seconds in all, about."),
         option("--json", "json_file", type=file, help="Write rows and machine here."),
         option("--plot", "plot_file", type=file, help="Draw the rows here (png, svg, pdf)."),
     ]

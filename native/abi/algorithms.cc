@@ -2,6 +2,8 @@
 // Algorithms, schedules, plans and proofs as data, behind the C interface.
 #include <algorithm>
 #include <cstdio>
+#include <string>
+#include <string_view>
 
 #include "abi/guarded.h"
 #include "abi/words.h"
@@ -18,6 +20,8 @@
 
 namespace coll {
 namespace {
+
+constexpr const char* kNoProof = "no place for the proof";
 
 const Algorithm& algorithm_at(int32_t index) {
   const auto table = algorithms();
@@ -68,14 +72,15 @@ int32_t coll_algorithm_count(void) { return static_cast<int32_t>(coll::algorithm
 coll_status coll_algorithm_get(int32_t index, coll_algorithm* out) {
   return guarded([&] {
     const coll::Algorithm& a = coll::algorithm_at(index);
-    *out = {.kind = static_cast<int32_t>(a.kind),
-            .name = a.name,
-            .paper = a.paper,
-            .summary = a.summary,
-            .rounds = a.rounds,
-            .bytes = a.bytes,
-            .reductions = a.reductions,
-            .restriction = a.restriction};
+    coll_algorithm& entry = coll::required(out, "no place for the algorithm");
+    entry = {.kind = static_cast<int32_t>(a.kind),
+             .name = a.name,
+             .paper = a.paper,
+             .summary = a.summary,
+             .rounds = a.rounds,
+             .bytes = a.bytes,
+             .reductions = a.reductions,
+             .restriction = a.restriction};
     return Status::ok;
   });
 }
@@ -92,7 +97,8 @@ int32_t coll_algorithm_fits(int32_t index, int32_t p) {
 
 coll_status coll_formula(const char* formula, int32_t p, double* value) {
   return guarded([&] {
-    *value = coll::evaluate(formula, p);
+    const std::string_view text = &coll::required(formula, "no formula is given");
+    coll::required(value, "no place for the value") = coll::evaluate(text, p);
     return Status::ok;
   });
 }
@@ -100,9 +106,14 @@ coll_status coll_formula(const char* formula, int32_t p, double* value) {
 coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t* algorithm,
                         int32_t* mode) {
   return guarded([&] {
+    int32_t& chosen = coll::required(algorithm, "no place for the algorithm");
+    int32_t& way = coll::required(mode, "no place for the mode");
+    if (kind < 0 || kind >= coll::kKinds) {
+      throw coll::Error(Status::invalid_argument, "unknown collective " + std::to_string(kind));
+    }
     const coll::Choice choice = coll::choose(static_cast<coll::Kind>(kind), ranks, bytes);
-    *algorithm = choice.algorithm;
-    *mode = static_cast<int32_t>(choice.mode);
+    chosen = choice.algorithm;
+    way = static_cast<int32_t>(choice.mode);
     return Status::ok;
   });
 }
@@ -110,9 +121,10 @@ coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t* algo
 coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
                        coll_proof* out) {
   return guarded([&] {
+    coll_proof& proof = coll::required(out, coll::kNoProof);
     const coll::Algorithm& a = coll::algorithm_at(algorithm);
     const coll::Schedule schedule = coll::make_schedule(a, p, root);
-    coll::fill(coll::prove(schedule, in_place != 0, coll::claims_of(a, p)), *out);
+    coll::fill(coll::prove(schedule, in_place != 0, coll::claims_of(a, p)), proof);
     return Status::ok;
   });
 }
@@ -120,11 +132,12 @@ coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_pl
 coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
                             int32_t mode, int32_t depth, int32_t lag, coll_proof* out) {
   return guarded([&] {
+    coll_proof& proof = coll::required(out, coll::kNoProof);
     const coll::Plan plan = coll::make_plan(algorithm, p, root, mode, depth, lag);
     const coll::Claims claims = coll::claims_of(coll::algorithm_at(algorithm), p);
     coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan), coll::kAllChecks, claims),
-               *out);
-    coll::fill_sizes(plan, *out);
+               proof);
+    coll::fill_sizes(plan, proof);
     return Status::ok;
   });
 }
@@ -150,7 +163,8 @@ coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, 
 coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_place,
                                int32_t algorithm, int32_t checks, coll_proof* out) {
   return guarded([&] {
-    const std::span<const std::int32_t> words(data, length);
+    coll_proof& proof = coll::required(out, coll::kNoProof);
+    const std::span<const std::int32_t> words(&coll::required(data, "no words are given"), length);
     const auto wanted = static_cast<unsigned>(checks);
     const auto claims_for = [&](int p) {
       return algorithm < 0 || p < 1 ? coll::Claims{}
@@ -160,12 +174,12 @@ coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_pl
       const coll::Plan plan = coll::decode_plan(words);
       coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan), wanted,
                              claims_for(plan.layout.p)),
-                 *out);
+                 proof);
       return Status::ok;
     }
     const coll::Schedule schedule = coll::decode(words);
     const coll::Claims claims = claims_for(schedule.p);
-    coll::fill(coll::prove(schedule, in_place != 0, claims, wanted), *out);
+    coll::fill(coll::prove(schedule, in_place != 0, claims, wanted), proof);
     return Status::ok;
   });
 }
@@ -181,7 +195,8 @@ coll_status coll_variable_get(int32_t index, coll_variable* out) {
       throw coll::Error(Status::invalid_argument, "there is no such variable");
     }
     const coll::Variable& v = table[static_cast<std::size_t>(index)];
-    *out = {.name = v.name, .type = v.type, .fallback = v.fallback, .sentence = v.sentence};
+    coll_variable& entry = coll::required(out, "no place for the variable");
+    entry = {.name = v.name, .type = v.type, .fallback = v.fallback, .sentence = v.sentence};
     return Status::ok;
   });
 }

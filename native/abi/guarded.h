@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <new>
+#include <string>
 
 #include "base/error.h"
 #include "collectives.h"
@@ -26,6 +27,13 @@ coll_status guarded(F&& f) noexcept {
     remember_error(e.what(), -1);
     return COLL_INTERNAL;
   }
+}
+
+// What a caller passes by its address. Throws Error(invalid_argument) for a null pointer.
+template <class T>
+T& required(T* pointer, const char* what) {
+  if (pointer != nullptr) return *pointer;
+  throw Error(Status::invalid_argument, std::string(what) + ": a null pointer");
 }
 
 }  // namespace coll

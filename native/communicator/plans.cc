@@ -46,9 +46,11 @@ Plan Plans::make(const Choice& choice, int root) const {
     if (report.proved) return plan;
     why = report.message;
   }
-  throw Error(Status::internal, std::string("the plan of ") +
-                                    (ours ? a->name : "a given schedule") +
-                                    " does not prove: " + why);
+  if (!ours) {
+    throw Error(Status::invalid_argument, "the plan of a given schedule does not prove: " + why +
+                                              "; too large a one wants fewer chunks");
+  }
+  throw Error(Status::internal, std::string("the plan of ") + a->name + " does not prove: " + why);
 }
 
 int Plans::add(Schedule&& schedule, std::string name) {

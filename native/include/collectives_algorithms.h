@@ -105,7 +105,8 @@ coll_status coll_builder_finish(coll_builder* builder, int32_t** data, size_t* l
 void coll_builder_free(coll_builder* builder);
 /* Makes an encoded schedule an algorithm of this communicator, if it proves: its number for
  * coll_call.algorithm. All ranks must be given the same ones, of one name (NULL: none), in the same
- * order: calls compare them. */
+ * order: calls compare them. Whether all ranks of an allreduce get the same bits is told by
+ * coll_proof.same_tree_on_ranks. */
 coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length, const char* name,
                               int32_t* algorithm);
 

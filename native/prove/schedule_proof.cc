@@ -56,6 +56,20 @@ class SymbolicRun {
     if (report_.first(check)) report_.message = describe(rank, program(rank), step) + ": " + text;
   }
 
+  // "chunk 3", "chunks 3, 4, 5, 6, ...": what these cells of a rank stand for.
+  std::string chunks_of(int rank, std::span<const CellRange> ranges) const {
+    constexpr int kMost = 4;
+    std::string text;
+    int listed = 0;
+    for (const CellRange& r : ranges) {
+      for (int c = r.first; c < r.first + r.cells; ++c) {
+        if (++listed > kMost) return "chunks " + text + ", ...";
+        text += (listed == 1 ? "" : ", ") + std::to_string(layout_.chunk(rank, r.buffer, c));
+      }
+    }
+    return (listed == 1 ? "chunk " : "chunks ") + text;
+  }
+
   void fill_inputs() {
     for (int rank = 0; rank < s_.p; ++rank) {
       for (int c = 0; c < layout_.cells(rank, Buffer::input); ++c) {
@@ -158,10 +172,12 @@ class SymbolicRun {
       const Message* m = take(rank, peer);
       if (m == nullptr) {
         fault(kMatching, rank, i,
-              "waits for a message that rank " + std::to_string(peer) + " never sends");
+              "waits for " + chunks_of(rank, program(rank).target(step)) +
+                  " in a message that rank " + std::to_string(peer) + " never sends in this round");
       } else if (m->count != wanted) {
         fault(kMatching, rank, i,
-              "expects " + std::to_string(wanted) + " cells, rank " + std::to_string(peer) +
+              "expects " + std::to_string(wanted) + " cells (" +
+                  chunks_of(rank, program(rank).target(step)) + "), rank " + std::to_string(peer) +
                   " sends " + std::to_string(m->count));
       }
       operands_.push_back(m);
@@ -216,9 +232,10 @@ class SymbolicRun {
     for (int rank = 0; rank < s_.p; ++rank) {
       for (const Message& m : inbox_[static_cast<std::size_t>(rank)]) {
         if (m.taken) continue;
+        const Step& sent = program(m.from).steps[m.step];
         fault(kMatching, m.from, m.step,
               "rank " + std::to_string(rank) + " does not receive it in round " +
-                  std::to_string(round));
+                  std::to_string(round) + ": " + chunks_of(m.from, program(m.from).source(sent)));
       }
     }
   }

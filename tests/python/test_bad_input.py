@@ -50,14 +50,20 @@ BAD: dict[str, tuple[Call, str]] = {
     ),
     "a number does not scatter": (lambda c: c.reduce_scatter(np.array(1.0)), "does not split"),
     "counts too few": (lambda c: c.allgatherv(ones(3), []), "give 2 lengths"),
-    "counts negative": (lambda c: c.allgatherv(ones(3), [-1] * c.size), "counts is"),
-    "counts not integers": (lambda c: c.allgatherv(ones(3), [1.5] * c.size), "counts is"),
-    "counts not numbers": (lambda c: c.allgatherv(ones(1), [True] * c.size), "counts is"),
+    "counts negative": (
+        lambda c: c.allgatherv(ones(3), [3, -1]),
+        r"counts is \[3, -1\]: -1 is no length: give 2 lengths, one for each rank, integers from 0",
+    ),
+    "counts not integers": (lambda c: c.allgatherv(ones(3), [1.5] * c.size), "1.5 is no length"),
+    "counts not numbers": (lambda c: c.allgatherv(ones(1), [True] * c.size), "True is no length"),
     "counts not a list": (lambda c: c.allgatherv(ones(3), 3), "counts is 3"),
     "counts do not fit x": (lambda c: c.allgatherv(ones(3), [2] * c.size), "has shape"),
     # memory
     "out read-only": (lambda c: c.allreduce(ones(3), frozen(3)), "out is read-only"),
-    "out strided": (lambda c: c.allreduce(ones(3), ones(6)[::2]), "out is not contiguous"),
+    "out repeats itself": (
+        lambda c: c.allreduce(ones(3), np.lib.stride_tricks.as_strided(ones(1), (3,), (0,))),
+        "out of shape .* has elements that share their memory",
+    ),
     # words and numbers
     "op": (lambda c: c.allreduce(ones(3), op="mean"), "allreduce: op 'mean' is unknown"),
     "op nearly right": (lambda c: c.reduce(ones(3), op="summ"), "did you mean 'sum'"),

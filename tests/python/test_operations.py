@@ -114,8 +114,32 @@ def test_results_of_another_shape_are_refused() -> None:
     on_ranks(2, run)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "result"),
+    [("f8", "c16"), ("f4", "c8"), ("i4", "f8"), ("?", "i8"), ("f8", "f4,i4"), ("f8", "O")],
+)
+def test_results_that_do_not_fit_the_operands_are_refused(dtype: str, result: str) -> None:
+    op = cl.op(lambda left, right: np.zeros(len(left), result), commutative=True)
+    seen: list[str] = []
+
+    def run(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.CollectiveError) as caught:
+            comm.allreduce(np.ones(4, dtype), op=op)
+        seen.append(str(caught.value))
+
+    on_ranks(2, run)
+    assert any("it returned" in text and "return an array of" in text for text in seen)
+
+
+@pytest.mark.parametrize(("dtype", "result"), [("f8", "i4"), ("f4", "f8"), ("i8", "?"), ("c8", "f4")])
+def test_results_that_fit_are_taken(dtype: str, result: str) -> None:
+    op = cl.op(lambda left, right: np.ones(len(left), result), commutative=True)
+    on_ranks(2, lambda comm: comm.allreduce(np.zeros(4, dtype), op=op).tolist() == [1] * 4 or 1 / 0)
+
+
 def test_what_is_no_function() -> None:
-    for wrong in (3.5, "sum", -1, True, None):
+    pointers = (ffi.NULL, ffi.cast("void *", 3), ffi.new("coll_message *")[0])
+    for wrong in (3.5, "sum", -1, True, None, 0, 3, 4095, 2**64, *pointers):
         with pytest.raises(cl.InvalidArgumentError, match="op: "):
             cl.op(wrong, commutative=True)
 

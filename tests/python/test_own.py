@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,13 +99,85 @@ def test_a_wrong_one_is_refused_with_what_is_wrong() -> None:
             b.send(2, 0, 0)
 
     def run(comm: cl.Communicator) -> None:
-        with pytest.raises(cl.InvalidArgumentError, match=r"rank 2, .*round 2.*does not receive"):
+        words = r"allreduce: algorithm forgetful, 3 ranks: rank 2, .*round 2.*not receive.*chunk 0"
+        with pytest.raises(cl.InvalidArgumentError, match=words):
             comm.allreduce(np.ones(3), algorithm="forgetful")
         comm.barrier()
 
     on_ranks(3, run)
     proof = next(iter(cl.verify("forgetful", p=3)))
     assert not proof.proved
+
+
+def test_a_message_that_nobody_sends_is_named_with_its_chunk() -> None:
+    @cl.algorithm("allreduce", name="deaf", chunks=2)
+    def deaf(b: cl.ScheduleBuilder) -> None:
+        if b.rank == 1:
+            b.recv(0, 0, 1)
+
+    (proof, _) = cl.verify("deaf", p=2)
+    assert re.search(r"rank 1, .*round 0, recv from 0.*: waits for chunk 1 .*rank 0", proof.message)
+
+
+def own_first(b: cl.ScheduleBuilder) -> None:
+    """Every rank folds what all hand in, its own value first."""
+    others = [r for r in range(b.p) if r != b.rank]
+    if others:
+        b.send(0, others, b.all)
+        b.recv_reduce(0, [cl.SELF, *others], b.all)
+
+
+def test_other_bits_on_other_ranks_must_be_allowed() -> None:
+    cl.algorithm("allreduce", name="own_first", chunks=1)(own_first)
+    cl.algorithm("allreduce", name="own_first_allowed", chunks=1, same_bits=False)(own_first)
+
+    def run(comm: cl.Communicator) -> None:
+        x = np.full(3, comm.rank + 1.0)
+        words = r"algorithm own_first, 4 ranks: the ranks fold .*different.*same_bits=False"
+        with pytest.raises(cl.InvalidArgumentError, match=words):
+            comm.allreduce(x, algorithm="own_first")
+        assert comm.allreduce(x, algorithm="own_first_allowed").tolist() == [10.0] * 3
+
+    on_ranks(4, run)
+    assert not cl.verify("own_first", p=4)[0].same_tree_on_ranks
+
+
+def test_too_many_chunks_are_the_users_mistake() -> None:
+    cl.algorithm("allreduce", name="crumbs", chunks=100_000)(star)
+    cl.algorithm("allreduce", name="dust", chunks=2**40)(star)
+
+    def run(comm: cl.Communicator) -> None:
+        words = "algorithm crumbs: chunks is 100000 for 2 ranks: give an integer from 1 to 16384"
+        with pytest.raises(cl.InvalidArgumentError, match=words):
+            comm.allreduce(np.ones(3), algorithm="crumbs")
+        with pytest.raises(cl.InvalidArgumentError, match="algorithm dust: chunks is 1099511627776"):
+            comm.allreduce(np.ones(3), algorithm="dust")
+        comm.barrier()
+
+    on_ranks(2, run)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (lambda b: b.send(2**40, 0, 0), "send: round is 1099511627776: give an integer"),
+        (lambda b: b.send(0.5, 0, 0), "send: round is 0.5: give an integer"),
+        (lambda b: b.send(0, 2**40, 0), "send: to is 1099511627776: give an integer"),
+        (lambda b: b.send(0, [1.5], 0), "send: to is 1.5: give an integer"),
+        (lambda b: b.send(0, 0, 2**40), "chunks is 1099511627776: give an integer"),
+        (lambda b: b.recv(None, 0, 0), "recv: round is None: give an integer"),
+        (lambda b: b.recv(0, "0", 0), "recv: source is '0': give an integer"),
+        (lambda b: b.recv_reduce(0, 2.5, 0), "recv_reduce: order is 2.5: give an integer"),
+        (lambda b: b.recv_reduce(0, [2**40], 0), "recv_reduce: order is 1099511627776: give an"),
+        (lambda b: b.copy(2**40, "input", "output", 0), "copy: round is 1099511627776: give an"),
+    ],
+)
+def test_what_is_no_number_is_told_with_rank_and_name(step: Any, words: str) -> None:
+    cl.algorithm("allreduce", name="odd")(step)
+    with pytest.raises(cl.InvalidArgumentError) as caught:
+        cl.schedule("odd", 2)
+    assert str(caught.value).startswith("allreduce: algorithm odd, 2 ranks: rank 0: ")
+    assert words in str(caught.value)
 
 
 def test_algorithms_that_differ_between_ranks_are_a_mismatch() -> None:

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Null pointers: no function of the C interface crashes on one, each says what is missing.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "collectives.h"
+
+namespace {
+
+constexpr int kNone = COLL_INVALID_ARGUMENT, kGone = COLL_CLOSED;
+
+// A function with null pointers for all that it takes by address, but for the communicator, which
+// is null (`without`) or there (`with`): what it returns.
+struct Row {
+  const char* name;
+  int (*call)(coll_comm* comm);
+  int without, with;
+};
+
+const std::vector<Row> kLife = {
+    {"coll_init", [](coll_comm*) -> int { return coll_init(nullptr, nullptr); }, kNone, kNone},
+    {"coll_init_from_environment",
+     [](coll_comm*) -> int { return coll_init_from_environment(0, nullptr); }, kNone, kNone},
+    {"coll_local", [](coll_comm*) -> int { return coll_local(nullptr, nullptr); }, kNone, kNone},
+    {"coll_close", [](coll_comm*) -> int { return coll_close(nullptr); }, kGone, kGone},
+    {"coll_abort", [](coll_comm* c) -> int { return coll_abort(c, nullptr); }, kGone, COLL_OK},
+    {"coll_rank", [](coll_comm* c) -> int { return coll_rank(c); }, -1, 0},
+    {"coll_ranks", [](coll_comm* c) -> int { return coll_ranks(c); }, 0, 1},
+    {"coll_sequence", [](coll_comm* c) -> int { return static_cast<int>(coll_sequence(c)); }, 0, 0},
+    {"coll_split", [](coll_comm* c) -> int { return coll_split(c, 0, 0, nullptr); }, kNone, kNone},
+    {"coll_subgroup", [](coll_comm* c) -> int { return coll_subgroup(c, nullptr, 1, nullptr); },
+     kNone, kNone},
+    {"coll_dup", [](coll_comm* c) -> int { return coll_dup(c, nullptr); }, kNone, kNone},
+    {"coll_axis", [](coll_comm* c) -> int { return coll_axis(c, nullptr, 1, 0, nullptr, nullptr); },
+     kNone, kNone},
+};
+
+template <auto function>
+int folding(coll_comm* c) {
+  return function(c, nullptr, nullptr, 1, COLL_INT32, COLL_SUM);
+}
+template <auto function>
+int moving(coll_comm* c) {
+  return function(c, nullptr, nullptr, 1, COLL_INT32);
+}
+template <auto function>
+int rooted(coll_comm* c) {
+  return function(c, nullptr, nullptr, 1, COLL_INT32, 0);
+}
+
+const std::vector<Row> kCollectives = {
+    {"coll_run", [](coll_comm* c) -> int { return coll_run(c, nullptr); }, kGone, kNone},
+    {"coll_run_on",
+     [](coll_comm* c) -> int { return coll_run_on(c, nullptr, nullptr, nullptr, 1); }, kNone,
+     kNone},
+    {"coll_resume", [](coll_comm* c) -> int { return coll_resume(c); }, kGone, kNone},
+    {"coll_collective",
+     [](coll_comm* c) -> int {
+       return coll_collective(c, COLL_ALLREDUCE, nullptr, nullptr, 1, 0, 0, 0, -1, -1, 0);
+     },
+     kGone, kNone},
+    {"coll_allreduce", folding<coll_allreduce>, kGone, kNone},
+    {"coll_reduce_scatter", folding<coll_reduce_scatter>, kGone, kNone},
+    {"coll_reduce_scatterv",
+     [](coll_comm* c) -> int {
+       return coll_reduce_scatterv(c, nullptr, nullptr, nullptr, COLL_INT32, COLL_SUM);
+     },
+     kNone, kNone},
+    {"coll_allgather", moving<coll_allgather>, kGone, kNone},
+    {"coll_allgatherv",
+     [](coll_comm* c) -> int { return coll_allgatherv(c, nullptr, nullptr, nullptr, COLL_INT32); },
+     kNone, kNone},
+    {"coll_broadcast", rooted<coll_broadcast>, kGone, kNone},
+    {"coll_reduce",
+     [](coll_comm* c) -> int {
+       return coll_reduce(c, nullptr, nullptr, 1, COLL_INT32, COLL_SUM, 0);
+     },
+     kGone, kNone},
+    {"coll_gather", rooted<coll_gather>, kGone, kNone},
+    {"coll_gatherv",
+     [](coll_comm* c) -> int { return coll_gatherv(c, nullptr, nullptr, nullptr, COLL_INT32, 0); },
+     kNone, kNone},
+    {"coll_scatter", rooted<coll_scatter>, kGone, kNone},
+    {"coll_scatterv",
+     [](coll_comm* c) -> int { return coll_scatterv(c, nullptr, nullptr, nullptr, COLL_INT32, 0); },
+     kNone, kNone},
+    {"coll_alltoall", moving<coll_alltoall>, kGone, kNone},
+    {"coll_alltoallv",
+     [](coll_comm* c) -> int { return coll_alltoallv(c, nullptr, nullptr, nullptr, COLL_INT32); },
+     kNone, kNone},
+    {"coll_scan", folding<coll_scan>, kGone, kNone},
+    {"coll_exscan", folding<coll_exscan>, kGone, kNone},
+    {"coll_barrier", [](coll_comm* c) -> int { return coll_barrier(c); }, kGone, COLL_OK},
+};
+
+const std::vector<Row> kBeside = {
+    {"coll_send", [](coll_comm* c) -> int { return coll_send(c, nullptr, 1, 0, 0, 0, 1); }, kGone,
+     kNone},
+    {"coll_recv", [](coll_comm* c) -> int { return coll_recv(c, nullptr, 1, 0, 0, 0, nullptr, 1); },
+     kGone, kNone},
+    {"coll_sendrecv",
+     [](coll_comm* c) -> int {
+       return coll_sendrecv(c, nullptr, 1, 0, 0, 0, nullptr, 1, 0, 0, 0, nullptr, 1);
+     },
+     kGone, kNone},
+    {"coll_probe", [](coll_comm* c) -> int { return coll_probe(c, 0, 0, nullptr, 0.01); }, kGone,
+     COLL_TIMEOUT},
+    {"coll_iprobe", [](coll_comm* c) -> int { return coll_iprobe(c, 0, 0, nullptr, nullptr); },
+     kNone, kNone},
+    {"coll_isend", [](coll_comm* c) -> int { return coll_isend(c, nullptr, 1, 0, 0, 0, nullptr); },
+     kNone, kNone},
+    {"coll_irecv", [](coll_comm* c) -> int { return coll_irecv(c, nullptr, 1, 0, 0, 0, nullptr); },
+     kNone, kNone},
+    {"coll_test", [](coll_comm* c) -> int { return coll_test(c, 0, nullptr, nullptr); }, kNone,
+     kNone},
+    {"coll_wait", [](coll_comm* c) -> int { return coll_wait(c, 0, nullptr, 1); }, kGone, kNone},
+    {"coll_persistent_new",
+     [](coll_comm* c) -> int { return coll_persistent_new(c, nullptr, nullptr); }, kNone, kNone},
+    {"coll_start", [](coll_comm*) -> int { return coll_start(nullptr); }, kNone, kNone},
+    {"coll_finish", [](coll_comm*) -> int { return coll_finish(nullptr); }, kNone, kNone},
+    {"coll_run_persistent", [](coll_comm*) -> int { return coll_run_persistent(nullptr); }, kNone,
+     kNone},
+    {"coll_persistent_free", [](coll_comm*) -> int { return coll_persistent_free(nullptr); },
+     COLL_OK, COLL_OK},
+    {"coll_memory_new", [](coll_comm* c) -> int { return coll_memory_new(c, 1, nullptr, nullptr); },
+     kNone, kNone},
+    {"coll_memory_free", [](coll_comm*) -> int { return coll_memory_free(nullptr), 0; }, 0, 0},
+    {"coll_is_symmetric", [](coll_comm* c) -> int { return coll_is_symmetric(c, nullptr, 0); }, 0,
+     1},
+    {"coll_op_create",
+     [](coll_comm*) -> int { return coll_op_create(nullptr, nullptr, 1, nullptr); }, kNone, kNone},
+    {"coll_op_free", [](coll_comm*) -> int { return coll_op_free(-2); }, kNone, kNone},
+};
+
+const std::vector<Row> kData = {
+    {"coll_last_error", [](coll_comm*) -> int { return coll_last_error() == nullptr; }, 0, 0},
+    {"coll_last_error_rank", [](coll_comm*) -> int { return coll_last_error_rank(); }, -1, -1},
+    {"coll_status_name", [](coll_comm*) -> int { return coll_status_name(-1) == nullptr; }, 0, 0},
+    {"coll_version", [](coll_comm*) -> int { return coll_version() == nullptr; }, 0, 0},
+    {"coll_variable_count", [](coll_comm*) -> int { return coll_variable_count() <= 0; }, 0, 0},
+    {"coll_variable_get", [](coll_comm*) -> int { return coll_variable_get(0, nullptr); }, kNone,
+     kNone},
+    {"coll_algorithm_count", [](coll_comm*) -> int { return coll_algorithm_count() <= 0; }, 0, 0},
+    {"coll_algorithm_get", [](coll_comm*) -> int { return coll_algorithm_get(0, nullptr); }, kNone,
+     kNone},
+    {"coll_algorithm_find", [](coll_comm*) -> int { return coll_algorithm_find(0, nullptr); }, -1,
+     -1},
+    {"coll_algorithm_fits", [](coll_comm*) -> int { return coll_algorithm_fits(-1, 1); }, 0, 0},
+    {"coll_formula", [](coll_comm*) -> int { return coll_formula(nullptr, 3, nullptr); }, kNone,
+     kNone},
+    {"coll_choose", [](coll_comm*) -> int { return coll_choose(0, 2, 8, nullptr, nullptr); }, kNone,
+     kNone},
+    {"coll_prove", [](coll_comm*) -> int { return coll_prove(0, 2, 0, 0, nullptr); }, kNone, kNone},
+    {"coll_prove_plan",
+     [](coll_comm*) -> int { return coll_prove_plan(0, 2, 0, 0, 0, 2, 0, nullptr); }, kNone, kNone},
+    {"coll_schedule", [](coll_comm*) -> int { return coll_schedule(0, 2, 0, nullptr, nullptr); },
+     kNone, kNone},
+    {"coll_plan", [](coll_comm*) -> int { return coll_plan(0, 2, 0, 0, 2, 0, nullptr, nullptr); },
+     kNone, kNone},
+    {"coll_prove_encoded",
+     [](coll_comm*) -> int {
+       return coll_prove_encoded(nullptr, 8, 0, -1, COLL_CHECK_ALL, nullptr);
+     },
+     kNone, kNone},
+    {"coll_builder_new", [](coll_comm*) -> int { return coll_builder_new(0, 2, 0, 2, nullptr); },
+     kNone, kNone},
+    {"coll_builder_rank", [](coll_comm*) -> int { return coll_builder_rank(nullptr, 0); }, kNone,
+     kNone},
+    {"coll_builder_send",
+     [](coll_comm*) -> int { return coll_builder_send(nullptr, 0, nullptr, 1, nullptr, 1); }, kNone,
+     kNone},
+    {"coll_builder_recv",
+     [](coll_comm*) -> int { return coll_builder_recv(nullptr, 0, 1, nullptr, 1); }, kNone, kNone},
+    {"coll_builder_recv_reduce",
+     [](coll_comm*) -> int {
+       return coll_builder_recv_reduce(nullptr, 0, nullptr, 1, 0, nullptr, 1);
+     },
+     kNone, kNone},
+    {"coll_builder_copy",
+     [](coll_comm*) -> int { return coll_builder_copy(nullptr, 0, 0, 1, nullptr, 1); }, kNone,
+     kNone},
+    {"coll_builder_finish",
+     [](coll_comm*) -> int { return coll_builder_finish(nullptr, nullptr, nullptr); }, kNone,
+     kNone},
+    {"coll_builder_free", [](coll_comm*) -> int { return coll_builder_free(nullptr), 0; }, 0, 0},
+    {"coll_add_schedule",
+     [](coll_comm* c) -> int { return coll_add_schedule(c, nullptr, 8, nullptr); }, kNone, kNone},
+    {"coll_free", [](coll_comm*) -> int { return coll_free(nullptr), 0; }, 0, 0},
+};
+
+const std::vector<std::vector<Row>> kTables = {kLife, kCollectives, kBeside, kData};
+
+coll_comm* alone() {
+  coll_options options{};
+  options.size = sizeof options;
+  options.ranks = 1;
+  coll_comm* comm = nullptr;
+  CHECK(coll_local(&options, &comm) == COLL_OK);
+  return comm;
+}
+
+// The names that the headers declare as functions.
+std::set<std::string> declared() {
+  namespace fs = std::filesystem;
+  const fs::path headers = fs::path(__FILE__).parent_path() / "../../native/include";
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(headers)) {
+    std::ifstream file(entry.path());
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    text = std::regex_replace(text, std::regex(R"(/\*[^*]*\*+([^/*][^*]*\*+)*/)"), "");
+    const std::regex function(R"(\b(coll_\w+)\([^;{]*\);)");
+    for (std::sregex_iterator at(text.begin(), text.end(), function), end; at != end; ++at) {
+      names.insert((*at)[1]);
+    }
+  }
+  return names;
+}
+
+void check_row(const Row& row, coll_comm* comm, int wanted) {
+  const int got = row.call(comm);
+  if (got == wanted) return;
+  check::fail(std::string(row.name) + (comm != nullptr ? " with" : " without") +
+              " a communicator returns " + std::to_string(got) + ", not " + std::to_string(wanted));
+}
+
+}  // namespace
+
+TEST(null_pointers_are_refused) {
+  for (const auto& table : kTables) {
+    for (const Row& row : table) {
+      check_row(row, nullptr, row.without);
+      coll_comm* comm = alone();
+      check_row(row, comm, row.with);
+      coll_close(comm);
+    }
+  }
+}
+
+TEST(each_that_is_refused_says_what_is_missing) {
+  for (const auto& table : kTables) {
+    for (const Row& row : table) {
+      if (row.without != kNone && row.without != kGone) continue;
+      coll_op_free(-1);  // another sentence stands there
+      const std::string before = coll_last_error();
+      row.call(nullptr);
+      if (coll_last_error() == before) check::fail(std::string(row.name) + " says nothing");
+    }
+  }
+}
+
+// All but one argument are there: the one that is missing is seen, too.
+TEST(a_single_null_pointer_is_refused) {
+  const std::int32_t words[] = {1, 2, 3};
+  coll_proof proof;
+  double value = 0;
+  std::int32_t number = 0;
+  std::size_t length = 0;
+  CHECK(coll_prove_encoded(words, 3, 0, -1, COLL_CHECK_ALL, nullptr) == kNone);
+  CHECK(coll_prove_encoded(nullptr, 8, 0, -1, COLL_CHECK_ALL, &proof) == kNone);
+  CHECK(coll_prove_encoded(nullptr, 0, 0, -1, COLL_CHECK_ALL, &proof) == kNone);
+  CHECK(coll_formula(nullptr, 3, &value) == kNone);
+  CHECK(coll_formula("p", 3, nullptr) == kNone);
+  CHECK(coll_choose(0, 2, 8, &number, nullptr) == kNone);
+  CHECK(coll_choose(0, 2, 8, nullptr, &number) == kNone);
+  CHECK(coll_choose(77, 2, 8, &number, &number) == kNone);
+  CHECK(coll_schedule(0, 2, 0, nullptr, &length) == kNone);
+  CHECK(coll_op_create(nullptr, nullptr, 1, &number) == kNone);
+}
+
+TEST(the_builder_refuses_null_pointers) {
+  coll_builder* builder = nullptr;
+  CHECK(coll_builder_new(COLL_ALLREDUCE, 2, 0, 2, &builder) == COLL_OK);
+  CHECK(coll_builder_rank(builder, 0) == COLL_OK);
+  const std::int32_t pair[] = {0, 1}, peer[] = {1};
+  CHECK(coll_builder_send(builder, 0, nullptr, 1, pair, 1) == kNone);
+  CHECK(coll_builder_send(builder, 0, peer, 1, nullptr, 1) == kNone);
+  CHECK(coll_builder_recv(builder, 0, 1, nullptr, 1) == kNone);
+  CHECK(coll_builder_recv_reduce(builder, 0, nullptr, 1, 0, pair, 1) == kNone);
+  CHECK(coll_builder_recv_reduce(builder, 0, peer, 1, 0, nullptr, 1) == kNone);
+  CHECK(coll_builder_copy(builder, 0, 0, 1, nullptr, 1) == kNone);
+  CHECK(coll_builder_finish(builder, nullptr, nullptr) == kNone);
+  coll_builder_free(builder);
+}
+
+TEST(every_function_of_the_headers_is_called) {
+  std::set<std::string> called;
+  for (const auto& table : kTables) {
+    for (const Row& row : table) called.insert(row.name);
+  }
+  const std::set<std::string> names = declared();
+  CHECK(names.size() > 60);
+  for (const std::string& name : names) {
+    if (!called.contains(name)) check::fail(name + " is in no table of this file: add it");
+  }
+  CHECK(called.size() == names.size());
+}
