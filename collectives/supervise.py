@@ -3,7 +3,7 @@
 
 One loop over file descriptors: the ranks' pipes, their pidfds and a wake-up pipe for signals. No
 rank outlives the loop, and none outlives this process either: should it be killed, the kernel
-kills the ranks.
+kills the ranks, and a keeper what they have started.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
+
+from collectives.keeper import Keeper
 
 DRAIN_S = 0.5  # for helper processes of the ranks to end after them, and to close the pipes
 
@@ -76,6 +78,7 @@ class Job:
         self._deadline = float("inf")  # of the next, harsher means
         self._means = iter((signal.SIGTERM, signal.SIGKILL))
         self._ranks: list[Rank] = []
+        self._keeper = Keeper()
         try:
             for number, environment in enumerate(environments):
                 stdin = subprocess.PIPE if feed and number == 0 else subprocess.DEVNULL
@@ -125,6 +128,7 @@ class Job:
             process_group=0,  # a Ctrl-C on the terminal reaches the ranks through us, once
             preexec_fn=_dying_with(os.getpid()),  # safe: this process has no threads yet
         )
+        self._keeper.watch(process.pid)
         rank = Rank(number, process, os.pidfd_open(process.pid))
         self._ranks.append(rank)
         self._watch(rank.pidfd, lambda: self._see_end(rank))
@@ -222,6 +226,7 @@ class Job:
             for pipe in (rank.process.stdout, rank.process.stderr):
                 if pipe is not None:
                     pipe.close()
+        self._keeper.dismiss()
         self._selector.close()
 
 

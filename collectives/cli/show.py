@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -12,6 +14,7 @@ from rich.table import Table
 
 import collectives as cl
 from collectives import environment
+from collectives.algorithms import Proof
 from collectives.cli.options import KIND, RANK_RANGE
 from collectives.cli.screen import Screen, console
 from collectives.cli.sizes import format_ranks
@@ -37,6 +40,38 @@ def list_algorithms(kind: str | None) -> None:
     )
 
 
+def proofs_of(
+    fitting: dict[cl.Algorithm, list[int]], plans: bool, step: Callable[[], None]
+) -> Iterator[tuple[cl.Algorithm, list[Proof]]]:
+    """Prove on all cores; yield each algorithm in turn with its proofs. ``step`` is called per p.
+
+    The native prover lets go of the interpreter lock.
+    """
+
+    def prove(a: cl.Algorithm, p: int) -> list[Proof]:
+        found = cl.verify(a.name, [p], kind=a.kind, plans=plans)
+        step()
+        return found
+
+    pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    try:
+        work = {a: [pool.submit(prove, a, p) for p in many] for a, many in fitting.items()}
+        for a, futures in work.items():
+            yield a, [proof for future in futures for proof in future.result()]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def verdict(a: cl.Algorithm, ranks: list[int], fitting: list[int], proofs: int, wrong: bool) -> str:
+    """Say of one algorithm what was proved, and for which numbers of ranks it is not defined."""
+    word = "WRONG" if wrong else "proved" if fitting else "not defined"
+    left = [p for p in ranks if p not in fitting] if fitting else []
+    return (
+        f"{a.kind:<15} {a.name:<20} {word} for p = {format_ranks(fitting or ranks)}"
+        f"  ({proofs} proofs)" + (f", not defined for p = {format_ranks(left)}" if left else "")
+    )
+
+
 @click.command()
 @click.argument("name", required=False)
 @click.option("--ranks", type=RANK_RANGE, default="1:64", show_default=True, metavar="RANKS")
@@ -50,23 +85,16 @@ def verify(name: str | None, ranks: list[int], kind: str | None, plans: bool) ->
         of_kind = f" of {kind}" if kind else ""
         raise click.UsageError(f"there is no algorithm {name!r}{of_kind}; there are {known}")
     begin = time.perf_counter()
+    fitting = {a: [p for p in ranks if a.fits(p)] for a in chosen}
     total, failed = 0, []
-    with Screen("proving", len(chosen) * len(ranks)) as screen:
-        for a in chosen:
-            fitting = [p for p in ranks if a.fits(p)]
-            proofs, wrong = 0, []
-            for p in ranks:
-                if p in fitting:
-                    found = cl.verify(a.name, [p], kind=a.kind, plans=plans)
-                    proofs += len(found)
-                    wrong += [f"p = {p}: {proof.message}" for proof in found if not proof.proved]
-                screen.step()
-            verdict = "WRONG" if wrong else "proved" if fitting else "not defined"
-            screen.line(
-                f"{a.kind:<15} {a.name:<20} {verdict} for p = {format_ranks(fitting or ranks)}"
-                f"  ({proofs} proofs)"
-            )
-            total += proofs
+    with Screen("proving", sum(map(len, fitting.values()))) as screen:
+        what = "schedules and plans" if plans else "schedules"
+        algorithms = "1 algorithm" if len(chosen) == 1 else f"{len(chosen)} algorithms"
+        screen.line(f"proving {what} of {algorithms} for p = {format_ranks(ranks)}")
+        for a, found in proofs_of(fitting, plans, screen.step):
+            wrong = [f"p = {proof.p}: {proof.message}" for proof in found if not proof.proved]
+            screen.line(verdict(a, ranks, fitting[a], len(found), bool(wrong)))
+            total += len(found)
             failed += [f"{a.kind} {a.name}, {sentence}" for sentence in wrong]
     for sentence in failed:
         click.echo(f"collbench: {sentence}", err=True)

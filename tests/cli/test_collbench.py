@@ -50,6 +50,14 @@ def test_every_collective_has_a_right_table(kind: str) -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "barrier"])
+def test_empty_vectors_are_measured_as_such(kind: str) -> None:
+    done = call(kind, "-n", "2", "--sizes", "0,4", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert [row[:2] for row in rows(done.stdout)][0] == ["0", "0"]
+
+
+@pytest.mark.processes
 @pytest.mark.parametrize("p", [1, 3, 4])
 def test_all_algorithms_at_several_ranks(p: int) -> None:
     done = call("allreduce", "-n", str(p), "--sizes", "8:1K", "--algorithms", "all", *QUICK)
@@ -110,6 +118,8 @@ def test_options_reach_the_ranks() -> None:
         (["allreduce", "--sizes", "64:8"], "ends before it begins"),
         (["allreduce", "--algorithms", "magic"], "there is no algorithm 'magic' of allreduce"),
         (["allreduce", "-n", "0"], "0"),
+        (["allreduce", "--budget", "nan"], "nan is not a number of seconds"),
+        (["allreduce", "--budget", "inf"], "inf is not a number of seconds"),
         (["allreduce", "--dtype", "int32", "--op", "avg"], "avg of int32 is not defined"),
         (["allreduce", "--json", "/no/such/folder/x.json"], "/no/such/folder does not exist"),
         (["allreduce", "--plot", "x.doc"], "must end in one of"),
@@ -141,6 +151,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = call("allreduce", "--plot", "x.png")
     assert done.exit_code == 2
+    assert "pip install matplotlib" in done.stderr
     assert "pip install 'pycollectives[plot]'" in done.stderr
 
 
@@ -166,6 +177,16 @@ def test_verify_proves() -> None:
     done = call("verify", "ring", "--ranks", "1:8", "--kind", "allreduce")
     assert done.exit_code == 0, done.output
     assert re.search(r"allreduce +ring +proved for p = 1:8 +\(16 proofs\)", done.stdout)
+
+
+def test_verify_names_what_it_leaves_out() -> None:
+    done = call("verify", "recursive_doubling", "--ranks", "1:8", "--kind", "allgather", "--plans")
+    assert done.exit_code == 0, done.output
+    assert re.search(
+        r"recursive_doubling +proved for p = 1:2,4,8 +\(32 proofs\), not defined for p = 3,5:7",
+        done.stdout,
+    )
+    assert re.search(r"^proving schedules and plans of 1 algorithm for p = 1:8", done.stdout)
 
 
 def test_verify_fails_with_the_provers_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

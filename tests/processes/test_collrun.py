@@ -13,10 +13,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+import collectives as cl
 from collectives.environment import ATTEMPT, JOB, RANK, SIZE
+from collectives.keeper import Keeper
+from collectives.launch import MOST_RANKS
 from tests.processes.jobs import COLLRUN, ROOT, collrun, environment, processes
 
 pytestmark = pytest.mark.processes
@@ -177,6 +181,30 @@ def test_nothing_outlives_a_killed_collrun() -> None:
     assert until(lambda: ranks(job) == []) is True
 
 
+def test_nothing_outlives_a_killed_collrun_not_even_helpers_of_the_ranks() -> None:
+    for _ in range(3):
+        job = start("-n", 2, *SH, "sleep 60 & sleep 60")
+        assert until(lambda: len(ranks(job)) == 6), "two shells with two sleeps each"
+        job.kill()
+        job.communicate(timeout=20)
+        assert until(lambda: ranks(job) == []) is True
+
+
+def test_the_keeper_goes_with_its_job() -> None:
+    with start("-n", 1, *SH, "cat /proc/$PPID/task/*/children") as job:
+        printed, _ = job.communicate(timeout=20)
+    children = [int(word) for word in printed.split()[1:]]
+    assert len(children) == 2, "the keeper and the rank"
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_job_runs_without_a_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", Mock(side_effect=FileNotFoundError))
+    keeper = Keeper()
+    keeper.watch(1)
+    keeper.dismiss()
+
+
 def test_nothing_outlives_collrun_not_even_helpers_of_the_ranks() -> None:
     with start("-n", 2, *SH, "sleep 60 & true") as job:
         job.communicate(timeout=20)
@@ -240,7 +268,9 @@ def test_a_failure_before_the_reader_goes_is_still_named() -> None:
     [
         (["-n", 2], "Missing what to run"),
         (["echo"], "Missing option '-n'"),
-        (["-n", 0, "echo"], "0 is not in the range x>=1"),
+        (["-n", 0, "echo"], "0 ranks cannot be started: a job on one machine has 1 to 1024"),
+        (["-n", 100_000, "echo"], "100000 ranks cannot be started: a job on one machine has 1 to"),
+        (["-n", 2, "--grace", "nan", "echo"], "nan is not a number of seconds"),
         (["-n", "two", "echo"], "'two' is not a valid integer"),
         (["-n", 2, "--attempt", -1, "echo"], "-1 is not in the range"),
         (["-n", 2, "nothing.py"], "There is no file nothing.py"),
@@ -251,6 +281,11 @@ def test_wrong_arguments(arguments: list[object], words: str) -> None:
     done = collrun(*arguments)
     assert done.returncode == 2
     assert words in done.stderr
+
+
+def test_the_most_ranks_are_those_of_the_library() -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=f"1 ... {MOST_RANKS} on one machine"):
+        cl.local(MOST_RANKS + 1)
 
 
 def test_a_program_that_cannot_run_is_named(tmp_path: Path) -> None:

@@ -131,7 +131,9 @@ def test_results_that_do_not_fit_the_operands_are_refused(dtype: str, result: st
     assert any("it returned" in text and "return an array of" in text for text in seen)
 
 
-@pytest.mark.parametrize(("dtype", "result"), [("f8", "i4"), ("f4", "f8"), ("i8", "?"), ("c8", "f4")])
+@pytest.mark.parametrize(
+    ("dtype", "result"), [("f8", "i4"), ("f4", "f8"), ("i8", "?"), ("c8", "f4")]
+)
 def test_results_that_fit_are_taken(dtype: str, result: str) -> None:
     op = cl.op(lambda left, right: np.ones(len(left), result), commutative=True)
     on_ranks(2, lambda comm: comm.allreduce(np.zeros(4, dtype), op=op).tolist() == [1] * 4 or 1 / 0)

@@ -150,7 +150,9 @@ def test_too_many_chunks_are_the_users_mistake() -> None:
         words = "algorithm crumbs: chunks is 100000 for 2 ranks: give an integer from 1 to 16384"
         with pytest.raises(cl.InvalidArgumentError, match=words):
             comm.allreduce(np.ones(3), algorithm="crumbs")
-        with pytest.raises(cl.InvalidArgumentError, match="algorithm dust: chunks is 1099511627776"):
+        with pytest.raises(
+            cl.InvalidArgumentError, match="algorithm dust: chunks is 1099511627776"
+        ):
             comm.allreduce(np.ones(3), algorithm="dust")
         comm.barrier()
 

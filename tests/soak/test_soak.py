@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -25,12 +26,14 @@ RUNS = [
 
 @pytest.mark.parametrize(("how", "ranks", "number"), RUNS)
 @pytest.mark.timeout(120)
-def test_soak(how: str, ranks: int, number: int) -> None:
+def test_soak(
+    how: str, ranks: int, number: int, record_property: Callable[[str, object], None]
+) -> None:
     seed = SEED + ranks
-    wrong = run(how, ranks, seed, number)
     line = f"python -m tests.soak --how {how} --ranks {ranks} --seed {seed} --calls {number}"
+    record_property("replay", line)  # conftest.py prints it at the end
+    wrong = run(how, ranks, seed, number)
     assert wrong is None, f"{wrong}\nreplay: {line}"
-    print(f"seed {seed}: {number} collectives among {ranks} {how}; replay: {line}")
 
 
 def test_enough_of_them() -> None:
