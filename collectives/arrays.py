@@ -332,10 +332,10 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
 
 
 def _wrong_dtype(what: str, dtype: object) -> str:
-    if isinstance(dtype, np.dtype) and not dtype.isnative:
-        if _numpy_code(dtype.newbyteorder("=")) is not None:
-            return (
-                f"{what} has dtype {dtype}, whose bytes are in another order than this machine's: "
-                "pass x.astype(x.dtype.newbyteorder('='))"
-            )
+    swapped = isinstance(dtype, np.dtype) and not dtype.isnative
+    if swapped and _numpy_code(dtype.newbyteorder("=")) is not None:
+        return (
+            f"{what} has dtype {dtype}, whose bytes are in another order than this machine's: "
+            "pass x.astype(x.dtype.newbyteorder('='))"
+        )
     return f"{what} has dtype {dtype}: supported are {', '.join(DTYPES)}"

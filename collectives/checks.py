@@ -79,7 +79,7 @@ def _iterable(value: object) -> bool:
 
 
 def _no_length(counts: object, size: int) -> str | None:
-    """Return what among as many values as there are ranks is no length; None: it is their number."""
+    """Return what among as many values as ranks is no length; None where their number is wrong."""
     try:
         given = list(counts)  # type: ignore[call-overload]
     except TypeError:  # not a sequence

@@ -19,10 +19,10 @@ class Communicator(Reductions, Movements, Pairwise, Groups, Symmetric):
     """A fixed group of ranks; made by :func:`collectives.init` and :func:`collectives.local`.
 
     All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors in CPU
-    memory, or objects with DLPack or the buffer protocol, of dtype float32, float64, int32, int64,
-    uint8 or bfloat16. A writable array is changed in place and returned; a read-only one gives a
-    new result. ``op`` is "sum", "prod", "min", "max" or (floating point) "avg";
-    :meth:`allreduce` tells how sums are rounded and where they overflow.
+    memory, or objects with DLPack or the buffer protocol. A writable array is changed in place and
+    returned; a read-only one gives a new result. Which dtypes there are, which ``op`` is defined on
+    which, how sums are rounded and where they overflow: docs/arithmetic.md. ``op`` may also be an
+    operation of the program (:func:`collectives.op`).
 
     Options of every collective, None leaves them to the library: ``algorithm``, a name from
     :func:`collectives.algorithms`; ``mode``, where messages lie ("staged", "inline"; among

@@ -63,6 +63,9 @@ def main(
     nobody reads the output any more, as in `collrun ... | head -1`, the ranks are ended likewise
     and the exit code is 141 (SIGPIPE). The first Ctrl-C is passed on to the ranks, the second
     kills them.
+
+    No rank outlives collrun, be it killed, nor does what the ranks have started, unless it has
+    left their process groups (as daemons do, with setsid).
     """
     line = command_line(module, command)
     job = secrets.token_hex(8)

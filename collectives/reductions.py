@@ -54,15 +54,14 @@ class Reductions(Caller):
         keys that are words or numbers, are the same on all ranks, in the same order.
 
         ``op="avg"`` divides the sum by the number of ranks when it is complete: a sum beyond the
-        range of the dtype is infinite, and so is its average.
+        range of the dtype is infinite, and so is its average. Which operations a dtype has, and
+        how often an algorithm rounds a sum of narrow floats (float16, bfloat16, float8), is in
+        docs/arithmetic.md.
 
-        Sums of bfloat16, float16 and float8 are made in float32 and rounded once by the direct
-        algorithms; in all others (ring, circulant, recursive doubling and halving, and the
-        binomial reduce) partial sums travel, and are rounded on every hop. ``accumulate`` names a
-        wider dtype in which they are kept until the result is complete, and rounded once, by any
-        algorithm: "float32" or "float64" for these, "float64" for float32, "complex128" for
-        complex64, as a name or a dtype. It is the same on all ranks. More bytes travel, and as
-        many are kept in a buffer of the communicator.
+        ``accumulate`` names a wider dtype in which partial results are kept until the result is
+        complete, and rounded once, by any algorithm: "float32" or "float64" for narrow floats,
+        "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
+        all ranks. More bytes travel, and as many are kept in a buffer of the communicator.
         """
         usual = algorithm is None and mode is None and timeout is None and accumulate is None
         usual = usual and not async_op

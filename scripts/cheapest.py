@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import collectives as cl
 from collectives._ffi import check, ffi, lib
-from collectives.cli.sizes import format_size
-from collectives.names import algorithm_index, kind_code
+from collectives.cli.sizes import format_ranks, format_size
+from collectives.names import kind_code
+
+Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
 
 RANKS = (4, 5, 8, 16)
+MOST_SHOWN = 64  # ranks; the rules change below
 SIZES = [1 << bits for bits in range(31)]  # bytes of the vector
 
 
@@ -77,26 +80,92 @@ def in_a_network(algorithm: cl.Algorithm, p: int) -> str:
     costs = {a.name: cost(a.kind, a.name, p) for a in others}
     found = cheapest(mine, costs.values())
     if found is None:
-        return "never"
+        return f"never: {dominating(mine, costs)}"
     low, high = (f"{n:.3g} n0" for n in found)
     words = _words(low if found[0] else "", high if math.isfinite(found[1]) else "")
     alike = sorted(name for name, other in costs.items() if other == mine)
     return words + (f", like {' and '.join(alike)}" if alike else "")
 
 
+def dominating(mine: Cost, costs: Mapping[str, Cost]) -> str:
+    """Say which of the others cost less, whatever the vector."""
+    better = {
+        name: one
+        for name, one in costs.items()
+        if one.starts <= mine.starts and one.share <= mine.share + 1e-9
+    }
+    if better:
+        best = min(better, key=lambda name: (better[name].share, better[name].starts))
+        return f"{best} costs less"
+    winners = [name for name, one in costs.items() if cheapest(one, costs.values())]
+    return f"{' or '.join(winners)} costs less"
+
+
 def on_one_machine(algorithm: cl.Algorithm, p: int) -> str:
     """Say for which vectors the library takes an algorithm if the caller does not choose."""
-    index, kind = algorithm_index(algorithm.kind, algorithm.name), kind_code(algorithm.kind)
-    chosen, mode = ffi.new("int32_t *"), ffi.new("int32_t *")
-    taken = []
-    for size in SIZES:
-        check(lib.coll_choose(kind, p, size, chosen, mode))
-        if chosen[0] == index:
-            taken.append(size)
+    taken = [size for size in SIZES if chosen(algorithm.kind, p, size) == algorithm.name]
     if not taken:
         return "never"
     low = "" if taken[0] == SIZES[0] else format_size(taken[0] // 2)
     return _words(low, "" if taken[-1] == SIZES[-1] else format_size(taken[-1]))
+
+
+@cache
+def chosen(kind: str, p: int, size: int) -> str:
+    """Return the algorithm that native/select/choose.cc takes for a vector of ``size`` bytes."""
+    index, mode = ffi.new("int32_t *"), ffi.new("int32_t *")
+    check(lib.coll_choose(kind_code(kind), p, size, index, mode))
+    return cl.algorithms()[index[0]].name
+
+
+def rules(kind: str) -> list[tuple[str, str]]:
+    """Return which algorithms are taken on one machine: (numbers of ranks, names and bytes)."""
+    known = {a.name: a for a in cl.algorithms(kind)}
+    groups: list[tuple[list[int], str]] = []
+    for p in range(1, MOST_SHOWN + 1):
+        names = dict.fromkeys(chosen(kind, p, size) for size in SIZES)
+        words = ", ".join(
+            name if (range_ := on_one_machine(known[name], p)) == "always" else f"{name} {range_}"
+            for name in names
+        )
+        if groups and groups[-1][1] == words:
+            groups[-1][0].append(p)
+        else:
+            groups.append(([p], words))
+    if len(groups) == 1:
+        return [("any", words)]
+    last = groups.pop()
+    shown = [(format_ranks(ranks).replace(":", " to "), words) for ranks, words in groups]
+    return [*shown, (f"{last[0][0]} and more", last[1])]
+
+
+def neighbours(kind: str, name: str, p: int) -> int:
+    """Return to how many others the most sociable rank sends."""
+    ranks = cl.schedule(name, p, kind).ranks
+    return max(len({q for s in steps if s.op == "send" for q in s.peers}) for steps in ranks)
+
+
+def section(algorithm: cl.Algorithm, table: Table) -> str:
+    """Say for which vectors an algorithm is the best of its kind, for some numbers of ranks."""
+    kind, name = algorithm.kind, algorithm.name
+    others = len(cl.algorithms(kind)) - 1
+    if not others:
+        return f"It is the only algorithm for {kind} as yet."
+    fitting = [p for p in RANKS if algorithm.fits(p)]
+    rows = [[str(p), on_one_machine(algorithm, p), in_a_network(algorithm, p)] for p in fitting]
+    most = fitting[-1]
+    return (
+        f"Against the {others} others for {kind}, by bytes of the vector:\n\n"
+        f"{table(['ranks', 'taken on one machine', 'costs least in a model of a network'], rows)}"
+        "\n\n"
+        "Taken on one machine: what `algorithm=None` takes, by the rules of "
+        "[choose.cc](../../native/select/choose.cc), which were measured. The model: a message "
+        "costs alpha to start and beta for each byte, a rank sends one message at a time and "
+        "receives one, a round lasts as long as its busiest rank; counted on the schedules, as "
+        "they are cut here; n0 = alpha / beta. It leaves out contention for links and memory, "
+        "distance, folds, messages that overlap, and finer pipelines, which may turn the order "
+        f"round: here a rank sends to at most {neighbours(kind, name, most)} of {most - 1} others."
+    )
 
 
 def _words(low: str, high: str) -> str:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the documentation that is read off the code: ``python -m scripts.generate_docs``.
 
-A page and a drawing for every algorithm, their index, the table of environment variables, the
-figures in README.md and the diff in HACKING.md. With ``--check`` nothing is written: what is not as
-it would be written is named, and the exit code is 1. The output depends on nothing but the sources,
-the compiled table of algorithms and bench/results/limits.json.
+A page and a drawing for every algorithm, their index, the interface, the table of environment
+variables, the comparison with others, the figures in README.md and the diff in HACKING.md. With
+``--check`` nothing is written: what is not as it would be written is named, and the exit code is 1.
+The output depends on nothing but the sources, the compiled table of algorithms and
+bench/results/limits.json.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 import collectives as cl
 from collectives.algorithms import ROOTED
 from collectives.environment import variables
-from scripts import cheapest, comparison
+from scripts import api_page, cheapest, comparison
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = Path("docs/algorithms")
@@ -55,6 +56,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         made[PAGES / f"{name}.md"] = page(algorithm, root)
         made[PAGES / f"{name}.svg"] = cl.draw(algorithm.name, drawn(algorithm), algorithm.kind)
     made[Path("docs/environment.md")] = environment()
+    made[Path("docs/api.md")] = MARK + api_page.page(root)
     made[Path("docs/comparison.md")] = comparison.page(table) + "\n"
     readme, hacking = Path("README.md"), Path("HACKING.md")
     made[readme] = between(root / readme, "table", figures(root / "bench/results/limits.json"))
@@ -99,7 +101,7 @@ def page(algorithm: cl.Algorithm, root: Path) -> str:
         "## Cost",
         costs(algorithm),
         "## When it wins",
-        wins(algorithm),
+        cheapest.section(algorithm, table),
         "## Proof",
         proof(algorithm, proofs),
         *(["## Summation tree", tree(algorithm, proofs)] if kind in SUMMING else []),
@@ -143,26 +145,6 @@ def costs(algorithm: cl.Algorithm) -> str:
     letters = ", ".join(words for sign, words in MEANING.items() if sign in used or sign == "p")
     heads = ["", "formula", *(f"p = {p}" for p in ranks)]
     return f"{table(heads, rows)}\n\n{letters}. {LEGEND}"
-
-
-def wins(algorithm: cl.Algorithm) -> str:
-    """Say for which vectors an algorithm is the best of its kind, for some numbers of ranks."""
-    several = len(cl.algorithms(algorithm.kind))
-    if several == 1:
-        return f"It is the only algorithm for {algorithm.kind} as yet."
-    rows = [
-        [str(p), cheapest.on_one_machine(algorithm, p), cheapest.in_a_network(algorithm, p)]
-        for p in cheapest.RANKS
-        if algorithm.fits(p)
-    ]
-    heads = ["ranks", "taken on one machine", "costs least in a network"]
-    return (
-        f"Of the {several} algorithms for {algorithm.kind}, by bytes of the vector:\n\n"
-        f"{table(heads, rows)}\n\n"
-        "On one machine: what `algorithm=None` takes, by measurement. In a network: counted on the "
-        "schedules, where a rank sends one message at a time and receives one; n0 is the bytes "
-        "that would travel in the time that a message takes to start."
-    )
 
 
 @cache
@@ -244,8 +226,21 @@ def index(algorithms: Sequence[cl.Algorithm]) -> str:
         '"One order": all elements are folded in the same order, so the bits of a sum do not '
         "depend on its place in the vector.\n\n"
         f"Every one is proved for every p ≤ {PROVED}: each page says how.\n\n"
-        + "\n\n".join(sections)
+        + "\n\n".join([*sections, taken(algorithms)])
         + "\n"
+    )
+
+
+def taken(algorithms: Sequence[cl.Algorithm]) -> str:
+    """Return which algorithms the library takes by itself."""
+    kinds = dict.fromkeys(a.kind for a in algorithms)
+    rows = [[kind, *rule] for kind in kinds for rule in cheapest.rules(kind)]
+    return (
+        "## Taken on one machine\n\n"
+        "What `algorithm=None` takes, by bytes of the whole vector: the rules of "
+        "[choose.cc](../../native/select/choose.cc), asked for each number of ranks. An operation "
+        "that does not commute gets one that keeps the order of ranks.\n\n"
+        + table(["collective", "ranks", "algorithm"], rows)
     )
 
 
