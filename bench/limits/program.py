@@ -15,6 +15,7 @@ from bench.record import ROOT
 
 READY = "COLL_LIMITS"  # environment variable: a coll_limits that is built already
 INTERPRETER = "coll_interpreter"  # lies beside it
+ASK = "coll_ask"  # answers one question at a time; needs nothing of the library
 
 
 class ProgramError(Exception):
@@ -26,13 +27,18 @@ def program(preset: str = "release") -> Path:
     ready = os.environ.get(READY)
     if ready:
         return Path(ready)
+    return build(preset, "coll_limits", INTERPRETER)
+
+
+def build(preset: str, *targets: str) -> Path:
+    """Bring programs of a CMake preset up to date with their sources; return the first one."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     cmake = shutil.which("cmake", path=path)
     if cmake is None:
         raise ProgramError("the limits need cmake; run `make setup` and use its environment")
     for arguments in (
         ["--preset", preset, "-DCOLL_BENCH=ON"],
-        ["--build", "--preset", preset, "--target", "coll_limits", INTERPRETER],
+        ["--build", "--preset", preset, "--target", *targets],
     ):
         done = subprocess.run(
             [cmake, *arguments],
@@ -44,7 +50,7 @@ def program(preset: str = "release") -> Path:
         )
         if done.returncode:
             raise ProgramError(f"the programs could not be built:\n{done.stdout}{done.stderr}")
-    return ROOT / "build" / preset / "bench" / "limits" / "coll_limits"
+    return ROOT / "build" / preset / "bench" / "limits" / targets[0]
 
 
 def line_latency(path: Path) -> float:

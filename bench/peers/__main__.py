@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m bench.peers``: measures, prints tables and goals, writes JSON, Markdown and a plot."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from bench.limits.program import ProgramError
+from bench.peers.cells import Cell
+from bench.peers.goals import cells_of_goals, judge
+from bench.peers.libraries import LIBRARIES, PEERS, teams
+from bench.peers.machine import Machine
+from bench.peers.plot import plot
+from bench.peers.ranks.work import DTYPES, KINDS
+from bench.peers.report import Results, goals, tables
+from bench.peers.rounds import Effort, Session
+from bench.peers.teams import Team, TeamError
+from bench.peers.venvs import VenvError, python_of
+from bench.record import RESULTS
+from collectives.cli.sizes import parse_ranks, parse_sizes
+
+T = TypeVar("T")
+
+VARIANTS = ("ordinary",)
+
+
+def main() -> int:
+    """Run; with --strict a missed goal is exit code 1, and a failure is 2."""
+    parser = _parser()
+    chosen = parser.parse_args()
+    try:
+        results = Results.read(chosen.show) if chosen.show else _measured(chosen)
+    except (ProgramError, VenvError, TeamError, OSError) as error:
+        sys.stderr.write(f"bench.peers: {error}\n")
+        return 2
+    judged = judge(results.records)
+    for text in [*tables(results.records), goals(judged)]:
+        print(text.markdown()) if chosen.markdown else text.show()
+    if chosen.plot is not None:
+        plot(results.records, chosen.plot)
+    return _verdict(results, chosen.strict, [row.verdict for row in judged])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+
+    def option(name: str, kind: Callable[[str], T], default: T, text: str) -> None:
+        parser.add_argument(name, type=kind, default=default, help=text)
+
+    option("--collectives", _names(KINDS), ["allreduce"], f"of {', '.join(KINDS)} (allreduce)")
+    option("--dtypes", _names(DTYPES), ["float32"], f"of {', '.join(DTYPES)} (float32)")
+    option("--sizes", str, "8:128M,256M", "as 8:64M or 8,1K,1M (8:128M,256M)")
+    option("--factor", int, 4, "growth within a range of sizes (4)")
+    option("--ranks", _parsed(parse_ranks), [2], "as 2 or 2,4,8 (2)")
+    parser.add_argument("--goals", action="store_true", help="instead: all cells of all goals")
+    option("--libraries", _names(PEERS), list(PEERS), f"peers, of {', '.join(PEERS)} (all)")
+    option("--ours", _names(VARIANTS), ["ordinary"], f"of {', '.join(VARIANTS)} (ordinary)")
+    option("--blocks", int, 15, "of each library, cell and placement; thrice where unsure (15)")
+    option("--budget", float, 3600.0, "seconds, about (3600)")
+    option("--patience", float, 1200.0, "seconds to wait for a placement (1200)")
+    option("--output", Path, RESULTS / "peers.json", "JSON (bench/results/peers.json)")
+    option("--plot", Path, None, "a picture, as peers.png")
+    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
+    parser.add_argument("--show", type=Path, nargs="+", help="measure nothing; read these files")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
+    return parser
+
+
+def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def read(text: str) -> list[str]:
+        found = list(dict.fromkeys(part.strip() for part in text.split(",")))
+        for name in found:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return found
+
+    return read
+
+
+def _parsed(parse: Callable[[str], T]) -> Callable[[str], T]:
+    def read(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _cells(chosen: argparse.Namespace) -> list[Cell]:
+    if chosen.goals:
+        return cells_of_goals()
+    sizes = parse_sizes(chosen.sizes, chosen.factor)
+    return [
+        Cell(kind, dtype, ranks, size)
+        for ranks in chosen.ranks
+        for kind in chosen.collectives
+        for dtype in chosen.dtypes
+        for size in sizes
+    ]
+
+
+def _measured(chosen: argparse.Namespace) -> Results:
+    """Measure, number of ranks by number of ranks, and write the results."""
+    begin, results, cells = time.monotonic(), Results(), _cells(chosen)
+    counts = list(dict.fromkeys(cell.ranks for cell in cells))
+    try:
+        with Machine() as machine:
+            for index, ranks in enumerate(counts):
+                left = chosen.budget - (time.monotonic() - begin)
+                share = max(left, 0.0) / (len(counts) - index)
+                effort = Effort(
+                    chosen.blocks, 3 * chosen.blocks, 10 * chosen.blocks, share, chosen.patience
+                )
+                part = [cell for cell in cells if cell.ranks == ranks]
+                _run(part, chosen, machine, effort, results)
+    finally:
+        if results.records:
+            results.write(chosen.output)
+    return results
+
+
+def _run(
+    cells: Sequence[Cell],
+    chosen: argparse.Namespace,
+    machine: Machine,
+    effort: Effort,
+    results: Results,
+) -> None:
+    """Measure the cells of one number of ranks."""
+    members = [Team(name, cells[0].ranks) for name in teams(chosen.libraries, chosen.ours)]
+    pythons = {name: python_of(LIBRARIES[name]) for name in {t.name.library for t in members}}
+    with tempfile.TemporaryDirectory() as folder:
+        started: list[Team] = []
+        try:
+            for team in members:
+                team.start(pythons[team.name.library], Path(folder))
+                started.append(team)
+            for team in started:
+                team.meet()
+                results.versions[team.name.library] = team.version
+            session = Session(cells, started, machine, effort, _say)
+            results.records += session.records
+            session.run()
+            results.lost |= {str(team): why for team, why in session.lost.items()}
+        finally:
+            for team in started:
+                team.close()
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
+
+
+def _verdict(results: Results, strict: bool, verdicts: Sequence[str]) -> int:
+    for team, why in results.lost.items():
+        print(f"lost: {team}: {why}")
+    for record in results.records:
+        for team, wrong in record.wrong.items():
+            print(f"wrong: {wrong} elements, {team}, {record.cell}")
+    return 1 if strict and "missed" in verdicts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

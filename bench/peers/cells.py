@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured and what came out: a cell, its sheets (one per placement), and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from bench.peers.libraries import AGAIN, OURS, TeamName
+from bench.peers.statistics import Estimate, Values, estimate, paired
+
+PLACEMENTS = ("near", "far")
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One collective on one size of vector, among `ranks` ranks."""
+
+    kind: str
+    dtype: str
+    ranks: int
+    nbytes: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.dtype} {self.nbytes} B, {self.ranks} ranks"
+
+
+@dataclass
+class Sheet:
+    """The blocks of a cell in one placement.
+
+    `blocks`: by team, the median microseconds of a call by number of the round. `limits`: by name,
+    what was probed: "line" and "yield" in ns, "copy", "streaming" and "peer" in GB/s.
+    """
+
+    blocks: dict[TeamName, dict[int, float]] = field(default_factory=dict)
+    limits: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, team: TeamName, turn: int, microseconds: float) -> None:
+        """Enter a block."""
+        self.blocks.setdefault(team, {})[turn] = microseconds
+
+    def probe(self, limit: str, value: float) -> None:
+        """Enter what was probed."""
+        self.limits.setdefault(limit, []).append(value)
+
+    def limit(self, name: str) -> float | None:
+        """Return the median of a limit."""
+        return median(self.limits[name]) if self.limits.get(name) else None
+
+    def time(self, team: TeamName) -> float | None:
+        """Return the median over blocks, in microseconds."""
+        return median(self.blocks[team].values()) if self.blocks.get(team) else None
+
+    def best(self, libraries: Sequence[str]) -> TeamName | None:
+        """Return the fastest team of the libraries, each at its best thread level."""
+        timed = {
+            team: time
+            for team in self.blocks
+            if team.library in libraries and not team.copy and (time := self.time(team)) is not None
+        }
+        return min(timed, key=timed.__getitem__, default=None)
+
+    def rival(self) -> TeamName | None:
+        """Return the fastest of all peers."""
+        return self.best([name for name in self.libraries() if name != OURS])
+
+    def libraries(self) -> list[str]:
+        """Return the libraries that were measured."""
+        return list(dict.fromkeys(team.library for team in self.blocks))
+
+    def variants(self) -> list[TeamName]:
+        """Return our teams but the second one."""
+        return [team for team in self.blocks if team.library == OURS and not team.copy]
+
+    def ratios(self, peer: TeamName, ours: TeamName) -> Values:
+        """Return peer/ours of every round that has both."""
+        return paired(self.blocks.get(peer, {}), self.blocks.get(ours, {}))
+
+    def ratio(self, peer: TeamName | None, ours: TeamName) -> Estimate | None:
+        """Return the median ratio, above 1 where ours is faster; None without a common round."""
+        values = self.ratios(peer, ours) if peer is not None else []
+        return estimate(values) if len(values) else None
+
+    def against_itself(self) -> Estimate | None:
+        """Return the second team of ours over the first: 1, but for noise."""
+        for team in self.blocks:
+            if team.copy == AGAIN:
+                return self.ratio(team, TeamName(team.library, team.way))
+        return None
+
+    def judged(self) -> list[Estimate]:
+        """Return the ratios that goals look at: of the rival, and of Gloo."""
+        peers = dict.fromkeys([self.rival(), self.best(["gloo"])])
+        found = [self.ratio(peer, ours) for peer in peers for ours in self.variants()]
+        return [ratio for ratio in found if ratio is not None]
+
+
+@dataclass
+class Record:
+    """All that is known of a cell.
+
+    `refused`: by team, what the library said. `wrong`: by team, elements. `tries`: rounds begun.
+    """
+
+    cell: Cell
+    sheets: dict[str, Sheet] = field(default_factory=lambda: {p: Sheet() for p in PLACEMENTS})
+    refused: dict[TeamName, str] = field(default_factory=dict)
+    wrong: dict[TeamName, int] = field(default_factory=dict)
+    tries: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PLACEMENTS, 0))
+
+    @property
+    def turn(self) -> int:
+        """The number of the present round."""
+        return sum(self.tries.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; a team's blocks are one line: ``round microseconds, ...``."""
+        return {
+            **vars(self.cell),
+            "refused": {str(team): why for team, why in self.refused.items()},
+            "wrong": {str(team): count for team, count in self.wrong.items()},
+            "sheets": {
+                place: {
+                    "limits": {
+                        name: [float(f"{value:.4g}") for value in values]
+                        for name, values in sheet.limits.items()
+                    },
+                    "blocks": {
+                        str(team): ", ".join(f"{turn} {us:.5g}" for turn, us in blocks.items())
+                        for team, blocks in sheet.blocks.items()
+                    },
+                }
+                for place, sheet in self.sheets.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Record:
+        """Read what ``as_json`` wrote."""
+        cell = Cell(values["kind"], values["dtype"], values["ranks"], values["nbytes"])
+        record = cls(cell)
+        record.refused = {TeamName.read(team): why for team, why in values["refused"].items()}
+        record.wrong = {TeamName.read(team): count for team, count in values["wrong"].items()}
+        for place, written in values["sheets"].items():
+            sheet = record.sheets[place]
+            sheet.limits = {name: list(found) for name, found in written["limits"].items()}
+            for team, line in written["blocks"].items():
+                for block in line.split(", "):
+                    turn, microseconds = block.split()
+                    sheet.add(TeamName.read(team), int(turn), float(microseconds))
+        return record

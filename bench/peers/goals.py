@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The goals, as data, and the judgement of each in each placement.
+
+A goal holds a reference over the time of our call: the best peer, Gloo, or a limit probed in the
+same run. It asks for a least ratio at every size, for a geometric mean over sizes, or for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
+from bench.peers.libraries import OURS, TeamName
+from bench.peers.statistics import (
+    MET,
+    MISSED,
+    UNDECIDED,
+    Estimate,
+    Values,
+    estimate,
+    geometric_mean,
+    verdict,
+    worst,
+)
+from collectives.cli.sizes import UNITS, format_size, parse_sizes
+
+K, M = UNITS["K"], UNITS["M"]
+LADDER = parse_sizes("8:128M,256M")
+RIVAL, GLOO, STREAMING, YIELD = "best peer", "Gloo", "non-temporal copy", "sched_yield"
+
+NOT_SEEN, NOT_MEASURED = "not seen", "not measured"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is asked of our calls (`variant`) on sizes from `least` to `most` bytes.
+
+    `every`: the least ratio at each size. With `of_limit` it is lowered, where the machine does
+    not allow so much, to that share of what an array copied once at the probed rate would reach.
+    `mean`: the geometric mean, by placement.
+    """
+
+    kind: str
+    dtype: str
+    ranks: int
+    least: int
+    most: int
+    variant: str = "ordinary"
+    against: str = RIVAL
+    every: float | None = None
+    of_limit: float | None = None
+    mean: tuple[float, float] | None = None
+
+    @property
+    def title(self) -> str:
+        """The goal in words."""
+        variant = "" if self.variant == "ordinary" else f" {self.variant}"
+        sizes = format_size(self.least)
+        if self.most != self.least:
+            sizes += f" to {format_size(self.most)}"
+        return f"{self.kind}{variant} {self.dtype}, p = {self.ranks}, {sizes}, {self.against}"
+
+    def cells(self) -> list[Cell]:
+        """Return the cells of the ladder of sizes that it is judged on."""
+        sizes = [size for size in LADDER if self.least <= size <= self.most]
+        return [Cell(self.kind, self.dtype, self.ranks, size) for size in sizes]
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether the goal looks at a cell."""
+        same = (cell.kind, cell.dtype, cell.ranks) == (self.kind, self.dtype, self.ranks)
+        return same and self.least <= cell.nbytes <= self.most
+
+
+_ALLREDUCE = ("allreduce", "float32", 2)
+_MOVING = ("reduce_scatter", "allgather", "broadcast", "alltoall")
+
+GOALS = (
+    Goal(*_ALLREDUCE, 8, 256 * M, every=0.95, mean=(1.5, 1.5)),
+    Goal(*_ALLREDUCE, 64 * K, 256 * M, "symmetric", every=2, of_limit=0.9, mean=(2.5, 3.5)),
+    Goal(*_ALLREDUCE, 16 * M, 256 * M, "symmetric", against=STREAMING, every=0.9),
+    Goal(*_ALLREDUCE, 8, 4 * K, against=GLOO, every=100),
+    Goal(*_ALLREDUCE, 8, 256 * M, against=GLOO, every=2, mean=(12, 12)),
+    Goal("allreduce", "bfloat16", 2, 8, 256 * M, every=3, mean=(8, 8)),
+    Goal("allreduce", "float16", 2, 8, 256 * M, every=0.95, mean=(1.5, 1.5)),
+    *(Goal(kind, "float32", 2, 8, 32 * M, every=0.95, mean=(1.2, 1.2)) for kind in _MOVING),
+    *(Goal("allreduce", "float32", ranks, 8, 8 * M, every=0.95) for ranks in (4, 8)),
+    Goal("allreduce", "float32", 8, 8, 8, against=YIELD, every=1 / 20),
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One goal in one placement. `lowest`: the ratio nearest to or furthest below its goal."""
+
+    goal: Goal
+    placement: str
+    verdict: str
+    sizes: int = 0
+    lowest: Estimate | None = None
+    at: int = 0
+    asked: float = 0.0
+    mean: Estimate | None = None
+    missed: tuple[int, ...] = ()
+    undecided: tuple[int, ...] = ()
+
+
+def cells_of_goals() -> list[Cell]:
+    """Return all cells that goals are judged on, each once."""
+    return list(dict.fromkeys(cell for goal in GOALS for cell in goal.cells()))
+
+
+def judge(records: Sequence[Record]) -> list[Judged]:
+    """Judge every goal in both placements."""
+    return [_judge(goal, place, records) for goal in GOALS for place in PLACEMENTS]
+
+
+def reference(goal: Goal, sheet: Sheet, nbytes: int) -> Values:
+    """Return the ratios of a goal in a sheet, one per round; empty without the measurements."""
+    ours = TeamName(OURS, goal.variant)
+    if goal.against in (RIVAL, GLOO):
+        peer = sheet.rival() if goal.against == RIVAL else sheet.best(["gloo"])
+        return sheet.ratios(peer, ours) if peer is not None else np.empty(0)
+    times = np.array(list(sheet.blocks.get(ours, {}).values()))
+    rate, wait = sheet.limit("streaming"), sheet.limit("yield")
+    limit = wait if goal.against == YIELD else nbytes / rate if rate else None
+    return np.empty(0) if limit is None else limit / 1e3 / times
+
+
+def asked(goal: Goal, sheet: Sheet, nbytes: int) -> float:
+    """Return the least ratio that a goal asks of a sheet."""
+    assert goal.every is not None
+    if goal.of_limit is None:
+        return goal.every
+    rival = sheet.rival()
+    rates = [rate for name in ("copy", "streaming", "peer") if (rate := sheet.limit(name))]
+    time = sheet.time(rival) if rival is not None else None
+    if not rates or time is None:
+        return goal.every
+    allowed = time / (nbytes / max(rates) / 1e3)
+    return min(goal.every, goal.of_limit * allowed)
+
+
+def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
+    measured = [record for record in records if goal.covers(record.cell)]
+    found = [
+        (record.cell.nbytes, record.sheets[place], values)
+        for record in measured
+        if len(values := reference(goal, record.sheets[place], record.cell.nbytes))
+    ]
+    if not found:
+        unseen = any(TeamName(OURS, goal.variant) in s.blocks for r in measured
+                     for s in r.sheets.values())  # fmt: skip
+        return Judged(goal, place, NOT_SEEN if unseen else NOT_MEASURED)
+    verdicts, missed, undecided = [], [], []
+    lowest: tuple[float, Estimate, int, float] | None = None
+    for nbytes, sheet, values in found if goal.every is not None else ():
+        ratio, least = estimate(values), asked(goal, sheet, nbytes)
+        verdicts.append(verdict(ratio, least))
+        if verdicts[-1] == MISSED:
+            missed.append(nbytes)
+        if verdicts[-1] == UNDECIDED:
+            undecided.append(nbytes)
+        if lowest is None or ratio.value / least < lowest[0]:
+            lowest = ratio.value / least, ratio, nbytes, least
+    mean = geometric_mean([values for *_, values in found]) if goal.mean else None
+    if goal.mean and mean:
+        verdicts.append(verdict(mean, goal.mean[PLACEMENTS.index(place)]))
+    return Judged(
+        goal, place, worst(verdicts) if verdicts else MET, len(found),
+        *(lowest[1:] if lowest else (None, 0, 0.0)), mean, tuple(missed), tuple(undecided),
+    )  # fmt: skip

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured as tables, for a terminal or as Markdown, and as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
+from bench.peers.goals import Judged
+from bench.peers.libraries import LIBRARIES, PEERS, TeamName
+from bench.peers.machine import STREAMS
+from bench.peers.statistics import Estimate
+from bench.record import save
+from collectives.cli.screen import console
+from collectives.cli.sizes import format_size
+
+_LIMITS = {"copy": "copy GB/s", "streaming": "NT copy GB/s", "peer": "peer read GB/s"}
+_COLOURS = {"met": "green", "missed": "red", "undecided": "yellow"}
+
+
+@dataclass
+class Results:
+    """A run, or several read together. `lost`: teams that failed, and why."""
+
+    records: list[Record] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Write the run and the machine's facts as JSON."""
+        cells = [record.as_json() for record in self.records]
+        save(path, {"versions": self.versions, "lost": self.lost, "cells": cells})
+
+    @classmethod
+    def read(cls, paths: Sequence[Path]) -> Results:
+        """Read runs; of a cell that several have, the last one counts."""
+        found, cells = cls(), dict[Cell, Record]()
+        for path in paths:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            found.machine = document["machine"]
+            found.versions |= document["versions"]
+            found.lost |= document["lost"]
+            for values in document["cells"]:
+                record = Record.from_json(values)
+                cells[record.cell] = record
+        found.records = list(cells.values())
+        return found
+
+
+@dataclass
+class Text:
+    """A table: heads, and rows of text. The columns from the second on are numbers."""
+
+    title: str
+    heads: list[str]
+    rows: list[list[str]]
+
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        rule = ["---", *["--:" for _ in self.heads[1:]]]
+        lines = [f"| {' | '.join(line)} |" for line in (self.heads, rule, *self.rows)]
+        return "\n".join([f"**{self.title}**", "", *lines, ""])
+
+    def show(self) -> None:
+        """Print it."""
+        table = Table(box=None, pad_edge=False, header_style="bold", title=self.title,
+                      title_justify="left", title_style="bold")  # fmt: skip
+        for index, head in enumerate(self.heads):
+            table.add_column(head, justify="right" if index else "left")
+        for row in self.rows:
+            colour = _COLOURS.get(row[-1], "")
+            table.add_row(*row[:-1], f"[{colour}]{row[-1]}[/]" if colour else row[-1])
+        console().print(table, highlight=False)
+        print()
+
+
+def tables(records: Sequence[Record]) -> Iterator[Text]:
+    """Return a table per collective, dtype, number of ranks and placement."""
+    ordered = sorted(records, key=lambda record: record.cell)
+    for (kind, dtype, ranks), group in groupby(
+        ordered, lambda record: (record.cell.kind, record.cell.dtype, record.cell.ranks)
+    ):
+        several = list(group)
+        for place in PLACEMENTS:
+            sheets = [(record.cell.nbytes, record.sheets[place]) for record in several]
+            measured = [(nbytes, sheet) for nbytes, sheet in sheets if sheet.blocks]
+            title = f"{kind} of {dtype}, {ranks} ranks, {place}"
+            if measured:
+                yield _table(title, measured)
+            else:
+                yield Text(f"{title}: not seen", ["bytes"], [])
+
+
+def goals(judged: Sequence[Judged]) -> Text:
+    """Return the table of goals."""
+    heads = ["goal", "placement", "sizes", "lowest ratio", "asked", "geometric mean", "asked",
+             "missed at", "undecided at", "verdict"]  # fmt: skip
+    rows = []
+    for row in judged:
+        goal, mean = row.goal, row.goal.mean
+        rows.append([
+            goal.title,
+            row.placement,
+            f"{row.sizes}/{len(goal.cells())}",
+            f"{interval(row.lowest)} at {format_size(row.at)}" if row.lowest else "",
+            number(row.asked) if row.lowest else "",
+            interval(row.mean),
+            number(mean[PLACEMENTS.index(row.placement)]) if row.mean and mean else "",
+            " ".join(format_size(size) for size in row.missed),
+            " ".join(format_size(size) for size in row.undecided),
+            row.verdict,
+        ])  # fmt: skip
+    return Text("Goals: reference over our time, 95 % interval", heads, rows)
+
+
+def interval(found: Estimate | None) -> str:
+    """Write an estimate with its interval; a question mark where it is wide."""
+    if found is None:
+        return ""
+    mark = " ?" if found.wide else ""
+    return f"{number(found.value)} [{number(found.low)}, {number(found.high)}]{mark}"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits without an exponent."""
+    if value is None:
+        return ""
+    decimals = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{decimals}f}"
+
+
+def _table(title: str, measured: Sequence[tuple[int, Sheet]]) -> Text:
+    variants = list(dict.fromkeys(team for _, sheet in measured for team in sheet.variants()))
+    peers = [name for name in PEERS if any(name in sheet.libraries() for _, sheet in measured)]
+    heads = ["bytes", "rounds"]
+    for variant in variants:
+        heads += [f"{variant.way} us", "best peer / it"]
+    heads += ["best peer", *(f"{LIBRARIES[name].title} us" for name in peers), "A/A", "line ns"]
+    heads += [_LIMITS[name] for name in STREAMS]
+    rows = [[format_size(nbytes), *_row(sheet, variants, peers)] for nbytes, sheet in measured]
+    return Text(title, heads, rows)
+
+
+def _row(sheet: Sheet, variants: Sequence[TeamName], peers: Sequence[str]) -> list[str]:
+    rival = sheet.rival()
+    rounds = max((len(blocks) for blocks in sheet.blocks.values()), default=0)
+    row = [str(rounds)]
+    for variant in variants:
+        row += [number(sheet.time(variant)), interval(sheet.ratio(rival, variant))]
+    row.append(str(rival) if rival is not None else "none")
+    for name in peers:
+        best = sheet.best([name])
+        row.append(number(sheet.time(best)) if best is not None else "")
+    row += [interval(sheet.against_itself()), number(sheet.limit("line"))]
+    return row + [number(sheet.limit(name)) for name in STREAMS]
