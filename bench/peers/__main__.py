@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench.peers``: measures, prints tables and goals, writes JSON, Markdown and a plot."""
+"""``python -m bench.peers``: measures; prints tables and goals; writes JSON and a plot."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from bench.peers.rounds import Effort, Session
 from bench.peers.teams import Team, TeamError
 from bench.peers.venvs import VenvError, python_of
 from bench.record import RESULTS
+from collectives.cli.plot import check_path
 from collectives.cli.sizes import parse_ranks, parse_sizes
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
     option("--collectives", _names(KINDS), ["allreduce"], f"of {', '.join(KINDS)} (allreduce)")
     option("--dtypes", _names(DTYPES), ["float32"], f"of {', '.join(DTYPES)} (float32)")
-    option("--sizes", str, "8:128M,256M", "as 8:64M or 8,1K,1M (8:128M,256M)")
+    option("--sizes", _sizes, "8:128M,256M", "as 8:64M or 8,1K,1M (8:128M,256M)")
     option("--factor", int, 4, "growth within a range of sizes (4)")
     option("--ranks", _parsed(parse_ranks), [2], "as 2 or 2,4,8 (2)")
     parser.add_argument("--goals", action="store_true", help="instead: all cells of all goals")
@@ -65,11 +66,23 @@ def _parser() -> argparse.ArgumentParser:
     option("--budget", float, 3600.0, "seconds, about (3600)")
     option("--patience", float, 1200.0, "seconds to wait for a placement (1200)")
     option("--output", Path, RESULTS / "peers.json", "JSON (bench/results/peers.json)")
-    option("--plot", Path, None, "a picture, as peers.png")
+    option("--plot", _picture, None, "a picture, as peers.png")
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--show", type=Path, nargs="+", help="measure nothing; read these files")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
     return parser
+
+
+def _sizes(text: str) -> str:
+    """Check sizes; what a range holds depends on --factor."""
+    _parsed(parse_sizes)(text)
+    return text
+
+
+def _picture(text: str) -> Path:
+    path = Path(text)
+    _parsed(lambda _: check_path(path))(text)
+    return path
 
 
 def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
@@ -162,8 +175,8 @@ def _verdict(results: Results, strict: bool, verdicts: Sequence[str]) -> int:
     for team, why in results.lost.items():
         print(f"lost: {team}: {why}")
     for record in results.records:
-        for team, wrong in record.wrong.items():
-            print(f"wrong: {wrong} elements, {team}, {record.cell}")
+        for name, wrong in record.wrong.items():
+            print(f"wrong: {wrong} elements, {name}, {record.cell}")
     return 1 if strict and "missed" in verdicts else 0
 
 

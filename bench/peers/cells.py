@@ -81,7 +81,9 @@ class Sheet:
 
     def ratio(self, peer: TeamName | None, ours: TeamName) -> Estimate | None:
         """Return the median ratio, above 1 where ours is faster; None without a common round."""
-        values = self.ratios(peer, ours) if peer is not None else []
+        if peer is None:
+            return None
+        values = self.ratios(peer, ours)
         return estimate(values) if len(values) else None
 
     def against_itself(self) -> Estimate | None:
@@ -90,12 +92,6 @@ class Sheet:
             if team.copy == AGAIN:
                 return self.ratio(team, TeamName(team.library, team.way))
         return None
-
-    def judged(self) -> list[Estimate]:
-        """Return the ratios that goals look at: of the rival, and of Gloo."""
-        peers = dict.fromkeys([self.rival(), self.best(["gloo"])])
-        found = [self.ratio(peer, ours) for peer in peers for ours in self.variants()]
-        return [ratio for ratio in found if ratio is not None]
 
 
 @dataclass

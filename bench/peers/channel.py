@@ -23,6 +23,10 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
 
+    def fileno(self) -> int:
+        """Return the socket's descriptor, for a selector."""
+        return self._socket.fileno()
+
     def timeout(self, seconds: float | None) -> None:
         """Bound the waiting of each later call; TimeoutError when it is over."""
         self._socket.settimeout(seconds)

@@ -8,7 +8,7 @@ same run. It asks for a least ratio at every size, for a geometric mean over siz
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
 from bench.peers.libraries import OURS, TeamName
 from bench.peers.statistics import (
     MET,
-    MISSED,
     UNDECIDED,
     Estimate,
     Values,
@@ -32,6 +31,7 @@ LADDER = parse_sizes("8:128M,256M")
 RIVAL, GLOO, STREAMING, YIELD = "best peer", "Gloo", "non-temporal copy", "sched_yield"
 
 NOT_SEEN, NOT_MEASURED = "not seen", "not measured"
+INCOMPLETE = "incomplete"  # nothing missed, but sizes are lacking
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Goal:
         sizes = format_size(self.least)
         if self.most != self.least:
             sizes += f" to {format_size(self.most)}"
-        return f"{self.kind}{variant} {self.dtype}, p = {self.ranks}, {sizes}, {self.against}"
+        return f"{self.kind}{variant} {self.dtype}, {self.ranks} ranks, {sizes}: {self.against}"
 
     def cells(self) -> list[Cell]:
         """Return the cells of the ladder of sizes that it is judged on."""
@@ -92,19 +92,38 @@ GOALS = (
 
 
 @dataclass(frozen=True)
+class Size:
+    """One size of a goal that asks for a least ratio."""
+
+    nbytes: int
+    ratio: Estimate
+    asked: float
+
+    @property
+    def verdict(self) -> str:
+        """Met, missed or undecided."""
+        return verdict(self.ratio, self.asked)
+
+    def share(self) -> float:
+        """Return how far the ratio is above what is asked."""
+        return self.ratio.value / self.asked
+
+
+@dataclass(frozen=True)
 class Judged:
-    """One goal in one placement. `lowest`: the ratio nearest to or furthest below its goal."""
+    """One goal in one placement. `lowest`: the size with the smallest share of what is asked."""
 
     goal: Goal
     placement: str
     verdict: str
     sizes: int = 0
-    lowest: Estimate | None = None
-    at: int = 0
-    asked: float = 0.0
+    lowest: Size | None = None
+    judged: tuple[Size, ...] = ()
     mean: Estimate | None = None
-    missed: tuple[int, ...] = ()
-    undecided: tuple[int, ...] = ()
+
+    def at(self, verdict: str) -> list[int]:
+        """Return the sizes with a verdict, in bytes."""
+        return [size.nbytes for size in self.judged if size.verdict == verdict]
 
 
 def cells_of_goals() -> list[Cell]:
@@ -115,6 +134,21 @@ def cells_of_goals() -> list[Cell]:
 def judge(records: Sequence[Record]) -> list[Judged]:
     """Judge every goal in both placements."""
     return [_judge(goal, place, records) for goal in GOALS for place in PLACEMENTS]
+
+
+def unsure(record: Record, place: str) -> bool:
+    """Whether more rounds are wanted: the rival's ratio is wide, or one that a goal looks at."""
+    sheet, nbytes = record.sheets[place], record.cell.nbytes
+    rival = sheet.rival()
+    found = [sheet.ratio(rival, ours) for ours in sheet.variants()]
+    if any(ratio is not None and ratio.wide for ratio in found):
+        return True
+    return any(
+        verdict(estimate(values), asked(goal, sheet, nbytes)) == UNDECIDED
+        for goal in GOALS
+        if goal.every is not None and goal.covers(record.cell)
+        and len(values := reference(goal, sheet, nbytes))
+    )  # fmt: skip
 
 
 def reference(goal: Goal, sheet: Sheet, nbytes: int) -> Values:
@@ -144,6 +178,7 @@ def asked(goal: Goal, sheet: Sheet, nbytes: int) -> float:
 
 
 def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
+    ours = TeamName(OURS, goal.variant)
     measured = [record for record in records if goal.covers(record.cell)]
     found = [
         (record.cell.nbytes, record.sheets[place], values)
@@ -151,24 +186,25 @@ def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
         if len(values := reference(goal, record.sheets[place], record.cell.nbytes))
     ]
     if not found:
-        unseen = any(TeamName(OURS, goal.variant) in s.blocks for r in measured
-                     for s in r.sheets.values())  # fmt: skip
-        return Judged(goal, place, NOT_SEEN if unseen else NOT_MEASURED)
-    verdicts, missed, undecided = [], [], []
-    lowest: tuple[float, Estimate, int, float] | None = None
-    for nbytes, sheet, values in found if goal.every is not None else ():
-        ratio, least = estimate(values), asked(goal, sheet, nbytes)
-        verdicts.append(verdict(ratio, least))
-        if verdicts[-1] == MISSED:
-            missed.append(nbytes)
-        if verdicts[-1] == UNDECIDED:
-            undecided.append(nbytes)
-        if lowest is None or ratio.value / least < lowest[0]:
-            lowest = ratio.value / least, ratio, nbytes, least
-    mean = geometric_mean([values for *_, values in found]) if goal.mean else None
-    if goal.mean and mean:
-        verdicts.append(verdict(mean, goal.mean[PLACEMENTS.index(place)]))
-    return Judged(
-        goal, place, worst(verdicts) if verdicts else MET, len(found),
-        *(lowest[1:] if lowest else (None, 0, 0.0)), mean, tuple(missed), tuple(undecided),
-    )  # fmt: skip
+        here = any(ours in record.sheets[place].blocks for record in measured)
+        anywhere = any(ours in s.blocks for record in measured for s in record.sheets.values())
+        return Judged(goal, place, NOT_SEEN if anywhere and not here else NOT_MEASURED)
+    judged = Judged(goal, place, MET, len(found))
+    if goal.every is not None:
+        sizes = [
+            Size(nbytes, estimate(values), asked(goal, sheet, nbytes))
+            for nbytes, sheet, values in found
+        ]
+        judged = replace(judged, lowest=min(sizes, key=Size.share), judged=tuple(sizes))
+    if goal.mean is not None:
+        judged = replace(judged, mean=geometric_mean([values for *_, values in found]))
+    return replace(judged, verdict=_verdict(judged, place))
+
+
+def _verdict(judged: Judged, place: str) -> str:
+    """Join the verdicts on all sizes and on the mean."""
+    verdicts = [size.verdict for size in judged.judged]
+    if judged.mean is not None and judged.goal.mean is not None:
+        verdicts.append(verdict(judged.mean, judged.goal.mean[PLACEMENTS.index(place)]))
+    found = worst(verdicts)
+    return INCOMPLETE if found == MET and judged.sizes < len(judged.goal.cells()) else found

@@ -13,16 +13,16 @@ from typing import Any
 from rich.table import Table
 
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
-from bench.peers.goals import Judged
+from bench.peers.goals import NOT_MEASURED, Judged
 from bench.peers.libraries import LIBRARIES, PEERS, TeamName
 from bench.peers.machine import STREAMS
-from bench.peers.statistics import Estimate
+from bench.peers.statistics import MISSED, UNDECIDED, Estimate
 from bench.record import save
 from collectives.cli.screen import console
 from collectives.cli.sizes import format_size
 
 _LIMITS = {"copy": "copy GB/s", "streaming": "NT copy GB/s", "peer": "peer read GB/s"}
-_COLOURS = {"met": "green", "missed": "red", "undecided": "yellow"}
+_COLOURS = {"met": "green", "missed": "red", "undecided": "yellow", "incomplete": "yellow"}
 
 
 @dataclass
@@ -100,25 +100,28 @@ def tables(records: Sequence[Record]) -> Iterator[Text]:
 
 
 def goals(judged: Sequence[Judged]) -> Text:
-    """Return the table of goals."""
-    heads = ["goal", "placement", "sizes", "lowest ratio", "asked", "geometric mean", "asked",
-             "missed at", "undecided at", "verdict"]  # fmt: skip
+    """Return the table of goals; those that nothing was measured for are only counted."""
+    heads = ["goal: reference over our time", "placement", "sizes", "lowest ratio", "asked",
+             "geometric mean", "asked", "missed at", "undecided at", "verdict"]  # fmt: skip
+    measured = [row for row in judged if row.verdict != NOT_MEASURED]
     rows = []
-    for row in judged:
-        goal, mean = row.goal, row.goal.mean
+    for row in measured:
+        goal, lowest = row.goal, row.lowest
+        mean = goal.mean[PLACEMENTS.index(row.placement)] if goal.mean and row.mean else None
         rows.append([
             goal.title,
             row.placement,
             f"{row.sizes}/{len(goal.cells())}",
-            f"{interval(row.lowest)} at {format_size(row.at)}" if row.lowest else "",
-            number(row.asked) if row.lowest else "",
+            f"{interval(lowest.ratio)} at {format_size(lowest.nbytes)}" if lowest else "",
+            number(lowest.asked) if lowest else "",
             interval(row.mean),
-            number(mean[PLACEMENTS.index(row.placement)]) if row.mean and mean else "",
-            " ".join(format_size(size) for size in row.missed),
-            " ".join(format_size(size) for size in row.undecided),
+            number(mean),
+            " ".join(format_size(size) for size in row.at(MISSED)),
+            " ".join(format_size(size) for size in row.at(UNDECIDED)),
             row.verdict,
         ])  # fmt: skip
-    return Text("Goals: reference over our time, 95 % interval", heads, rows)
+    title = f"Goals ({len(judged) - len(measured)} of {len(judged)} not measured in this run)"
+    return Text(title, heads, rows)
 
 
 def interval(found: Estimate | None) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
+from bench.peers.goals import unsure
 from bench.peers.libraries import OURS, TeamName
 from bench.peers.machine import Machine, limits_of, where
 from bench.peers.teams import Result, Team, TeamError
@@ -74,7 +75,7 @@ def lacks(record: Record, place: str, teams: Sequence[TeamName], effort: Effort)
         return record.tries[place] < effort.tries
     if rounds >= effort.most or record.tries[place] >= effort.tries:
         return False
-    return any(ratio.wide for ratio in record.sheets[place].judged())
+    return unsure(record, place)
 
 
 class Session:
@@ -169,6 +170,7 @@ class Session:
                 refused = team.prepare(cell.kind, cell.dtype, cell.nbytes)
                 if refused is not None:
                     record.refused[team.name] = refused
+                    self._lacking.clear()
                     continue
                 self._measure(record, team, 1, 1 if (cell, team.name) in self._pace else 2)
 

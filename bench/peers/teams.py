@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import socket
 import subprocess
@@ -54,6 +55,7 @@ class Team:
     name: TeamName
     ranks: int
     version: str = ""
+    processes: list[int] = field(default_factory=list)
     _ranks: list[_Rank] = field(default_factory=list)
 
     def start(self, python: Path, folder: Path) -> None:
@@ -99,6 +101,7 @@ class Team:
             channel.timeout(MEETING_S)
             hello = self._one(channel)[0]
             found[hello["rank"]] = _Rank(channel, os.pidfd_open(hello["process"]))
+            self.processes.append(hello["process"])
             self.version = hello["version"]
             self._ranks = [found[rank] for rank in sorted(found)]
 
@@ -136,11 +139,25 @@ class Team:
             for rank in self._ranks:
                 rank.channel.timeout(ANSWER_S)
                 rank.channel.send(order)
-            return [self._one(rank.channel) for rank in self._ranks]
-        except TimeoutError:
-            raise self._failure(f"gave no answer in {ANSWER_S:.0f} s to {order}") from None
+            return self._answers(order)
         except OSError as error:
             raise self._failure(f"was lost: {error}") from None
+
+    def _answers(self, order: Message) -> list[tuple[Message, bytes]]:
+        """Hear all ranks in whatever order: one that dies keeps the others from answering."""
+        answers: dict[int, tuple[Message, bytes]] = {}
+        deadline = time.monotonic() + ANSWER_S
+        with selectors.DefaultSelector() as selector:
+            for number, rank in enumerate(self._ranks):
+                selector.register(rank.channel, selectors.EVENT_READ, number)
+            while len(answers) < len(self._ranks):
+                ready = selector.select(deadline - time.monotonic())
+                if not ready:
+                    raise self._failure(f"gave no answer in {ANSWER_S:.0f} s to {order}")
+                for key, _ in ready:
+                    answers[key.data] = self._one(self._ranks[key.data].channel)
+                    selector.unregister(key.fileobj)
+        return [answers[number] for number in range(len(self._ranks))]
 
     def _one(self, channel: Channel) -> tuple[Message, bytes]:
         received = channel.receive()

@@ -59,7 +59,8 @@ class Work:
             return np.dtype(self.dtype)
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        narrow: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return narrow
 
     @property
     def part(self) -> int:
@@ -117,8 +118,8 @@ class Buffers:
         for part, values in zip(self._parts, self._expected, strict=True):
             for begin in range(0, len(part), _PIECE):
                 piece = part[begin : begin + _PIECE]
-                wrong += np.count_nonzero(piece != values[shift : shift + len(piece)])
-        return int(wrong)
+                wrong += int(np.count_nonzero(piece != values[shift : shift + len(piece)]))
+        return wrong
 
 
 def _results(work: Work, rows: Array) -> list[Array]:
