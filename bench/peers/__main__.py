@@ -17,6 +17,7 @@ from bench.peers.goals import cells_of_goals, judge
 from bench.peers.libraries import LIBRARIES, PEERS, teams
 from bench.peers.machine import Machine
 from bench.peers.plot import plot
+from bench.peers.ranks.ours import VARIANTS
 from bench.peers.ranks.work import DTYPES, KINDS
 from bench.peers.report import Results, goals, tables
 from bench.peers.rounds import Effort, Session
@@ -27,8 +28,6 @@ from collectives.cli.plot import check_path
 from collectives.cli.sizes import parse_ranks, parse_sizes
 
 T = TypeVar("T")
-
-VARIANTS = ("ordinary",)
 
 
 def main() -> int:
@@ -61,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     option("--ranks", _parsed(parse_ranks), [2], "as 2 or 2,4,8 (2)")
     parser.add_argument("--goals", action="store_true", help="instead: all cells of all goals")
     option("--libraries", _names(PEERS), list(PEERS), f"peers, of {', '.join(PEERS)} (all)")
-    option("--ours", _names(VARIANTS), ["ordinary"], f"of {', '.join(VARIANTS)} (ordinary)")
+    option("--ours", _names(tuple(VARIANTS)), ["ordinary"], f"of {', '.join(VARIANTS)} (ordinary)")
     option("--blocks", int, 15, "of each library, cell and placement; thrice where unsure (15)")
     option("--budget", float, 3600.0, "seconds, about (3600)")
     option("--patience", float, 1200.0, "seconds to wait for a placement (1200)")

@@ -113,17 +113,14 @@ class Record:
         return sum(self.tries.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; a team's blocks are one line: ``round microseconds, ...``."""
+        """Plain values: of limits the median, of a team's blocks a line ``round us, ...``."""
         return {
             **vars(self.cell),
             "refused": {str(team): why for team, why in self.refused.items()},
             "wrong": {str(team): count for team, count in self.wrong.items()},
             "sheets": {
                 place: {
-                    "limits": {
-                        name: [float(f"{value:.4g}") for value in values]
-                        for name, values in sheet.limits.items()
-                    },
+                    "limits": {name: float(f"{sheet.limit(name):.4g}") for name in sheet.limits},
                     "blocks": {
                         str(team): ", ".join(f"{turn} {us:.5g}" for turn, us in blocks.items())
                         for team, blocks in sheet.blocks.items()
@@ -142,7 +139,7 @@ class Record:
         record.wrong = {TeamName.read(team): count for team, count in values["wrong"].items()}
         for place, written in values["sheets"].items():
             sheet = record.sheets[place]
-            sheet.limits = {name: list(found) for name, found in written["limits"].items()}
+            sheet.limits = {name: [value] for name, value in written["limits"].items()}
             for team, line in written["blocks"].items():
                 for block in line.split(", "):
                     turn, microseconds = block.split()

@@ -4,24 +4,28 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
 from bench.peers.goals import NOT_MEASURED, Judged
 from bench.peers.libraries import LIBRARIES, PEERS, TeamName
-from bench.peers.machine import STREAMS
 from bench.peers.statistics import MISSED, UNDECIDED, Estimate
 from bench.record import save
-from collectives.cli.screen import console
 from collectives.cli.sizes import format_size
 
-_LIMITS = {"copy": "copy GB/s", "streaming": "NT copy GB/s", "peer": "peer read GB/s"}
+_LIMITS = {
+    "line": "line ns", "yield": "sched_yield ns", "copy": "copy GB/s",
+    "streaming": "non-temporal copy GB/s", "peer": "read of the peer's GB/s",
+}  # fmt: skip
+_WIDE = 240  # columns of a file, which has no edge to wrap at
 _COLOURS = {"met": "green", "missed": "red", "undecided": "yellow", "incomplete": "yellow"}
 
 
@@ -70,20 +74,20 @@ class Text:
         return "\n".join([f"**{self.title}**", "", *lines, ""])
 
     def show(self) -> None:
-        """Print it."""
+        """Print it, as wide as it is where no terminal bounds it."""
         table = Table(box=None, pad_edge=False, header_style="bold", title=self.title,
                       title_justify="left", title_style="bold")  # fmt: skip
         for index, head in enumerate(self.heads):
             table.add_column(head, justify="right" if index else "left")
         for row in self.rows:
-            colour = _COLOURS.get(row[-1], "")
+            colour = _COLOURS.get(row[-1], "") if row else ""
             table.add_row(*row[:-1], f"[{colour}]{row[-1]}[/]" if colour else row[-1])
-        console().print(table, highlight=False)
-        print()
+        screen = Console(width=None if sys.stdout.isatty() else _WIDE)
+        screen.print(table, highlight=False, end="\n\n")
 
 
 def tables(records: Sequence[Record]) -> Iterator[Text]:
-    """Return a table per collective, dtype, number of ranks and placement."""
+    """Return two tables per collective, dtype, number of ranks and placement: times and limits."""
     ordered = sorted(records, key=lambda record: record.cell)
     for (kind, dtype, ranks), group in groupby(
         ordered, lambda record: (record.cell.kind, record.cell.dtype, record.cell.ranks)
@@ -94,7 +98,8 @@ def tables(records: Sequence[Record]) -> Iterator[Text]:
             measured = [(nbytes, sheet) for nbytes, sheet in sheets if sheet.blocks]
             title = f"{kind} of {dtype}, {ranks} ranks, {place}"
             if measured:
-                yield _table(title, measured)
+                yield _times(title, measured)
+                yield _limits(measured)
             else:
                 yield Text(f"{title}: not seen", ["bytes"], [])
 
@@ -140,27 +145,33 @@ def number(value: float | None) -> str:
     return f"{value:.{decimals}f}"
 
 
-def _table(title: str, measured: Sequence[tuple[int, Sheet]]) -> Text:
+def _times(title: str, measured: Sequence[tuple[int, Sheet]]) -> Text:
     variants = list(dict.fromkeys(team for _, sheet in measured for team in sheet.variants()))
     peers = [name for name in PEERS if any(name in sheet.libraries() for _, sheet in measured)]
     heads = ["bytes", "rounds"]
     for variant in variants:
         heads += [f"{variant.way} us", "best peer / it"]
-    heads += ["best peer", *(f"{LIBRARIES[name].title} us" for name in peers), "A/A", "line ns"]
-    heads += [_LIMITS[name] for name in STREAMS]
+    heads += ["best peer", *(f"{LIBRARIES[name].title} us" for name in peers), "A/A"]
     rows = [[format_size(nbytes), *_row(sheet, variants, peers)] for nbytes, sheet in measured]
     return Text(title, heads, rows)
 
 
 def _row(sheet: Sheet, variants: Sequence[TeamName], peers: Sequence[str]) -> list[str]:
     rival = sheet.rival()
-    rounds = max((len(blocks) for blocks in sheet.blocks.values()), default=0)
-    row = [str(rounds)]
+    row = [str(max(len(blocks) for blocks in sheet.blocks.values()))]
     for variant in variants:
         row += [number(sheet.time(variant)), interval(sheet.ratio(rival, variant))]
     row.append(str(rival) if rival is not None else "none")
     for name in peers:
         best = sheet.best([name])
         row.append(number(sheet.time(best)) if best is not None else "")
-    row += [interval(sheet.against_itself()), number(sheet.limit("line"))]
-    return row + [number(sheet.limit(name)) for name in STREAMS]
+    return [*row, interval(sheet.against_itself())]
+
+
+def _limits(measured: Sequence[tuple[int, Sheet]]) -> Text:
+    heads = ["bytes", *_LIMITS.values()]
+    rows = [
+        [format_size(nbytes), *(number(sheet.limit(name)) for name in _LIMITS)]
+        for nbytes, sheet in measured
+    ]
+    return Text("Limits of the machine, probed between the blocks", heads, rows)

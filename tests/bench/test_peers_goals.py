@@ -149,9 +149,11 @@ def test_a_file_holds_all_that_the_tables_need(tmp_path: Path) -> None:
 
 def test_tables_show_ratios_and_placements_that_were_not_seen() -> None:
     records = [measured(8, ours_ordinary=1, mpich_single=2.5, gloo_torch=90)]
-    near, far = (table.markdown() for table in tables(records))
+    records[0].sheets["near"].probe("line", 51.0)
+    near, limits, far = (table.markdown() for table in tables(records))
     assert near.startswith("**allreduce of float32, 2 ranks, near**")
     assert re.search(r"\| 8 \| 15 \| 1\.01 \| 2\.50 \[2\.50, 2\.50\] \| mpich/single \|", near)
+    assert "| 8 | 51.0 |  |" in limits
     assert "far: not seen" in far
     shown = goals(judge(records)).markdown()
     assert re.search(r"256M: Gloo \| near \| 1/14 \| 90\.0 .* at 8 \| 2\.00 .* incomplete", shown)

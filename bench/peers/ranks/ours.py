@@ -5,29 +5,41 @@ from __future__ import annotations
 
 import collectives as cl
 from bench.peers.ranks.serve import serve, station
-from bench.peers.ranks.work import ROOT, Bound, Work
+from bench.peers.ranks.work import Bound, RefusedError, Work
 
 
 def ordinary(comm: cl.Communicator, work: Work) -> Bound:
     """Return the plain method on arrays in ordinary memory, in place where that is possible."""
     x, out = work.arrays()
     method = getattr(comm, work.kind)
-    if work.kind == "broadcast":
-        return Bound(x, out, lambda: method(x, ROOT))
     if out is x:
         return Bound(x, out, lambda: method(x))
     return Bound(x, out, lambda: method(x, out))
 
 
-VARIANTS = {"ordinary": ordinary}
+def persistent(comm: cl.Communicator, work: Work) -> Bound:
+    """Return a call that is made once for its arrays and begun often."""
+    x, out = work.arrays()
+    method = getattr(comm.persistent, work.kind)
+    return Bound(x, out, method(x) if out is x else method(x, out))
+
+
+VARIANTS = {"ordinary": ordinary, "persistent": persistent}
 
 
 def main() -> None:
     """Meet the others, then the driver."""
     place = station()
     variant = VARIANTS[place.way]
+
+    def bind(work: Work) -> Bound:
+        try:
+            return variant(comm, work)
+        except cl.UnsupportedError as error:
+            raise RefusedError(str(error)) from None
+
     with cl.init() as comm:
-        serve(place, cl.__version__, lambda work: variant(comm, work))
+        serve(place, cl.__version__, bind)
 
 
 if __name__ == "__main__":
