@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -14,15 +12,15 @@ from typing import TypeVar
 from bench.limits.program import ProgramError
 from bench.peers.cells import Cell
 from bench.peers.goals import cells_of_goals, judge
-from bench.peers.libraries import LIBRARIES, PEERS, teams
-from bench.peers.machine import Machine
+from bench.peers.libraries import PEERS, teams
 from bench.peers.plot import plot
 from bench.peers.ranks.ours import VARIANTS
 from bench.peers.ranks.work import DTYPES, KINDS
 from bench.peers.report import Results, goals, tables
-from bench.peers.rounds import Effort, Session
-from bench.peers.teams import Team, TeamError
-from bench.peers.venvs import VenvError, python_of
+from bench.peers.rounds import Effort
+from bench.peers.run import Wish, measured
+from bench.peers.teams import TeamError
+from bench.peers.venvs import VenvError
 from bench.record import RESULTS
 from collectives.cli.plot import check_path
 from collectives.cli.sizes import parse_ranks, parse_sizes
@@ -35,7 +33,7 @@ def main() -> int:
     parser = _parser()
     chosen = parser.parse_args()
     try:
-        results = Results.read(chosen.show) if chosen.show else _measured(chosen)
+        results = Results.read(chosen.show) if chosen.show else measured(_wish(chosen))
     except (ProgramError, VenvError, TeamError, OSError) as error:
         sys.stderr.write(f"bench.peers: {error}\n")
         return 2
@@ -62,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     option("--libraries", _names(PEERS), list(PEERS), f"peers, of {', '.join(PEERS)} (all)")
     option("--ours", _names(tuple(VARIANTS)), ["ordinary"], f"of {', '.join(VARIANTS)} (ordinary)")
     option("--blocks", int, 15, "of each library, cell and placement; thrice where unsure (15)")
+    option("--starts", int, 3, "times that the teams are started anew, for each rank count (3)")
     option("--budget", float, 3600.0, "seconds, about (3600)")
     option("--patience", float, 1200.0, "seconds to wait for a placement (1200)")
     option("--output", Path, RESULTS / "peers.json", "JSON (bench/results/peers.json)")
@@ -105,6 +104,14 @@ def _parsed(parse: Callable[[str], T]) -> Callable[[str], T]:
     return read
 
 
+def _wish(chosen: argparse.Namespace) -> Wish:
+    effort = Effort(
+        chosen.blocks, 3 * chosen.blocks, 10 * chosen.blocks, chosen.budget, chosen.patience
+    )
+    members = teams(chosen.libraries, chosen.ours)
+    return Wish(_cells(chosen), members, effort, chosen.starts, chosen.output)
+
+
 def _cells(chosen: argparse.Namespace) -> list[Cell]:
     if chosen.goals:
         return cells_of_goals()
@@ -116,58 +123,6 @@ def _cells(chosen: argparse.Namespace) -> list[Cell]:
         for dtype in chosen.dtypes
         for size in sizes
     ]
-
-
-def _measured(chosen: argparse.Namespace) -> Results:
-    """Measure, number of ranks by number of ranks, and write the results."""
-    begin, results, cells = time.monotonic(), Results(), _cells(chosen)
-    counts = list(dict.fromkeys(cell.ranks for cell in cells))
-    try:
-        with Machine() as machine:
-            for index, ranks in enumerate(counts):
-                left = chosen.budget - (time.monotonic() - begin)
-                share = max(left, 0.0) / (len(counts) - index)
-                effort = Effort(
-                    chosen.blocks, 3 * chosen.blocks, 10 * chosen.blocks, share, chosen.patience
-                )
-                part = [cell for cell in cells if cell.ranks == ranks]
-                _run(part, chosen, machine, effort, results)
-    finally:
-        if results.records:
-            results.write(chosen.output)
-    return results
-
-
-def _run(
-    cells: Sequence[Cell],
-    chosen: argparse.Namespace,
-    machine: Machine,
-    effort: Effort,
-    results: Results,
-) -> None:
-    """Measure the cells of one number of ranks."""
-    members = [Team(name, cells[0].ranks) for name in teams(chosen.libraries, chosen.ours)]
-    pythons = {name: python_of(LIBRARIES[name]) for name in {t.name.library for t in members}}
-    with tempfile.TemporaryDirectory() as folder:
-        started: list[Team] = []
-        try:
-            for team in members:
-                team.start(pythons[team.name.library], Path(folder))
-                started.append(team)
-            for team in started:
-                team.meet()
-                results.versions[team.name.library] = team.version
-            session = Session(cells, started, machine, effort, _say)
-            results.records += session.records
-            session.run()
-            results.lost |= {str(team): why for team, why in session.lost.items()}
-        finally:
-            for team in started:
-                team.close()
-
-
-def _say(sentence: str) -> None:
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
 
 
 def _verdict(results: Results, strict: bool, verdicts: Sequence[str]) -> int:

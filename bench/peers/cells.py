@@ -73,7 +73,9 @@ class Sheet:
 
     def variants(self) -> list[TeamName]:
         """Return our teams but the second one."""
-        return [team for team in self.blocks if team.library == OURS and not team.copy]
+        return sorted(
+            (team for team in self.blocks if team.library == OURS and not team.copy), key=str
+        )
 
     def ratios(self, peer: TeamName, ours: TeamName) -> Values:
         """Return peer/ours of every round that has both."""

@@ -15,7 +15,7 @@ import numpy as np
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
 from bench.peers.libraries import OURS, TeamName
 from bench.peers.statistics import (
-    MET,
+    INCOMPLETE,
     UNDECIDED,
     Estimate,
     Values,
@@ -31,7 +31,7 @@ LADDER = parse_sizes("8:128M,256M")
 RIVAL, GLOO, STREAMING, YIELD = "best peer", "Gloo", "non-temporal copy", "sched_yield"
 
 NOT_SEEN, NOT_MEASURED = "not seen", "not measured"
-INCOMPLETE = "incomplete"  # nothing missed, but sizes are lacking
+LEAST_ROUNDS = 15  # fewer say nothing about a size
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,9 @@ class Size:
 
     @property
     def verdict(self) -> str:
-        """Met, missed or undecided."""
-        return verdict(self.ratio, self.asked)
+        """Met, missed or undecided; incomplete with too few rounds."""
+        few = self.ratio.count < LEAST_ROUNDS
+        return INCOMPLETE if few else verdict(self.ratio, self.asked)
 
     def share(self) -> float:
         """Return how far the ratio is above what is asked."""
@@ -189,7 +190,8 @@ def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
         here = any(ours in record.sheets[place].blocks for record in measured)
         anywhere = any(ours in s.blocks for record in measured for s in record.sheets.values())
         return Judged(goal, place, NOT_SEEN if anywhere and not here else NOT_MEASURED)
-    judged = Judged(goal, place, MET, len(found))
+    enough = sum(len(values) >= LEAST_ROUNDS for *_, values in found)
+    judged = Judged(goal, place, INCOMPLETE, enough)
     if goal.every is not None:
         sizes = [
             Size(nbytes, estimate(values), asked(goal, sheet, nbytes))
@@ -202,9 +204,10 @@ def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
 
 
 def _verdict(judged: Judged, place: str) -> str:
-    """Join the verdicts on all sizes and on the mean."""
+    """Join the verdicts on sizes and, once all are there, on the mean."""
     verdicts = [size.verdict for size in judged.judged]
-    if judged.mean is not None and judged.goal.mean is not None:
+    if judged.sizes < len(judged.goal.cells()):
+        verdicts.append(INCOMPLETE)
+    elif judged.mean is not None and judged.goal.mean is not None:
         verdicts.append(verdict(judged.mean, judged.goal.mean[PLACEMENTS.index(place)]))
-    found = worst(verdicts)
-    return INCOMPLETE if found == MET and judged.sizes < len(judged.goal.cells()) else found
+    return worst(verdicts)

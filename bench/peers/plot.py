@@ -72,7 +72,7 @@ def _times(axes: Any, group: Sequence[Record], place: str) -> None:
 
 def _ratios(axes: Any, group: Sequence[Record], place: str) -> None:
     """Draw best peer over ours with its interval."""
-    variants = list(dict.fromkeys(v for r in group for v in r.sheets[place].variants()))
+    variants = sorted({v for r in group for v in r.sheets[place].variants()}, key=str)
     for variant, colour in zip(variants, _OURS, strict=False):
         found = [
             (record.cell.nbytes, ratio)

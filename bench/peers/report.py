@@ -69,21 +69,25 @@ class Text:
 
     def markdown(self) -> str:
         """Return it as Markdown."""
+        if not self.rows:
+            return f"**{self.title}**\n"
         rule = ["---", *["--:" for _ in self.heads[1:]]]
         lines = [f"| {' | '.join(line)} |" for line in (self.heads, rule, *self.rows)]
         return "\n".join([f"**{self.title}**", "", *lines, ""])
 
     def show(self) -> None:
         """Print it, as wide as it is where no terminal bounds it."""
-        table = Table(box=None, pad_edge=False, header_style="bold", title=self.title,
-                      title_justify="left", title_style="bold")  # fmt: skip
+        screen = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+        screen.print(self.title, style="bold")
+        table = Table(box=None, pad_edge=False, header_style="bold")
         for index, head in enumerate(self.heads):
             table.add_column(head, justify="right" if index else "left")
         for row in self.rows:
             colour = _COLOURS.get(row[-1], "") if row else ""
             table.add_row(*row[:-1], f"[{colour}]{row[-1]}[/]" if colour else row[-1])
-        screen = Console(width=None if sys.stdout.isatty() else _WIDE)
-        screen.print(table, highlight=False, end="\n\n")
+        if self.rows:
+            screen.print(table)
+        screen.print()
 
 
 def tables(records: Sequence[Record]) -> Iterator[Text]:
@@ -101,7 +105,7 @@ def tables(records: Sequence[Record]) -> Iterator[Text]:
                 yield _times(title, measured)
                 yield _limits(measured)
             else:
-                yield Text(f"{title}: not seen", ["bytes"], [])
+                yield Text(f"{title}: not seen", [], [])
 
 
 def goals(judged: Sequence[Judged]) -> Text:
@@ -146,7 +150,7 @@ def number(value: float | None) -> str:
 
 
 def _times(title: str, measured: Sequence[tuple[int, Sheet]]) -> Text:
-    variants = list(dict.fromkeys(team for _, sheet in measured for team in sheet.variants()))
+    variants = sorted({team for _, sheet in measured for team in sheet.variants()}, key=str)
     peers = [name for name in PEERS if any(name in sheet.libraries() for _, sheet in measured)]
     heads = ["bytes", "rounds"]
     for variant in variants:

@@ -9,9 +9,10 @@ the run waits for the other placement, up to its patience.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,13 +35,29 @@ LEAST_SEEN = 3  # blocks before a way is called hopeless
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to measure. `blocks`: of each team in each placement; wide ratios get `most`."""
+    """How much to measure. `blocks`: of each team in each placement; wide ratios get `most`.
+
+    `seconds`: for all; `patience`: of them, without a placement that is lacking.
+    """
 
     blocks: int = 15
     most: int = 45
     tries: int = 150  # rounds begun, whole or not
     seconds: float = 1e9
     patience: float = 1200.0
+
+    def part(self, share: float) -> Effort:
+        """Return the effort up to a share of the whole; wide ratios wait for the end."""
+        if share >= 1:
+            return self
+        blocks = math.ceil(self.blocks * share)
+        return replace(
+            self,
+            blocks=blocks,
+            most=blocks,
+            tries=math.ceil(self.tries * share),
+            seconds=self.seconds * share,
+        )
 
 
 def rounds_of(record: Record, place: str, teams: Sequence[TeamName]) -> int:
@@ -79,12 +96,15 @@ def lacks(record: Record, place: str, teams: Sequence[TeamName], effort: Effort)
 
 
 class Session:
-    """The teams of one number of ranks, and the cells that they work on."""
+    """The cells of one number of ranks, measured by teams that are made anew from time to time.
+
+    Two teams of the same library can differ by a fifth for as long as they live: by where their
+    memory lies, and by how the kernel places them. So the rounds of a cell come from several.
+    """
 
     def __init__(
         self,
         cells: Sequence[Cell],
-        teams: Sequence[Team],
         machine: Machine,
         effort: Effort,
         say: Callable[[str], None],
@@ -92,32 +112,37 @@ class Session:
         """Keep what :meth:`run` needs; `say` gets a sentence now and then."""
         self.records = [Record(cell) for cell in cells]
         self.lost: dict[TeamName, str] = {}
-        self._teams = list(teams)
+        self._teams: list[Team] = []
         self._machine = machine
-        self._effort = effort
+        self._whole = self._effort = effort
         self._say = say
+        self._begin = time.monotonic()
+        self._seen = dict.fromkeys(PLACEMENTS, self._begin)
+        self._line = 0.0  # as probed last, ns
+
+    def run(self, teams: Sequence[Team], share: float = 1.0) -> None:
+        """Measure with new teams until a share of the rounds is there, or of the time is over.
+
+        Ends too where a placement that is lacking has not come for long.
+        """
+        self._teams = list(teams)
+        self._effort = self._whole.part(share)
         self._pace: dict[tuple[Cell, TeamName], float] = {}  # seconds of a turn, all in all
         self._lacking: dict[tuple[Cell, str], tuple[int, bool]] = {}  # at that number of tries
         self._present: Cell | None = None
-        self._line = machine.line()
-
-    def run(self) -> None:
-        """Measure until nothing is lacking, the time is over, or a placement does not come."""
-        begin = time.monotonic()
-        seen = dict.fromkeys(PLACEMENTS, begin)
-        place = where(self._line)
-        while (now := time.monotonic()) < begin + self._effort.seconds:
-            seen[place] = now
+        deadline = self._begin + self._effort.seconds
+        while (now := time.monotonic()) < deadline:
+            self._line = self._machine.line()
+            place = where(self._line)
+            self._seen[place] = now
             lacking = {p for p in PLACEMENTS if any(self._lacks(r, p) for r in self.records)}
-            if not any(now - seen[p] < self._effort.patience for p in lacking):
+            if not any(now - self._seen[p] < self._effort.patience for p in lacking):
                 return
             record = self._next(place)
             if record is None:
                 time.sleep(0.02)
             else:
-                self._sit(record, place, begin + self._effort.seconds)
-            self._line = self._machine.line()
-            place = where(self._line)
+                self._sit(record, place, deadline)
 
     def _names(self) -> list[TeamName]:
         return [team.name for team in self._teams]

@@ -20,7 +20,7 @@ SEED = 20_240_229
 TAIL = 2.5  # percent on each side of the interval
 WIDEST = 0.10  # half of an interval over its value: above this the value is not known well enough
 
-MET, MISSED, UNDECIDED = "met", "missed", "undecided"
+MET, INCOMPLETE, UNDECIDED, MISSED = "met", "incomplete", "undecided", "missed"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def verdict(found: Estimate, goal: float) -> str:
 
 def worst(verdicts: Sequence[str]) -> str:
     """Return the verdict on all of several, at least one."""
-    return max(verdicts, key=(MET, UNDECIDED, MISSED).index)
+    return max(verdicts, key=(MET, INCOMPLETE, UNDECIDED, MISSED).index)
 
 
 def _medians(values: Values, generator: np.random.Generator) -> Values:

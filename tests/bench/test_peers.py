@@ -11,7 +11,7 @@ import pytest
 from bench.peers import __main__ as command
 
 SMALL = ("--libraries", "gloo", "--sizes", "1K", "--blocks", "2", "--budget", "15",
-         "--patience", "0.5")  # fmt: skip
+         "--patience", "0.5", "--starts", "1")  # fmt: skip
 
 
 @pytest.mark.extras

@@ -11,7 +11,6 @@ import pytest
 from bench.peers.cells import Cell, Record, Sheet
 from bench.peers.goals import (
     GOALS,
-    INCOMPLETE,
     NOT_MEASURED,
     NOT_SEEN,
     STREAMING,
@@ -27,7 +26,7 @@ from bench.peers.goals import (
 from bench.peers.libraries import TeamName, teams
 from bench.peers.plot import plot
 from bench.peers.report import Results, goals, tables
-from bench.peers.statistics import MET, MISSED, UNDECIDED
+from bench.peers.statistics import INCOMPLETE, MET, MISSED, UNDECIDED
 
 OURS, AGAIN = TeamName.read("ours/ordinary"), TeamName.read("ours/ordinary/again")
 GLOO, SINGLE = TeamName.read("gloo/torch"), TeamName.read("mpich/single")
@@ -76,13 +75,18 @@ def test_goals_are_judged_in_each_placement() -> None:
     assert the(judge(fast), goal, "near").verdict == MET
     assert the(judge(fast), goal, "far").verdict == NOT_SEEN
     assert the(judge(fast[1:]), goal, "near").verdict == INCOMPLETE
+    del fast[0].sheets["near"].blocks[OPEN][3]
+    row = the(judge(fast), goal, "near")
+    assert (row.verdict, row.sizes, row.at(INCOMPLETE)) == (INCOMPLETE, 13, [8])
     slow_once = [measured(8, ours_ordinary=1, openmpi_single=0.9), *fast[1:]]
     row = the(judge(slow_once), goal, "near")
     assert (row.verdict, row.at(MISSED), row.sizes) == (MISSED, [8], 14)
+    assert the(judge(slow_once[:2]), goal, "near").verdict == MISSED  # one size is enough
     assert row.lowest is not None
     assert row.lowest.nbytes == 8
     tied = [measured(n, ours_ordinary=1, openmpi_single=1.2) for n in sizes]
     assert the(judge(tied), goal, "near").verdict == MISSED  # the mean
+    assert the(judge(tied[1:]), goal, "near").verdict == INCOMPLETE  # not a mean of all
     assert the(judge([]), goal, "near").verdict == NOT_MEASURED
 
 

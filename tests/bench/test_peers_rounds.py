@@ -64,17 +64,27 @@ ORDER: list[str] = []
 def session(
     teams: list[Team], machine: Machine, cells: list[Cell] = CELLS, **effort: Any
 ) -> Session:
+    """Return a session that these teams have measured."""
+    found = empty(machine, cells, **effort)
+    run(found, teams)
+    return found
+
+
+def empty(machine: Machine, cells: list[Cell], **effort: Any) -> Session:
     ORDER.clear()
     settings = {"blocks": 3, "most": 6, "patience": 0.05, "seconds": 20.0} | effort
-    some: Any = teams
     only: Any = machine
-    return Session(cells, some, only, Effort(**settings), lambda _: None)
+    return Session(cells, only, Effort(**settings), lambda _: None)
+
+
+def run(found: Session, teams: list[Team], share: float = 1.0) -> None:
+    some: Any = teams
+    found.run(some, share)
 
 
 def test_every_cell_gets_its_rounds_in_the_placement_that_comes() -> None:
     machine = Machine(50.0)
     found = session([Team(OURS, 2.0), Team(OPEN, 3.0)], machine)
-    found.run()
     for record in found.records:
         assert rounds_of(record, "near", [OURS, OPEN]) == 3
         assert record.sheets["far"].blocks == {}
@@ -85,14 +95,12 @@ def test_every_cell_gets_its_rounds_in_the_placement_that_comes() -> None:
 def test_both_placements_are_measured_when_both_come() -> None:
     lines = ([40.0] * 20 + [240.0] * 20) * 10
     found = session([Team(OURS, 2.0), Team(OPEN, 3.0)], Machine(*lines), patience=5.0)
-    found.run()
     for record in found.records:
         assert [rounds_of(record, p, [OURS, OPEN]) for p in ("near", "far")] == [3, 3]
 
 
 def test_the_order_of_the_libraries_turns_around() -> None:
-    found = session([Team(OURS, 2.0), Team(OPEN, 3.0)], Machine(50.0), CELLS[:1])
-    found.run()
+    session([Team(OURS, 2.0), Team(OPEN, 3.0)], Machine(50.0), CELLS[:1])
     assert ORDER[2:] == ["ours", "openmpi", "openmpi", "ours", "ours", "openmpi"]  # two prime
 
 
@@ -100,7 +108,6 @@ def test_a_block_that_saw_both_placements_is_repeated() -> None:
     # What is looked at: the start, after the probe of a limit, and after each block.
     machine = Machine(50.0, 50.0, 250.0, 50.0, 50.0)
     found = session([Team(OURS, 2.0, 9.0, 9.0, 4.0), Team(OPEN, 5.0)], machine, CELLS[:1])
-    found.run()
     sheet = found.records[0].sheets["near"]
     assert sheet.blocks[OURS] == {1: 4.0, 2: 4.0, 3: 4.0}
 
@@ -108,14 +115,12 @@ def test_a_block_that_saw_both_placements_is_repeated() -> None:
 def test_wide_ratios_get_more_rounds_up_to_a_bound() -> None:
     wild = [1.0, *[0.2, 9.0, 0.5, 5.0, 0.3, 2.0, 0.1, 8.0]]
     found = session([Team(OURS, 2.0), Team(OPEN, *wild)], Machine(50.0), CELLS[:1])
-    found.run()
     assert rounds_of(found.records[0], "near", [OURS, OPEN]) == 6
 
 
 def test_a_team_that_dies_is_left_out_and_named() -> None:
     dying = Team(OPEN)
     found = session([Team(OURS, 2.0), dying], Machine(50.0))
-    found.run()
     assert found.lost == {OPEN: "it has died"}
     assert dying.closed
     assert rounds_of(found.records[1], "near", [OURS]) == 3
@@ -123,18 +128,26 @@ def test_a_team_that_dies_is_left_out_and_named() -> None:
 
 def test_a_library_that_refuses_is_not_measured() -> None:
     found = session([Team(OURS, 2.0), Team(OPEN, refuses="has no float32")], Machine(50.0))
-    found.run()
     assert found.records[0].refused == {OPEN: "has no float32"}
     assert found.records[0].sheets["near"].blocks.keys() == {OURS}
     nobody = session([Team(OURS, refuses="no"), Team(OPEN, 1.0)], Machine(50.0))
-    nobody.run()
     assert nobody.records[0].sheets["near"].blocks == {}
 
 
 def test_the_time_is_bounded() -> None:
     found = session([Team(OURS, 2.0)], Machine(50.0), seconds=0.0)
-    found.run()
     assert found.records[0].sheets["near"].blocks == {}
+
+
+def test_teams_that_are_made_anew_go_on_where_the_last_ones_ended() -> None:
+    found = empty(Machine(50.0), CELLS, blocks=5, most=9)
+    counts = []
+    for share in (1 / 3, 2 / 3, 1.0):
+        run(found, [Team(OURS, 2.0), Team(OPEN, 2 + 4 * share)], share)
+        counts.append(rounds_of(found.records[0], "near", [OURS, OPEN]))
+    assert counts == [2, 4, 9]  # with three kinds of team the ratio is wide in the end
+    times = found.records[0].sheets["near"].blocks[OPEN].values()
+    assert sorted(set(times)) == pytest.approx([2 + 4 / 3, 2 + 8 / 3, 6.0])
 
 
 def test_rounds_that_never_get_whole_are_given_up() -> None:
