@@ -47,16 +47,14 @@ class Effort:
     patience: float = 1200.0
 
     def part(self, share: float) -> Effort:
-        """Return the effort up to a share of the whole; wide ratios wait for the end."""
-        if share >= 1:
-            return self
-        blocks = math.ceil(self.blocks * share)
+        """Return the effort up to a share of the whole: above 1, for wide ratios, up to 2."""
+        blocks = math.ceil(self.blocks * min(share, 1))
         return replace(
             self,
             blocks=blocks,
-            most=blocks,
-            tries=math.ceil(self.tries * share),
-            seconds=self.seconds * share,
+            most=blocks + math.ceil((self.most - self.blocks) * max(share - 1, 0)),
+            tries=math.ceil(self.tries * share / 2),
+            seconds=self.seconds * min(share, 1),
         )
 
 
@@ -119,30 +117,47 @@ class Session:
         self._begin = time.monotonic()
         self._seen = dict.fromkeys(PLACEMENTS, self._begin)
         self._line = 0.0  # as probed last, ns
+        self._pace: dict[tuple[Cell, TeamName], float] = {}  # seconds of a turn, all in all
+        self._lacking: dict[tuple[Cell, str], tuple[int, bool]] = {}  # at that number of tries
+        self._present: Cell | None = None
 
-    def run(self, teams: Sequence[Team], share: float = 1.0) -> None:
+    def wants(self, share: float) -> bool:
+        """Whether there is time and need to :meth:`run` for a share."""
+        self._effort = self._whole.part(share)
+        self._lacking.clear()
+        before = time.monotonic() < self._deadline()
+        return before and (self._present is None or self._lacking_soon())
+
+    def run(self, teams: Sequence[Team], share: float) -> None:
         """Measure with new teams until a share of the rounds is there, or of the time is over.
 
         Ends too where a placement that is lacking has not come for long.
         """
         self._teams = list(teams)
         self._effort = self._whole.part(share)
-        self._pace: dict[tuple[Cell, TeamName], float] = {}  # seconds of a turn, all in all
-        self._lacking: dict[tuple[Cell, str], tuple[int, bool]] = {}  # at that number of tries
-        self._present: Cell | None = None
-        deadline = self._begin + self._effort.seconds
-        while (now := time.monotonic()) < deadline:
+        self._pace.clear()
+        self._lacking.clear()
+        self._present = None
+        while time.monotonic() < self._deadline():
             self._line = self._machine.line()
             place = where(self._line)
-            self._seen[place] = now
-            lacking = {p for p in PLACEMENTS if any(self._lacks(r, p) for r in self.records)}
-            if not any(now - self._seen[p] < self._effort.patience for p in lacking):
+            self._seen[place] = time.monotonic()
+            if not self._lacking_soon():
                 return
             record = self._next(place)
             if record is None:
                 time.sleep(0.02)
             else:
-                self._sit(record, place, deadline)
+                self._sit(record, place)
+
+    def _deadline(self) -> float:
+        return self._begin + self._effort.seconds
+
+    def _lacking_soon(self) -> bool:
+        """Whether rounds are lacking in a placement that was seen not long ago."""
+        lacking = {p for p in PLACEMENTS if any(self._lacks(r, p) for r in self.records)}
+        now = time.monotonic()
+        return any(now - self._seen[place] < self._effort.patience for place in lacking)
 
     def _names(self) -> list[TeamName]:
         return [team.name for team in self._teams]
@@ -160,14 +175,14 @@ class Session:
         turned = self.records[at:] + self.records[:at]
         return next((record for record in turned if self._lacks(record, place)), None)
 
-    def _sit(self, record: Record, place: str, deadline: float) -> None:
+    def _sit(self, record: Record, place: str) -> None:
         """Measure some rounds of a cell, while it lacks them in this placement."""
         if record.cell != self._present:
             self._prepare(record)
         before = rounds_of(record, place, self._names())
         self._probe(record, place)
         for _ in range(SITTING):
-            if time.monotonic() > deadline or not self._lacks(record, place):
+            if time.monotonic() > self._deadline() or not self._lacks(record, place):
                 break
             record.tries[place] += 1
             self._round(record)

@@ -44,9 +44,12 @@ def measured(wish: Wish) -> Results:
                 cells = [cell for cell in wish.cells if cell.ranks == ranks]
                 session = Session(cells, machine, effort, say)
                 results.records += session.records
-                for start in range(wish.starts):
-                    with _started(wish.teams, ranks, pythons, results) as teams:
-                        session.run(teams, (start + 1) / wish.starts)
+                # Once for each share of the rounds, and as often for ratios that stay wide.
+                for start in range(1, 2 * wish.starts + 1):
+                    share = start / wish.starts
+                    if session.wants(share):
+                        with _started(wish.teams, ranks, pythons, results) as teams:
+                            session.run(teams, share)
                 results.lost |= {str(team): why for team, why in session.lost.items()}
     finally:
         if results.records:

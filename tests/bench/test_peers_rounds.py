@@ -66,7 +66,7 @@ def session(
 ) -> Session:
     """Return a session that these teams have measured."""
     found = empty(machine, cells, **effort)
-    run(found, teams)
+    run(found, teams, 2.0)
     return found
 
 
@@ -77,7 +77,7 @@ def empty(machine: Machine, cells: list[Cell], **effort: Any) -> Session:
     return Session(cells, only, Effort(**settings), lambda _: None)
 
 
-def run(found: Session, teams: list[Team], share: float = 1.0) -> None:
+def run(found: Session, teams: list[Team], share: float) -> None:
     some: Any = teams
     found.run(some, share)
 
@@ -142,12 +142,14 @@ def test_the_time_is_bounded() -> None:
 def test_teams_that_are_made_anew_go_on_where_the_last_ones_ended() -> None:
     found = empty(Machine(50.0), CELLS, blocks=5, most=9)
     counts = []
-    for share in (1 / 3, 2 / 3, 1.0):
+    for share in (1 / 3, 2 / 3, 1.0, 1.5, 2.0):
+        assert found.wants(share)
         run(found, [Team(OURS, 2.0), Team(OPEN, 2 + 4 * share)], share)
         counts.append(rounds_of(found.records[0], "near", [OURS, OPEN]))
-    assert counts == [2, 4, 9]  # with three kinds of team the ratio is wide in the end
-    times = found.records[0].sheets["near"].blocks[OPEN].values()
-    assert sorted(set(times)) == pytest.approx([2 + 4 / 3, 2 + 8 / 3, 6.0])
+    assert counts == [2, 4, 5, 7, 9]  # such teams make the ratio wide
+    assert not found.wants(2.0)
+    times = set(found.records[0].sheets["near"].blocks[OPEN].values())
+    assert sorted(times) == pytest.approx([2 + 4 / 3, 2 + 8 / 3, 6.0, 8.0, 10.0])
 
 
 def test_rounds_that_never_get_whole_are_given_up() -> None:
