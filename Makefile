@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench test test-extras test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers test test-extras test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -13,6 +13,10 @@ setup: ## .venv with the tools and the package
 
 bench: setup ## the main job: digits trained by 4 ranks, then the table and plot of its gradients
 	@$(in_venv) python -m bench.main_job
+
+bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals" measures all goals
+	@mkdir -p build/peers
+	@$(in_venv) python -m bench.peers --plot build/peers/peers.png $(PEERS)
 
 test: setup ## native tests (plain, address and thread sanitizer), then pytest
 	@scripts/native_tests.sh dev asan tsan
