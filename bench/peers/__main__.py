@@ -19,6 +19,7 @@ from bench.peers.ranks.work import DTYPES, KINDS
 from bench.peers.report import Results, goals, tables
 from bench.peers.rounds import Effort
 from bench.peers.run import Wish, measured
+from bench.peers.statistics import MISSED
 from bench.peers.teams import TeamError
 from bench.peers.venvs import VenvError
 from bench.record import RESULTS
@@ -29,14 +30,21 @@ T = TypeVar("T")
 
 
 def main() -> int:
-    """Run; with --strict a missed goal is exit code 1, and a failure is 2."""
+    """Run. A wrong result, or with --strict a missed goal, is exit code 1; a failure is 2."""
     parser = _parser()
     chosen = parser.parse_args()
     try:
-        results = Results.read(chosen.show) if chosen.show else measured(_wish(chosen))
+        cells = _cells(chosen)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        results = Results.read(chosen.show) if chosen.show else measured(_wish(chosen, cells))
     except (ProgramError, VenvError, TeamError, OSError) as error:
         sys.stderr.write(f"bench.peers: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write(f"bench.peers: interrupted; {chosen.output} has what was measured\n")
+        return 130
     judged = judge(results.records)
     for text in [*tables(results.records), goals(judged)]:
         print(text.markdown()) if chosen.markdown else text.show()
@@ -59,8 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--goals", action="store_true", help="instead: all cells of all goals")
     option("--libraries", _names(PEERS), list(PEERS), f"peers, of {', '.join(PEERS)} (all)")
     option("--ours", _names(tuple(VARIANTS)), ["ordinary"], f"of {', '.join(VARIANTS)} (ordinary)")
-    option("--blocks", int, 15, "of each library, cell and placement; thrice where unsure (15)")
-    option("--starts", int, 3, "times that the teams are started anew, for each rank count (3)")
+    option("--blocks", _count, 15, "of each library, cell and placement; thrice where unsure (15)")
+    option("--starts", _count, 3, "times that the teams are started anew, for each rank count (3)")
     option("--budget", float, 3600.0, "seconds, about (3600)")
     option("--patience", float, 1200.0, "seconds to wait for a placement (1200)")
     option("--output", Path, RESULTS / "peers.json", "JSON (bench/results/peers.json)")
@@ -75,6 +83,12 @@ def _sizes(text: str) -> str:
     """Check sizes; what a range holds depends on --factor."""
     _parsed(parse_sizes)(text)
     return text
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
+    return int(text)
 
 
 def _picture(text: str) -> Path:
@@ -104,12 +118,12 @@ def _parsed(parse: Callable[[str], T]) -> Callable[[str], T]:
     return read
 
 
-def _wish(chosen: argparse.Namespace) -> Wish:
+def _wish(chosen: argparse.Namespace, cells: list[Cell]) -> Wish:
     effort = Effort(
         chosen.blocks, 3 * chosen.blocks, 10 * chosen.blocks, chosen.budget, chosen.patience
     )
     members = teams(chosen.libraries, chosen.ours)
-    return Wish(_cells(chosen), members, effort, chosen.starts, chosen.output)
+    return Wish(cells, members, effort, chosen.starts, chosen.output)
 
 
 def _cells(chosen: argparse.Namespace) -> list[Cell]:
@@ -129,9 +143,10 @@ def _verdict(results: Results, strict: bool, verdicts: Sequence[str]) -> int:
     for team, why in results.lost.items():
         print(f"lost: {team}: {why}")
     for record in results.records:
-        for name, wrong in record.wrong.items():
-            print(f"wrong: {wrong} elements, {name}, {record.cell}")
-    return 1 if strict and "missed" in verdicts else 0
+        for name, count in record.wrong.items():
+            print(f"wrong: {count} elements, {name}, {record.cell}")
+    wrong = any(record.wrong for record in results.records)
+    return 1 if wrong or (strict and MISSED in verdicts) else 0
 
 
 if __name__ == "__main__":

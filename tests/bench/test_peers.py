@@ -43,6 +43,8 @@ def test_ours_beside_gloo(
         (["--libraries", "nccl"], "'nccl' is none of gloo, openmpi, mpich, impi"),
         (["--collectives", "scan"], "'scan' is none of allreduce"),
         (["--ranks", "x"], "'x' is no number of ranks"),
+        (["--blocks", "0"], "'0' is no number of 1 or more"),
+        (["--factor", "1"], "the factor between sizes must be 2 or more"),
         (["--sizes", "many"], "'many' is not a size"),
         (["--plot", "nowhere/peers.png"], "the folder nowhere does not exist"),
     ],

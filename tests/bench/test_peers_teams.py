@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,10 +24,17 @@ PYTHON = Path(sys.executable)
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[Team]:
+def folder() -> Iterator[Path]:
+    """Return a folder whose path is short enough for a socket."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+@pytest.fixture
+def team(folder: Path) -> Iterator[Team]:
     """Return two ranks of ours."""
     ranks = Team(OURS, 2)
-    ranks.start(PYTHON, tmp_path)
+    ranks.start(PYTHON, folder)
     try:
         ranks.meet()
         yield ranks
@@ -55,7 +63,7 @@ def test_a_team_measures_what_it_prepared(team: Team) -> None:
 
 
 @pytest.mark.processes
-def test_a_rank_that_is_killed_ends_the_team_with_a_sentence(team: Team, tmp_path: Path) -> None:
+def test_a_rank_that_is_killed_ends_the_team_with_a_sentence(team: Team) -> None:
     team.prepare("allreduce", "float32", 8)
     os.kill(team.processes[-1], signal.SIGKILL)
     with pytest.raises(TeamError, match=r"ours/ordinary .*lost"):
@@ -66,11 +74,11 @@ def test_a_rank_that_is_killed_ends_the_team_with_a_sentence(team: Team, tmp_pat
 
 
 @pytest.mark.processes
-def test_a_team_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_team_that_cannot_start_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = replace(LIBRARIES["ours"], module="bench.peers.ranks.nowhere")
     monkeypatch.setitem(LIBRARIES, "ours", broken)
     ranks = Team(OURS, 2)
-    ranks.start(PYTHON, tmp_path)
+    ranks.start(PYTHON, folder)
     try:
         with pytest.raises(TeamError, match=r"did not start; it said:\n.*No module named"):
             ranks.meet()
