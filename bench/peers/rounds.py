@@ -28,7 +28,7 @@ SLOW_BLOCK_S = 0.3  # SOME_CALLS are made only up to this
 WARM_SHARE = 20  # one call in so many is made before, to wake the caches
 REPEATS = 3  # of a block that saw both placements
 SITTING = 5  # rounds before another cell has its turn
-PROBES = 3  # of the limits, for each sheet
+PROBES = 6  # of the limits at most, for each sheet, one in a sitting
 HOPELESS = 4.0  # times the library's other way: then that one will do
 LEAST_SEEN = 3  # blocks before a way is called hopeless
 

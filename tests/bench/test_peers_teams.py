@@ -16,6 +16,7 @@ import pytest
 
 from bench.peers import venvs
 from bench.peers.libraries import LIBRARIES, TeamName
+from bench.peers.ranks.ours import VARIANTS
 from bench.peers.teams import Team, TeamError
 from bench.peers.venvs import VenvError, python_of
 
@@ -30,10 +31,10 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
-@pytest.fixture
-def team(folder: Path) -> Iterator[Team]:
-    """Return two ranks of ours."""
-    ranks = Team(OURS, 2)
+@pytest.fixture(params=[str(OURS)])
+def team(folder: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
+    """Return two ranks of ours, who call in one of the ways."""
+    ranks = Team(TeamName.read(request.param), 2)
     ranks.start(PYTHON, folder)
     try:
         ranks.meet()
@@ -51,6 +52,7 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize("team", [f"ours/{variant}" for variant in VARIANTS], indirect=True)
 def test_a_team_measures_what_it_prepared(team: Team) -> None:
     assert team.version
     for kind in ("allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall"):

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import collectives as cl
 from bench.peers.ranks.serve import serve, station
-from bench.peers.ranks.work import Bound, RefusedError, Work
+from bench.peers.ranks.work import Array, Bound, RefusedError, Work
 
 
 def ordinary(comm: cl.Communicator, work: Work) -> Bound:
-    """Return the plain method on arrays in ordinary memory, in place where that is possible."""
-    x, out = work.arrays()
-    method = getattr(comm, work.kind)
-    if out is x:
-        return Bound(x, out, lambda: method(x))
-    return Bound(x, out, lambda: method(x, out))
+    """Return the plain method on arrays in ordinary memory."""
+    return _plain(comm, work, *work.arrays())
+
+
+def symmetric(comm: cl.Communicator, work: Work) -> Bound:
+    """Return the plain method on arrays in memory that all ranks reach."""
+    return _plain(comm, work, *work.arrays(comm.empty))
 
 
 def persistent(comm: cl.Communicator, work: Work) -> Bound:
@@ -24,7 +25,14 @@ def persistent(comm: cl.Communicator, work: Work) -> Bound:
     return Bound(x, out, method(x) if out is x else method(x, out))
 
 
-VARIANTS = {"ordinary": ordinary, "persistent": persistent}
+def _plain(comm: cl.Communicator, work: Work, x: Array, out: Array) -> Bound:
+    method = getattr(comm, work.kind)
+    if out is x:
+        return Bound(x, out, lambda: method(x))
+    return Bound(x, out, lambda: method(x, out))
+
+
+VARIANTS = {"ordinary": ordinary, "persistent": persistent, "symmetric": symmetric}
 
 
 def main() -> None:

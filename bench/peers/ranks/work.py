@@ -78,10 +78,10 @@ class Work:
         """Elements of the result."""
         return self.part * (self.ranks if self.kind in ("allgather", "alltoall") else 1)
 
-    def arrays(self) -> tuple[Array, Array]:
-        """Return an input and a result in ordinary memory, the same one in place."""
-        x = np.empty(self.handed, self.numpy)
-        return x, (x if self.kind in IN_PLACE else np.empty(self.taken, self.numpy))
+    def arrays(self, make: Callable[..., Array] = np.empty) -> tuple[Array, Array]:
+        """Return an input and a result, the same one in place; `make` takes length and dtype."""
+        x = make(self.handed, self.numpy)
+        return x, (x if self.kind in IN_PLACE else make(self.taken, self.numpy))
 
 
 @dataclass(frozen=True)
