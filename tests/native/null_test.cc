@@ -135,7 +135,8 @@ const std::vector<Row> kBeside = {
     {"coll_is_symmetric", [](coll_comm* c) -> int { return coll_is_symmetric(c, nullptr, 0); }, 0,
      1},
     {"coll_op_create",
-     [](coll_comm*) -> int { return coll_op_create(nullptr, nullptr, 1, nullptr); }, kNone, kNone},
+     [](coll_comm*) -> int { return coll_op_create(nullptr, nullptr, 1, nullptr, nullptr); }, kNone,
+     kNone},
     {"coll_op_free", [](coll_comm*) -> int { return coll_op_free(-2); }, kNone, kNone},
 };
 
@@ -191,7 +192,8 @@ const std::vector<Row> kData = {
      kNone},
     {"coll_builder_free", [](coll_comm*) -> int { return coll_builder_free(nullptr), 0; }, 0, 0},
     {"coll_add_schedule",
-     [](coll_comm* c) -> int { return coll_add_schedule(c, nullptr, 8, nullptr); }, kNone, kNone},
+     [](coll_comm* c) -> int { return coll_add_schedule(c, nullptr, 8, nullptr, nullptr); }, kNone,
+     kNone},
     {"coll_free", [](coll_comm*) -> int { return coll_free(nullptr), 0; }, 0, 0},
 };
 
@@ -271,7 +273,7 @@ TEST(a_single_null_pointer_is_refused) {
   CHECK(coll_choose(0, 2, 8, nullptr, &number) == kNone);
   CHECK(coll_choose(77, 2, 8, &number, &number) == kNone);
   CHECK(coll_schedule(0, 2, 0, nullptr, &length) == kNone);
-  CHECK(coll_op_create(nullptr, nullptr, 1, &number) == kNone);
+  CHECK(coll_op_create(nullptr, nullptr, 1, nullptr, &number) == kNone);
 }
 
 TEST(the_builder_refuses_null_pointers) {
