@@ -168,23 +168,6 @@ def repack(source: Operand) -> None:
         source.array.copy_(source.packed)
 
 
-def span(given: Operand) -> tuple[int, int]:
-    """Return the addresses between which the caller's array lies; (0, 0) of an empty one."""
-    if not given.elements:
-        return 0, 0
-    if given.packed is None:
-        first = int(_cast("uintptr_t", given.pointer))
-        return first, first + given.elements * itemsize(given)
-    if isinstance(given.packed, np.ndarray):
-        first, strides = given.packed.__array_interface__["data"][0], given.packed.strides
-    else:
-        first = given.packed.data_ptr()
-        strides = tuple(step * itemsize(given) for step in given.packed.stride())
-    ways = [(n - 1) * step for n, step in zip(given.shape, strides, strict=True)]
-    low, high = sum(min(way, 0) for way in ways), sum(max(way, 0) for way in ways)
-    return first + low, first + high + itemsize(given)
-
-
 def itemsize(array: Operand) -> int:
     """Bytes of an element."""
     return int(

@@ -11,8 +11,8 @@ from typing import Any
 from collectives import arrays
 from collectives._ffi import ffi, lib
 from collectives.arrays import Array, Operand, operand, repack
-from collectives.errors import CollectiveError
-from collectives.fusion import Deferred, agreed, batches, fused
+from collectives.errors import CollectiveError, InvalidArgumentError
+from collectives.fusion import Deferred, agreed, batches, fused, overlapping
 from collectives.handle import Handle
 from collectives.names import KINDS, Options
 from collectives.operations import Operation, operation_of, raise_failure_of
@@ -276,6 +276,11 @@ class Caller:
                 for label, leaf in arrays_of:
                     results.append(make(leaf))
                     calls[-1].label = label
+                if name == "allreduce" and (again := overlapping(calls[before:])):
+                    raise InvalidArgumentError(
+                        f"allreduce: {again.label} shares memory with an array before it in the "
+                        "structure, and would be reduced twice: pass it once"
+                    )
             except BaseException as error:
                 _abandon(calls[before:], error)
                 del calls[before:]  # of a group around this call

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import sys
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from collectives.arrays import Operand, itemsize, repack, span
+from collectives.arrays import Operand, itemsize, repack
+from collectives.overlaps import Memory
 from collectives.pending import Pending
 
 # Above so many bytes a copy into the common buffer costs more than a call of its own.
@@ -38,34 +38,22 @@ class Deferred:
 
 
 class Written:
-    """The memory that the calls of a batch write: stretches that do not meet."""
+    """The memory that the calls of a batch write."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._memory = Memory()
 
     def used_by(self, call: Deferred) -> bool:
         """Whether a call reads or writes some of it."""
         sides = [side for side in (call.source, call.target) if side is not None]
         if call.source is call.target:
             del sides[1:]
-        return any(self._meets(*span(side)) for side in sides)
+        return any(self._memory.shared_with(side) for side in sides)
 
     def add(self, call: Deferred) -> None:
-        """Add what a call writes, which uses none of it so far."""
-        start, end = (0, 0) if call.target is None else span(call.target)
-        if start != end:
-            place = bisect_right(self._starts, start)
-            self._starts.insert(place, start)
-            self._ends.insert(place, end)
-
-    def _meets(self, start: int, end: int) -> bool:
-        if start == end:
-            return False
-        place = bisect_right(self._starts, start)
-        if place > 0 and self._ends[place - 1] > start:
-            return True
-        return place < len(self._starts) and self._starts[place] < end
+        """Add what a call writes."""
+        if call.target is not None:
+            self._memory.add(call.target)
 
 
 def batches(calls: Sequence[Deferred]) -> Iterator[list[Deferred]]:
@@ -94,6 +82,16 @@ def batches(calls: Sequence[Deferred]) -> Iterator[list[Deferred]]:
         size += nbytes
     if batch:
         yield batch
+
+
+def overlapping(calls: Sequence[Deferred]) -> Deferred | None:
+    """Return the first call that uses memory which one before it writes."""
+    written = Written()
+    for call in calls:
+        if written.used_by(call):
+            return call
+        written.add(call)
+    return None
 
 
 def agreed(batch: Sequence[Deferred]) -> str:

@@ -51,7 +51,8 @@ class Reductions(Caller):
         and the same dtype; shapes may differ. Returns ``out``, else ``x`` itself, else (read-only
         ``x``) a new array. Of a list, tuple or dict of arrays (or of such) all are reduced, small
         ones in one message, and the same structure is returned; places of the arrays, with the
-        keys that are words or numbers, are the same on all ranks, in the same order.
+        keys that are words or numbers, are the same on all ranks, in the same order. They share no
+        memory.
 
         ``op="avg"`` divides the sum by the number of ranks when it is complete: a sum beyond the
         range of the dtype is infinite, and so is its average. Which operations a dtype has, and

@@ -55,7 +55,8 @@ def with_others(c: cl.Communicator, z: Any) -> None:
     c.broadcast(z[:4], c.size - 1)
     c.allreduce(z)
     c.scan(z[2:])
-    c.allreduce([z[:3], z[1:]])
+    c.allreduce([z[:3], z[4:]])
+    c.broadcast([z[:3], z[1:]])
 
 
 CHAINS = [twice, chain, shifted, strided, read_before_it_is_written, with_others]
@@ -189,6 +190,26 @@ def test_an_error_reaches_all_handles_of_a_structure() -> None:
         n = 100_000 + comm.rank
         handle = comm.allreduce([np.ones(n), np.ones(1)], async_op=True)
         assert isinstance(handle.exception(10), cl.MismatchError)
+
+    on_ranks(2, run)
+
+
+def test_what_would_be_reduced_twice_is_refused() -> None:
+    def run(comm: cl.Communicator) -> None:
+        x = np.ones(4)
+        for tree in ([x, x], {"w": x[:3], "b": x[2:]}, [x[::2], x[2:]], [x[::2], x[::-2], x[::2]]):
+            with pytest.raises(cl.InvalidArgumentError, match="reduced twice"):
+                comm.allreduce(tree)
+        fixed = np.ones(2)
+        fixed.flags.writeable = False  # gives new results
+        one, other = comm.allreduce([fixed, fixed])
+        np.testing.assert_array_equal(one + other, np.full(2, 4.0))
+        np.testing.assert_array_equal(x, np.ones(4))
+        square = np.ones((4, 4))
+        before = comm.sequence
+        comm.allreduce([square[:, :1], square[:, 1:3], square[::2, 3:], square[1::2, 3]])
+        np.testing.assert_array_equal(square, np.full((4, 4), 2.0))
+        assert comm.sequence == before + 1
 
     on_ranks(2, run)
 

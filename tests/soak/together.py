@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -15,7 +16,8 @@ from tests.soak.oracle import INTEGERS, Vector, fold, ops_of, rows, vector
 
 MOST_ELEMENTS = 40_000  # parts of more than 64 KiB are not fused
 MOST_STEPS = 8
-KINDS = ("allreduce",) * 6 + ("tree", "tree", "scan", "broadcast", "allgather", "barrier")
+TREES = ("tree", "folded tree")
+KINDS = ("allreduce",) * 6 + (*TREES, "scan", "broadcast", "allgather", "barrier")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ def together(random: Random, sizes: list[int], number: int) -> Together:
 def _step(random: Random, op: str, length: int, p: int, waits: bool) -> Step:
     kind = random.choice(KINDS)
     parts = tuple(_part(random, length) for _ in range(random.randint(1, 4)))
+    if kind == "folded tree":  # whose arrays share no memory
+        cuts = sorted(random.randint(0, length) for _ in range(5))
+        parts = tuple(slice(*pair, random.choice((1, 1, 2))) for pair in pairwise(cuts))
     n = _count(parts[0], length)
     start = random.randint(0, length - n)
     apart = not set(range(start, start + n)) & set(range(*parts[0].indices(length)))
@@ -126,21 +131,23 @@ class Block:
             return self.comm.broadcast(parts[0], step.root, async_op=step.later)
         if step.kind == "tree":
             tree = {"first": parts[0], "rest": parts[1:]}
-            return self.comm.allreduce(tree, op=step.op, async_op=step.later)
+            return self.comm.broadcast(tree, step.root, async_op=step.later)
+        if step.kind == "folded tree":
+            return self.comm.allreduce(parts, op=step.op, async_op=step.later)
         call = getattr(self.comm, step.kind)
         return call(parts[0], out, op=step.op, async_op=step.later)
 
     def _play(self, step: Step, everybodys: list[Vector]) -> None:
         """Do with NumPy to the arrays of all ranks what a call does."""
-        for part in step.parts if step.kind == "tree" else step.parts[:1]:
+        for part in step.parts if step.kind in TREES else step.parts[:1]:
             given = np.stack([x[part] for x in everybodys])
             if _gathers(step):
                 self.gathered.append(given.reshape(-1))
             for rank, x in enumerate(everybodys):
                 target = x[part if step.out is None else step.out]
-                if step.kind == "broadcast":
+                if step.kind in ("broadcast", "tree"):
                     target[...] = given[step.root]
-                elif step.kind in ("allreduce", "tree"):
+                elif step.kind in ("allreduce", "folded tree"):
                     target[...] = fold(given, step.op)
                 elif step.kind == "scan":
                     target[...] = fold(given[: rank + 1], step.op)

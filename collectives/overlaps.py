@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which arrays share memory, as their callers see it: strided ones, not their packed copies."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any
+
+import numpy as np
+
+from collectives._ffi import ffi
+from collectives.arrays import Operand, itemsize
+
+# Of strided arrays it is a hard question in general; beyond so much work the answer is yes.
+_MOST_WORK: Any = 100_000  # Any: what the stubs of NumPy know is less
+
+
+class Memory:
+    """The memory of some arrays, to be asked whether another one shares it."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Operand] = []
+        # Stretches around them that do not meet, in order.
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, array: Operand) -> None:
+        """Add the memory of one more."""
+        start, end = span(array)
+        if start == end:
+            return
+        self._arrays.append(array)
+        first, last = self._meeting(start, end)
+        if first < last:
+            start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
+        self._starts[first:last] = [start]
+        self._ends[first:last] = [end]
+
+    def shared_with(self, array: Operand) -> bool:
+        """Whether an array shares memory with one of them."""
+        start, end = span(array)
+        if start == end:
+            return False
+        first, last = self._meeting(start, end)
+        return first < last and any(_share(one, array) for one in self._arrays)
+
+    def _meeting(self, start: int, end: int) -> tuple[int, int]:
+        """Return which stretches [start, end) meets: the first, and the one behind the last."""
+        return bisect_right(self._ends, start), bisect_left(self._starts, end)
+
+
+def span(given: Operand) -> tuple[int, int]:
+    """Return the addresses between which the caller's array lies; (0, 0) of an empty one."""
+    if not given.elements:
+        return 0, 0
+    if given.packed is None:
+        first = int(ffi.cast("uintptr_t", given.pointer))
+        return first, first + given.elements * itemsize(given)
+    first, strides = _strides(given)
+    ways = [(n - 1) * step for n, step in zip(given.shape, strides, strict=True)]
+    low, high = sum(min(way, 0) for way in ways), sum(max(way, 0) for way in ways)
+    return first + low, first + high + itemsize(given)
+
+
+def _share(one: Operand, other: Operand) -> bool:
+    (a, b), (c, d) = span(one), span(other)
+    if a >= d or c >= b:
+        return False
+    if one.packed is None and other.packed is None:
+        return True
+    try:
+        return np.shares_memory(_layout(one), _layout(other), max_work=_MOST_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _strides(given: Operand) -> tuple[int, tuple[int, ...]]:
+    """Return where the first element of a strided array is, and its strides in bytes."""
+    if isinstance(given.packed, np.ndarray):
+        return given.packed.__array_interface__["data"][0], given.packed.strides
+    size = itemsize(given)
+    return given.packed.data_ptr(), tuple(step * size for step in given.packed.stride())
+
+
+def _layout(given: Operand) -> Any:
+    """Return a NumPy array that lies in memory as the caller's does."""
+    start, end = span(given)
+    size, shape, first = itemsize(given), given.shape, start
+    strides: tuple[int, ...] | None = None
+    if given.packed is not None:
+        first, strides = _strides(given)
+    memory = ffi.buffer(ffi.cast("char *", start), end - start)
+    return np.ndarray(shape, f"V{size}", memory, first - start, strides)
