@@ -159,3 +159,16 @@ def life() -> dict[str, Any]:
         os._exit(int(third.sum()) if third.sum() == 60 else 1)
     told["in a forked child"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return told
+
+
+def accumulated() -> list[float]:
+    """Accumulate in a wider dtype, which lies elsewhere; what one rank adds is small."""
+    comm = cl.init()
+    sums = []
+    for make in (comm.empty, np.empty):
+        for mode in ("staged", "pull"):
+            x = make(5000, np.float16)
+            x[:] = 2048 if comm.rank == 0 else 1
+            comm.allreduce(x, accumulate="float32", algorithm="ring", mode=mode)
+            sums.append(float(x.min()))
+    return sums

@@ -27,6 +27,11 @@ def test_the_library_chooses_for_any_array(p: int, tmp_path: Path) -> None:
         assert right == [True] * 18
 
 
+def test_they_take_a_wider_dtype_for_sums(tmp_path: Path) -> None:
+    for sums in found(3, "symmetric.accumulated", tmp_path):
+        assert sums == [2050.0] * 4  # 2048 + 1 is a tie in float16
+
+
 def test_life_of_an_array(tmp_path: Path) -> None:
     for told in found(2, "symmetric.life", tmp_path):
         assert told == {
