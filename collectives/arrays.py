@@ -315,8 +315,11 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
 
 
 def _wrong_dtype(what: str, dtype: object) -> str:
-    swapped = isinstance(dtype, np.dtype) and not dtype.isnative
-    if swapped and _numpy_code(dtype.newbyteorder("=")) is not None:
+    if (
+        isinstance(dtype, np.dtype)
+        and not dtype.isnative
+        and _numpy_code(dtype.newbyteorder("=")) is not None
+    ):
         return (
             f"{what} has dtype {dtype}, whose bytes are in another order than this machine's: "
             "pass x.astype(x.dtype.newbyteorder('='))"

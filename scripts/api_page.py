@@ -30,6 +30,7 @@ COLLECTIVES = (
     "allgather", "allgatherv", "gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv",
     "barrier",
 )  # fmt: skip
+MESSAGES = ("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe")
 
 
 # Methods that the library itself calls, or that only repeat one of Communicator.
@@ -64,9 +65,8 @@ GROUPS = (
     ),
     Group(
         "Messages",
-        "Between two ranks.",
-        names=("ANY_SOURCE", "ANY_TAG", "Status", "Request"),
-        members=("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe"),
+        "Between two ranks: methods of a communicator, and functions on that of `init()`.",
+        names=(*MESSAGES, "ANY_SOURCE", "ANY_TAG", "Status", "Request"),
     ),
     Group("Groups", names=("Mesh",), members=("split", "subgroup", "dup", "mesh")),
     Group("Non-blocking calls", names=("Pending",), members=("group",)),
@@ -75,6 +75,7 @@ GROUPS = (
         names=("PersistentCalls", "PersistentCall"),
         members=("persistent",),
     ),
+    Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
     Group(
         "Operations and algorithms of your own",
         names=("op", "Operation", "algorithm", "OwnAlgorithm", "ScheduleBuilder", "SELF"),
@@ -121,9 +122,9 @@ def page(root: Path) -> str:
     for group in GROUPS:
         parts += [f"## {group.title}", *([group.sentence] if group.sentence else [])]
         for name in group.names:
-            # A collective is described once: as the method.
-            shown = member(cl.Communicator, name) if name in COLLECTIVES else public(name)
-            parts += shown
+            # What is a method and a function is described once: as the method.
+            both = name in COLLECTIVES or name in MESSAGES
+            parts += member(cl.Communicator, name) if both else public(name)
         for name in group.members:
             parts += member(cl.Communicator, name, "Communicator.")
     return "\n\n".join([*parts, *c_section(root / "native/include")]) + "\n"
@@ -132,7 +133,7 @@ def page(root: Path) -> str:
 def check_complete() -> None:
     """Raise ValueError where a public name or a member of Communicator is in no group."""
     listed = {name for group in GROUPS for name in group.names}
-    held = {*COLLECTIVES, *(name for group in GROUPS for name in group.members)}
+    held = {*COLLECTIVES, *MESSAGES, *(name for group in GROUPS for name in group.members)}
     everything = {name for name in dir(cl.Communicator) if not name.startswith("_")}
     wrong = (set(cl.__all__) ^ listed) | (everything ^ held)
     if wrong:

@@ -115,7 +115,7 @@ def chosen(kind: str, p: int, size: int) -> str:
     """Return the algorithm that native/select/choose.cc takes for a vector of ``size`` bytes."""
     index, mode = ffi.new("int32_t *"), ffi.new("int32_t *")
     check(lib.coll_choose(kind_code(kind), p, size, index, mode))
-    return cl.algorithms()[index[0]].name
+    return str(cl.algorithms()[index[0]].name)
 
 
 def rules(kind: str) -> list[tuple[str, str]]:
