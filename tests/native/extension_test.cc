@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users bring: operations as functions, and schedules of their own.
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -222,6 +223,52 @@ TEST(ranks_with_different_schedules_are_told) {
     CHECK(coll_add_schedule(comm, mine.data(), mine.size(), "given", &algorithm) == COLL_OK);
     std::vector<std::int32_t> x(4);
     CHECK(run(comm, COLL_ALLREDUCE, COLL_SUM, x, x, algorithm) == COLL_MISMATCH);
+    CHECK(says("own algorithm given") && says(", whose schedules differ"));
+  });
+  on_ranks(2, [&](coll_comm* comm, int rank) {
+    int algorithm = -1;
+    const char* name = rank == 0 ? nullptr : "named";
+    CHECK(coll_add_schedule(comm, one.data(), one.size(), name, &algorithm) == COLL_OK);
+    std::vector<std::int32_t> x(4);
+    CHECK(run(comm, COLL_ALLREDUCE, COLL_SUM, x, x, algorithm) == COLL_MISMATCH);
+    CHECK(says("a given schedule, ") && says("own algorithm named, "));
+  });
+}
+
+coll_status run_agreed(coll_comm* comm, const char* agreed, std::size_t size = sizeof(coll_call)) {
+  std::int32_t x = 1;
+  coll_call call{};
+  call.size = size;
+  call.kind = COLL_ALLREDUCE;
+  call.dtype = COLL_INT32;
+  call.input = call.output = &x;
+  call.count = 1;
+  call.algorithm = call.mode = -1;
+  call.agreed = agreed;
+  const coll_status status = coll_run(comm, &call);
+  CHECK(status != COLL_OK || x == coll_ranks(comm));
+  return status;
+}
+
+TEST(words_that_ranks_must_agree_on_are_compared) {
+  const std::string much(300, 'x');
+  on_ranks(2, [&](coll_comm* comm, int rank) {
+    CHECK(run_agreed(comm, "the same") == COLL_OK);
+    CHECK(run_agreed(comm, "the same as well") == COLL_OK);
+    CHECK(run_agreed(comm, rank == 0 ? "" : nullptr) == COLL_OK);  // nothing is said
+    CHECK(run_agreed(comm, much.c_str()) == COLL_OK);
+    // A program that was compiled before there was the field.
+    CHECK(run_agreed(comm, much.c_str() + rank, offsetof(coll_call, agreed)) == COLL_OK);
+    CHECK(run_agreed(comm, rank == 0 ? "lengths 3, 5" : "lengths 5, 3") == COLL_MISMATCH);
+    CHECK(says("for lengths 3, 5, rank 1") && says("for lengths 5, 3"));
+  });
+  on_ranks(2, [&](coll_comm* comm, int rank) {
+    CHECK(run_agreed(comm, rank == 0 ? "there are some" : nullptr) == COLL_MISMATCH);
+    CHECK(says("for there are some, rank 1"));
+  });
+  on_ranks(2, [&](coll_comm* comm, int rank) {
+    CHECK(run_agreed(comm, much.c_str() + rank) == COLL_MISMATCH);
+    CHECK(says("xxx..., rank 1") && says("xxx..., which differ further on"));
   });
 }
 
