@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from collectives.arrays import Operand, itemsize, repack
-from collectives.overlaps import Memory
+from collectives.overlaps import Memory, apart, span
 from collectives.pending import Pending
 
 # Above so many bytes a copy into the common buffer costs more than a call of its own.
@@ -19,7 +19,7 @@ FUSED_BYTES = 64 << 10
 BUFFER_BYTES = 1 << 20
 
 
-@dataclass
+@dataclass(slots=True)
 class Deferred:
     """One call that waits for the end of its group. ``key`` None: it is made on its own."""
 
@@ -30,30 +30,40 @@ class Deferred:
     target: Operand | None
     pending: Pending | None  # None: whoever called waits for it
     label: str = ""  # its place in the structure that it is part of, as "x['bias']"
+    source_span: tuple[int, int] = (0, 0)  # in memory, where it may share a message
+    target_span: tuple[int, int] = (0, 0)
 
-    @property
-    def elements(self) -> int:
-        """How many it hands in."""
-        return 0 if self.source is None else self.source.elements
+    def __post_init__(self) -> None:
+        """Look where its arrays lie."""
+        if self.key is not None and self.source is not None and self.target is not None:
+            self.source_span = span(self.source)
+            same = self.target is self.source
+            self.target_span = self.source_span if same else span(self.target)
 
 
 class Written:
-    """The memory that the calls of a batch write."""
+    """The memory that the calls of a batch write. ``apart``: no two of the calls share any."""
 
-    def __init__(self) -> None:
+    def __init__(self, apart: bool) -> None:
+        self._apart = apart
         self._memory = Memory()
 
     def used_by(self, call: Deferred) -> bool:
         """Whether a call reads or writes some of it."""
-        sides = [side for side in (call.source, call.target) if side is not None]
-        if call.source is call.target:
-            del sides[1:]
-        return any(self._memory.shared_with(side) for side in sides)
+        if self._apart:
+            return False
+        shared_with = self._memory.shared_with
+        source, target = call.source, call.target
+        if source is not None and shared_with(source, *call.source_span):
+            return True
+        return (
+            target is not source and target is not None and shared_with(target, *call.target_span)
+        )
 
     def add(self, call: Deferred) -> None:
         """Add what a call writes."""
-        if call.target is not None:
-            self._memory.add(call.target)
+        if call.target is not None and not self._apart:
+            self._memory.add(call.target, *call.target_span)
 
 
 def batches(calls: Sequence[Deferred]) -> Iterator[list[Deferred]]:
@@ -66,14 +76,17 @@ def batches(calls: Sequence[Deferred]) -> Iterator[list[Deferred]]:
     arrays overlap. Where these differ between ranks the batches do, and :func:`agreed` of them.
     """
     batch: list[Deferred] = []
-    written, size = Written(), 0
+    share_nothing = _apart(calls)
+    written, size = Written(share_nothing), 0
     for call in calls:
-        nbytes = 0 if call.source is None else call.elements * itemsize(call.source)
+        source, nbytes = call.source, 0
+        if source is not None and call.key is not None:
+            nbytes = source.elements * itemsize(source)
         small = call.key is not None and nbytes <= FUSED_BYTES
         joins = batch and small and batch[0].key == call.key and size + nbytes <= BUFFER_BYTES
         if batch and (not joins or written.used_by(call)):
             yield batch
-            batch, written, size = [], Written(), 0
+            batch, written, size = [], Written(share_nothing), 0
         if not small:
             yield [call]
             continue
@@ -86,7 +99,7 @@ def batches(calls: Sequence[Deferred]) -> Iterator[list[Deferred]]:
 
 def overlapping(calls: Sequence[Deferred]) -> Deferred | None:
     """Return the first call that uses memory which one before it writes."""
-    written = Written()
+    written = Written(_apart(calls))
     for call in calls:
         if written.used_by(call):
             return call
@@ -94,19 +107,27 @@ def overlapping(calls: Sequence[Deferred]) -> Deferred | None:
     return None
 
 
+def _apart(calls: Sequence[Deferred]) -> bool:
+    spans = [call.target_span for call in calls]
+    spans += [call.source_span for call in calls if call.source is not call.target]
+    return apart(spans)
+
+
 def agreed(batch: Sequence[Deferred]) -> str:
     """Return what all ranks must agree on in a batch: the count of its call is only the sum."""
     if len(batch) == 1:
         return batch[0].label
+    lengths = [0 if call.source is None else call.source.elements for call in batch]
     if not any(call.label for call in batch):
-        return "arrays of " + ", ".join(str(call.elements) for call in batch)
-    return ", ".join(f"{call.label or 'an array'} of {call.elements}" for call in batch)
+        return "arrays of " + ", ".join(map(str, lengths))
+    labels = [call.label or "an array" for call in batch]
+    return ", ".join(f"{label} of {n}" for label, n in zip(labels, lengths, strict=True))
 
 
 def fused(batch: Sequence[Deferred], allreduce: Callable[[Any], Any]) -> None:
     """Reduce all arrays of a batch in one call, and put the results where they belong."""
     for call in batch:
-        if call.source is not None:
+        if call.source is not None and call.source.packed is not None:
             repack(call.source)
     sources = [_flat(call.source) for call in batch]
     if isinstance(sources[0], np.ndarray):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from collectives.arrays import Operand, itemsize
 _MOST_WORK: Any = 100_000  # Any: what the stubs of NumPy know is less
 
 
+_ADDRESS = ffi.typeof("uintptr_t")
+_cast = ffi.cast
+
+
 class Memory:
     """The memory of some arrays, to be asked whether another one shares it."""
 
@@ -24,29 +29,33 @@ class Memory:
         self._starts: list[int] = []
         self._ends: list[int] = []
 
-    def add(self, array: Operand) -> None:
-        """Add the memory of one more."""
-        start, end = span(array)
+    def add(self, array: Operand, start: int, end: int) -> None:
+        """Add the memory of one more, which lies in this span."""
         if start == end:
             return
         self._arrays.append(array)
-        first, last = self._meeting(start, end)
+        first = bisect_right(self._ends, start)
+        last = bisect_left(self._starts, end, first)
         if first < last:
             start, end = min(start, self._starts[first]), max(end, self._ends[last - 1])
         self._starts[first:last] = [start]
         self._ends[first:last] = [end]
 
-    def shared_with(self, array: Operand) -> bool:
-        """Whether an array shares memory with one of them."""
-        start, end = span(array)
+    def shared_with(self, array: Operand, start: int, end: int) -> bool:
+        """Whether an array, which lies in this span, shares memory with one of them."""
         if start == end:
             return False
-        first, last = self._meeting(start, end)
-        return first < last and any(_share(one, array) for one in self._arrays)
+        place = bisect_right(self._ends, start)
+        if place == len(self._starts) or self._starts[place] >= end:
+            return False
+        return any(_share(one, array) for one in self._arrays)
 
-    def _meeting(self, start: int, end: int) -> tuple[int, int]:
-        """Return which stretches [start, end) meets: the first, and the one behind the last."""
-        return bisect_right(self._ends, start), bisect_left(self._starts, end)
+
+def apart(spans: Iterable[tuple[int, int]]) -> bool:
+    """Whether no two spans meet: the usual case, seen at once."""
+    known = sorted(spans)
+    ends = [end for _, end in known]
+    return all(end <= start for end, (start, _) in zip(ends, known[1:], strict=False))
 
 
 def span(given: Operand) -> tuple[int, int]:
@@ -54,7 +63,7 @@ def span(given: Operand) -> tuple[int, int]:
     if not given.elements:
         return 0, 0
     if given.packed is None:
-        first = int(ffi.cast("uintptr_t", given.pointer))
+        first = int(_cast(_ADDRESS, given.pointer))
         return first, first + given.elements * itemsize(given)
     first, strides = _strides(given)
     ways = [(n - 1) * step for n, step in zip(given.shape, strides, strict=True)]
@@ -89,5 +98,5 @@ def _layout(given: Operand) -> Any:
     strides: tuple[int, ...] | None = None
     if given.packed is not None:
         first, strides = _strides(given)
-    memory = ffi.buffer(ffi.cast("char *", start), end - start)
+    memory = ffi.buffer(_cast("char *", start), end - start)
     return np.ndarray(shape, f"V{size}", memory, first - start, strides)
