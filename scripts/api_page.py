@@ -17,12 +17,7 @@ from typing import Any, NamedTuple
 
 import collectives as cl
 
-HEADERS = (
-    "collectives.h",
-    "collectives_messages.h",
-    "collectives_persistent.h",
-    "collectives_memory.h",
-)
+MAIN = "collectives.h"  # which includes the others
 WIDTH = 100
 
 COLLECTIVES = (
@@ -254,10 +249,11 @@ def c_section(folder: Path) -> Iterator[str]:
         "The headers, whole but for their frames: [collectives.h](../native/include/collectives.h) "
         "includes the others. [From C](c.md) has a program, and how to build it."
     )
-    for name in HEADERS:
-        text = (folder / name).read_text(encoding="utf-8")
+    headers = sorted(folder.glob("*.h"), key=lambda path: (path.name != MAIN, path.name))
+    for header in headers:
+        text = header.read_text(encoding="utf-8")
         opening = re.search(r"/\* SPDX[^\n]*\n(.*?)\*/", text, re.DOTALL)
-        yield f"### {name}"
+        yield f"### {header.name}"
         yield comment_text(opening[1] if opening else "")
         body = text.partition('extern "C" {\n#endif\n')[2].partition("\n#ifdef __cplusplus\n}")[0]
         yield from declarations(body)

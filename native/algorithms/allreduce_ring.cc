@@ -10,7 +10,8 @@ const Algorithm allreduce_ring = {
     .kind = Kind::allreduce,
     .name = "ring",
     .paper = "Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009",
-    .summary = "Optimal bytes, and every rank talks to its two neighbours only: where links are scarce.",
+    .summary =
+        "Optimal bytes, and each rank talks to its two neighbours only: where links are scarce.",
     .rounds = "2*(p-1)",
     .bytes = "2*(p-1)/p",
     .reductions = "(p-1)/p",

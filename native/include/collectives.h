@@ -4,8 +4,8 @@
  *
  * Every function returns a coll_status; the sentence that explains the last failure of the calling
  * thread is read with coll_last_error(). A null pointer where something is needed is
- * COLL_INVALID_ARGUMENT, a null communicator COLL_CLOSED. Enumerators are never renumbered. The cffi binding is
- * generated from this file: keep it to enums, structs and prototypes.
+ * COLL_INVALID_ARGUMENT, a null communicator COLL_CLOSED. Enumerators are never renumbered. The
+ * cffi binding is generated from this file: keep it to enums, structs and prototypes.
  */
 #ifndef COLLECTIVES_H
 #define COLLECTIVES_H
