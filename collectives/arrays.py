@@ -160,12 +160,12 @@ def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
     return operand(torch.empty(shape, dtype=like.array.dtype), "result")
 
 
-def repack(source: Operand) -> None:
-    """Copy a strided array once more: calls before this one may have written it since."""
-    if isinstance(source.packed, np.ndarray):
-        source.array[...] = source.packed
-    elif source.packed is not None:
-        source.array.copy_(source.packed)
+def repack(side: Operand) -> None:
+    """Copy a strided array once more, as it is now."""
+    if isinstance(side.packed, np.ndarray):
+        side.array[...] = side.packed
+    elif side.packed is not None:
+        side.array.copy_(side.packed)
 
 
 def itemsize(array: Operand) -> int:

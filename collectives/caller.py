@@ -108,8 +108,10 @@ class Caller:
         operation = operation_of(op)
 
         def run(words: str = "") -> Array:
-            if later and source is not None:
-                repack(source)
+            if later:  # calls before this one may have written to what is strided
+                for side in (source, target):
+                    if side is not None:
+                        repack(side)
             call = (kind, source, target, options, op, root, count, counts, words)
             self._run(name, operation, *call)
             return None if target is None else arrays.delivered(target)

@@ -56,7 +56,14 @@ def with_others(c: cl.Communicator, z: Any) -> None:
     c.broadcast([z[:3], z[1:]])
 
 
-CHAINS = [twice, chain, shifted, strided, read_before_it_is_written, with_others]
+def strided_out(c: cl.Communicator, z: Any) -> None:
+    c.allreduce(z[::2])
+    c.exscan(z[1::2], z[::2])  # rank 0's out stays as it was
+    c.allreduce(z[:2], z[2:6:2])
+    c.allreduce(z[2:6:2], z[:2])
+
+
+CHAINS = [strided_out, twice, chain, shifted, strided, read_before_it_is_written, with_others]
 
 
 @pytest.mark.parametrize("calls", CHAINS)
