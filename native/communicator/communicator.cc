@@ -107,9 +107,11 @@ PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
   out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
   const bool ordered = keeps_rank_order(call);
-  const Choice choice =
-      choose(call.kind, ranks_, elements * size_of(folded_dtype(call)),
-             {.algorithm = call.algorithm, .mode = call.mode, .rank_order = ordered});
+  const Choice choice = choose(call.kind, ranks_, elements * size_of(folded_dtype(call)),
+                               {.algorithm = call.algorithm,
+                                .mode = call.mode,
+                                .rank_order = ordered,
+                                .direct = !shares_memory_});
   if (call.algorithm >= kGivenSchedules) check_given(call, ordered);
   const bool rooted = Layout(call.kind, ranks_, 0, ranks_).rooted();
   PreparedPlan& plan = plans_.get(choice, rooted ? call.root : 0);

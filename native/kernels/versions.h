@@ -8,6 +8,14 @@
 
 namespace coll::kernels {
 
+// Under a sanitizer loops are not vectorised: the versions would be one, and take minutes to
+// compile.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kManyVersions = false;
+#else
+inline constexpr bool kManyVersions = true;
+#endif
+
 // The blocks of the general fold are not in the frame of the direct one.
 template <class Op, class Element>
 [[gnu::noinline]] void blockwise(const Fold& fold, Element element) noexcept {
@@ -70,8 +78,10 @@ consteval FoldKernel times() noexcept {
 template <class Element, class Op, std::size_t kTimes = 1>
 FoldKernel version_for([[maybe_unused]] InstructionSet set) noexcept {
 #if defined(__x86_64__)
-  if (set == InstructionSet::avx512) return times<fold_avx512<Element, Op>, kTimes>();
-  if (set == InstructionSet::avx2) return times<fold_avx2<Element, Op>, kTimes>();
+  if constexpr (kManyVersions) {
+    if (set == InstructionSet::avx512) return times<fold_avx512<Element, Op>, kTimes>();
+    if (set == InstructionSet::avx2) return times<fold_avx2<Element, Op>, kTimes>();
+  }
 #endif
   return times<fold_baseline<Element, Op>, kTimes>();
 }

@@ -101,9 +101,9 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish) 
 
 // Pushed, the result of a fold goes from the registers to every output; what is only moved is read
 // by those who want it, at the same time. Where buffers are not within reach both are staged.
-Mode usual_mode(Kind kind, std::size_t bytes) {
+Mode usual_mode(Kind kind, std::size_t bytes, bool direct) {
   if (bytes <= kInlineBytes) return Mode::inlined;
-  if (bytes < kReachBytes) return Mode::staged;
+  if (bytes < kReachBytes || !direct) return Mode::staged;
   return kind == Kind::allreduce ? Mode::push : Mode::pull;
 }
 
@@ -116,7 +116,8 @@ Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
     throw Error(Status::invalid_argument,
                 "mode number " + std::to_string(wish.mode) + " does not exist");
   }
-  choice.mode = wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes);
+  choice.mode =
+      wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, wish.direct);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
   return choice;

@@ -28,6 +28,9 @@ inline constexpr int kGivenSchedules = 1 << 12;
 struct Wish {
   int algorithm = kUnchosen, mode = kUnchosen;
   bool rank_order = false;  // the operation does not commute
+  // Peers may read and write what is within reach. Not among threads: there a rank whose call has
+  // failed may free what others still use, which the symmetric heap prevents.
+  bool direct = true;
 };
 
 // `bytes` of the whole vector. Throws Error where the wished algorithm is none of this kind, not
