@@ -111,11 +111,16 @@ def on_one_machine(algorithm: cl.Algorithm, p: int) -> str:
 
 
 @cache
+def _names() -> list[str]:
+    return [str(algorithm.name) for algorithm in cl.algorithms()]
+
+
+@cache
 def chosen(kind: str, p: int, size: int) -> str:
     """Return the algorithm that native/select/choose.cc takes for a vector of ``size`` bytes."""
     index, mode = ffi.new("int32_t *"), ffi.new("int32_t *")
     check(lib.coll_choose(kind_code(kind), p, size, index, mode))
-    return str(cl.algorithms()[index[0]].name)
+    return _names()[int(index[0])]
 
 
 def rules(kind: str) -> list[tuple[str, str]]:

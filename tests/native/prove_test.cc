@@ -7,7 +7,6 @@
 #include <ctime>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "all_cores.h"
@@ -22,8 +21,8 @@ using namespace coll;
 
 namespace {
 
-constexpr int kMostRanks = check::kInstrumented ? 8 : 64;
-constexpr int kMostRanksInAllConfigurations = check::kInstrumented ? 4 : 16;
+constexpr int kMostRanks = check::kInstrumented ? 6 : 64;
+constexpr int kMostRanksInAllConfigurations = check::kInstrumented ? 3 : 16;
 constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
 constexpr int kDepths = 4;
 constexpr int kLags = 2;
@@ -141,9 +140,9 @@ TEST(mixed_plans) {
     each_case(p, kMostRanksWithAllRoots, [&](const Algorithm& a, int, int root) {
       const Schedule schedule = make_schedule(a, p, root);
       for (const Mode mode : {Mode::pull, Mode::push}) {
-        for (const auto& [depth, lag] : {std::pair(4, 1), std::pair(1 + p % 3, p % 2)}) {
-          proofs += prove_plan(a, schedule, {mode, depth, lag, true});
-        }
+        // As the engine runs them; of few ranks with few slots too.
+        proofs += prove_plan(a, schedule, {mode, 4, 1, true});
+        if (p <= 8) proofs += prove_plan(a, schedule, {mode, 1 + p % 3, p % 2, true});
       }
     });
   });
