@@ -47,7 +47,7 @@ constexpr int kSample = 40;
 // How many mutants a level is to make; 0: all.
 int wanted() {
   const char* text = std::getenv("MUTATION_MUTANTS");
-  return text != nullptr ? std::atoi(text) : check::kInstrumented ? 300 : 1000;
+  return text != nullptr ? std::atoi(text) : check::kInstrumented ? 600 : 1000;
 }
 
 // Mutants of one subject do not depend on what else is attacked: a new algorithm leaves them alone.
