@@ -54,6 +54,9 @@ foreach(source IN LISTS cc_files)
   if("thread" IN_LIST COLL_SANITIZE AND NOT threads)
     continue() # nothing for the thread sanitizer to see, and minutes to look
   endif()
+  if("address" IN_LIST COLL_SANITIZE AND source MATCHES "/(prove|mutation|kernels_values)_test\\.cc$")
+    continue() # long, and the same code as in prover_fuzz_test and kernels_test
+  endif()
   coll_add_test("${source}" ${inside})
 endforeach()
 foreach(source IN LISTS c_files)
