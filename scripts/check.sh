@@ -28,8 +28,8 @@ sources_to_tidy() {
 }
 
 clang_tidy() {
-  cmake --preset dev >/dev/null # writes compile_commands.json
-  sources_to_tidy | xargs --no-run-if-empty -n 1 -P "$(nproc)" clang-tidy --quiet -p build/dev
+  cmake --preset tidy >/dev/null # writes compile_commands.json
+  sources_to_tidy | xargs --no-run-if-empty -n 1 -P "$(nproc)" clang-tidy --quiet -p build/tidy
 }
 
 run() {
