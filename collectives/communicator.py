@@ -25,9 +25,9 @@ class Communicator(Reductions, Movements, Pairwise, Groups, Symmetric):
     operation of the program (:func:`collectives.op`).
 
     Options of every collective, None leaves them to the library: ``algorithm``, a name from
-    :func:`collectives.algorithms`; ``mode``, where messages lie ("staged", "inline"; among
-    threads also "pull", "push"); ``timeout``, seconds for the whole call. The first two must be
-    the same on all ranks.
+    :func:`collectives.algorithms`; ``mode``, where messages lie ("staged", "inline";
+    "pull" and "push" where arrays are within reach); ``timeout``, seconds for the whole call. The
+    first two must be the same on all ranks.
 
     Every call ends: with the right result, or with a :class:`CollectiveError`. Arguments are
     checked before anything is sent, so InvalidArgumentError and UnsupportedError leave the
