@@ -197,6 +197,10 @@ void validate(const Call& call, int rank, int ranks) {
   }
 }
 
+int root_of(const Call& call) noexcept {
+  return Layout(call.kind, 1, 0, 1).rooted() ? call.root : 0;
+}
+
 bool counts_own_part(Kind kind) noexcept {
   return kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter;
 }

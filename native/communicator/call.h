@@ -53,6 +53,8 @@ bool accumulates_wider(const Call& call) noexcept;
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) noexcept;
 // Whether `count` is one rank's part, not the whole vector.
 bool counts_own_part(Kind kind) noexcept;
+// The root that a call has, 0 where it has none.
+int root_of(const Call& call) noexcept;
 // Elements of the whole vector: of all ranks' parts together; of alltoall, of all blocks.
 std::size_t vector_elements(const Call& call, int ranks) noexcept;
 // A hash of the unequal parts; 0 where there are none.

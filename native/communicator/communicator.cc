@@ -20,7 +20,7 @@ constexpr int kMailNap = 500;  // microseconds of sleep where messages are on th
 }  // namespace
 
 Communicator::Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-                           bool shares_memory, int most_spins)
+                           bool shares_memory, int most_spins, Placement placement)
     : membership_(std::move(membership)),
       segment_(membership_.segment),
       rank_(rank),
@@ -34,6 +34,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       plans_(segment_, rank, !shares_memory),
       heap_(membership_.arena->heap()),
       executor_(segment_, rank, heap_),
+      epochs_(placement),
       pairwise_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
@@ -46,7 +47,7 @@ Communicator::~Communicator() = default;
 // Where the ranks of this group share cores, those of its parts do.
 Communicator Communicator::branch(Membership&& place, int rank) const {
   return Communicator(std::move(place), rank, timeout_, interruptible_, shares_memory_,
-                      policy_.spins);
+                      policy_.spins, epochs_.placement());
 }
 
 int Communicator::world_rank() const noexcept {
@@ -101,32 +102,39 @@ void Communicator::check_failed() {
   if (failed(segment_)) report_failure();
 }
 
-// Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
-PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
-  out.binding = nullptr;
-  out.bound = false;
-  const std::size_t elements = vector_elements(call, ranks_);
-  const bool ordered = keeps_rank_order(call);
-  const Choice choice = choose(call.kind, ranks_, elements * size_of(folded_dtype(call)),
-                               {.algorithm = call.algorithm,
-                                .mode = call.mode,
-                                .rank_order = ordered,
-                                .direct = !shares_memory_});
-  if (call.algorithm >= kGivenSchedules) check_given(call, ordered);
-  const bool rooted = Layout(call.kind, ranks_, 0, ranks_).rooted();
-  PreparedPlan& plan = plans_.get(choice, rooted ? call.root : 0);
+PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
+  PreparedPlan& plan = plans_.get(choice, root_of(call));
   if (call.kind == Kind::alltoall && call.counts != nullptr && plan.binding.uses_scratch()) {
     throw Error(Status::unsupported,
                 "this algorithm passes blocks on through other ranks, so they must be of one size: "
                 "choose pairwise, or none");
   }
+  return plan;
+}
+
+// Chooses the plans of a call that differs from the last one, from what is equal on all ranks.
+// Threads do not reach for each other's buffers: a rank whose call has failed may free what others
+// still use, which the symmetric heap prevents.
+void Communicator::resolve(const Call& call, Prepared& out, Placement placement) {
+  out.binding = out.direct = nullptr;
+  out.bound = false;
+  const std::size_t elements = vector_elements(call, ranks_);
+  const std::size_t bytes = elements * size_of(folded_dtype(call));
+  const Wish wish{.algorithm = call.algorithm,
+                  .mode = call.mode,
+                  .rank_order = keeps_rank_order(call),
+                  .placement = placement};
+  const Choice choice = choose(call.kind, ranks_, bytes, wish);
+  out.direct_choice.reset();
+  if (heap_) out.direct_choice = choose_within_reach(call.kind, ranks_, bytes, wish);
+  if (call.algorithm >= kGivenSchedules) check_given(call, wish.rank_order);
   CallNote& note = out.note;
   note.kind = static_cast<int>(call.kind);
   note.dtype = static_cast<int>(call.dtype);
   note.op = reduces(call.kind) ? static_cast<int>(call.op) : 0;
   note.mode = static_cast<int>(choice.mode);
   note.algorithm = choice.algorithm;
-  note.root = rooted ? call.root : 0;
+  note.root = root_of(call);
   note.count = call.counts != nullptr ? elements : call.count;
   note.parts = call.counts != nullptr;
   note.purpose = static_cast<int>(call.purpose);
@@ -141,7 +149,6 @@ PreparedPlan& Communicator::resolve(const Call& call, Prepared& out) {
   out.user_op = user_op_generation(static_cast<int>(call.op));
   out.packed = pack(note);
   out.hash = hash_of(note);
-  return plan;
 }
 
 // A schedule from outside the table must be one for this call.
@@ -192,10 +199,13 @@ void Communicator::begin(Prepared& prepared) {
   prepared.note.fingerprint = clock_.fingerprint;
   write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
+  if (rank_ == 0) {
+    Epochs::say(segment_, clock_.calls, executor_.line_probe().placement(epochs_.placement()));
+  }
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_);
   now_ = &prepared;
   active_ = true;
-  executor_.begin(*prepared.binding, clock_);
+  executor_.begin(*prepared.binding, clock_, prepared.direct);
 }
 
 // The call in progress is done.
@@ -210,6 +220,7 @@ void Communicator::enter() {
     throw Error(Status::invalid_argument,
                 "the call before is still in progress: resume it first, or abort");
   }
+  if (epochs_.turn(segment_, clock_.calls + 1)) last_.binding = nullptr;
 }
 
 Status Communicator::run(const Call& call) {
@@ -218,7 +229,9 @@ Status Communicator::run(const Call& call) {
   if (!last_.repeats(call)) {
     validate(call, rank_, ranks_);
     if (!last_.serves(call)) {
-      PreparedPlan& plan = resolve(call, last_);
+      resolve(call, last_, epochs_.placement());
+      PreparedPlan& plan = plan_of(call, last_.choice);
+      if (last_.direct_choice) last_.direct = &plan_of(call, *last_.direct_choice).binding;
       last_.binding = &plan.binding;
     }
     bind(call, last_, scratch_);
@@ -268,7 +281,7 @@ void Communicator::fail_of(Progress progress) {
 }
 
 OwnCall Communicator::own_call() const {
-  return {rank_, now_->note, active_ ? clock_.base + now_->binding->ticks() : clock_.base};
+  return {rank_, now_->note, active_ ? clock_.base + 1 : clock_.base};
 }
 
 // The slow rung: the only place that looks at clocks, at signals and at the other ranks.

@@ -13,6 +13,7 @@
 #include "bootstrap/membership.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
+#include "communicator/epochs.h"
 #include "communicator/pairwise.h"
 #include "communicator/patience.h"
 #include "communicator/plans.h"
@@ -25,9 +26,11 @@ namespace coll {
 class Communicator {
  public:
   // `shares_memory`: the ranks are threads of one process, so may read each other's buffers.
-  // `most_spins` bounds what the cores of these ranks alone would suggest (engine/ladder.h).
+  // `most_spins` bounds what the cores of these ranks alone would suggest (engine/ladder.h);
+  // `placement`: where all ranks take their cores to be, for a beginning.
   Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-               bool shares_memory, int most_spins = std::numeric_limits<int>::max());
+               bool shares_memory, int most_spins = std::numeric_limits<int>::max(),
+               Placement placement = Placement::near);
   ~Communicator();
 
   int rank() const noexcept { return rank_; }
@@ -57,6 +60,8 @@ class Communicator {
   // A communicator like this one, for this rank's place in a group of some of its ranks.
   Communicator branch(Membership&& place, int rank) const;
   const Membership& membership() const noexcept { return membership_; }
+  // Where all ranks take their cores to be.
+  Placement placement() const noexcept { return epochs_.placement(); }
   // For arrays within reach of all ranks; null of threads, which reach all memory. Throws Error
   // (unsupported) where the job has none.
   std::shared_ptr<SymmetricHeap> heap() const;
@@ -72,7 +77,8 @@ class Communicator {
  private:
   class Guard;  // guard.h
 
-  PreparedPlan& resolve(const Call& call, Prepared& out);
+  void resolve(const Call& call, Prepared& out, Placement placement);
+  PreparedPlan& plan_of(const Call& call, const Choice& choice);
   void check_given(const Call& call, bool ordered) const;
   void bind(const Call& call, Prepared& prepared, std::vector<std::byte>& scratch);
   std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
@@ -110,6 +116,7 @@ class Communicator {
   std::shared_ptr<SymmetricHeap> heap_;  // null of threads
   Executor executor_;
   GroupClock clock_;
+  Epochs epochs_;
   WaitPolicy policy_;
   Prepared last_;           // the last call that was not persistent
   Prepared* now_ = &last_;  // the call in progress, or the last one

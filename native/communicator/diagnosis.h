@@ -16,7 +16,7 @@ namespace coll {
 struct OwnCall {
   int rank;
   CallNote note;
-  std::uint64_t end;  // tick at which every rank has finished it
+  std::uint64_t end;  // tick that a rank has reached once it has finished it
 };
 
 struct Cause {

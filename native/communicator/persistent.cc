@@ -12,24 +12,38 @@ Persistent& Communicator::prepare(const Call& call) {
   check_failed();
   validate(call, rank_, ranks_);
   auto made = std::make_unique<Persistent>();
-  Prepared& prepared = made->prepared;
   Call kept = call;
   if (call.counts != nullptr) {
     const auto p = static_cast<std::size_t>(ranks_);
     made->counts.assign(call.counts, call.counts + (call.kind == Kind::alltoall ? p * p : p));
     kept.counts = made->counts.data();
   }
-  const PreparedPlan& plan = resolve(kept, prepared);
-  made->binding = std::make_unique<Binding>(plan.plan, rank_, segment_);
-  prepared.binding = made->binding.get();
-  bind(kept, prepared, made->scratch);
+  // Which placement a call will find depends on when it is begun, on all ranks alike; when it is
+  // made depends on the rank.
+  for (const Placement placement : {Placement::near, Placement::far}) {
+    auto way = std::make_unique<Kept>();
+    Prepared& prepared = way->prepared;
+    resolve(kept, prepared, placement);
+    if (placement != Placement::near && prepared.chooses_as(made->at(Placement::near))) break;
+    const auto plan = [&](const Choice& choice) -> const Plan& {
+      return plan_of(kept, choice).plan;
+    };
+    way->binding = std::make_unique<Binding>(plan(prepared.choice), rank_, segment_);
+    prepared.binding = way->binding.get();
+    if (prepared.direct_choice) {
+      way->direct = std::make_unique<Binding>(plan(*prepared.direct_choice), rank_, segment_);
+      prepared.direct = way->direct.get();
+    }
+    bind(kept, prepared, way->scratch);
+    made->kept[static_cast<std::size_t>(placement)] = std::move(way);
+  }
   persistent_.push_back(std::move(made));
   return *persistent_.back();
 }
 
 void Communicator::forget(Persistent& persistent) {
   const Guard guard(*this);
-  const bool last = now_ == &persistent.prepared;
+  const bool last = persistent.holds(now_);
   if (last && active_ && !failed(segment_)) {
     throw Error(Status::invalid_argument, "this persistent call is in progress: finish it first");
   }
@@ -43,7 +57,7 @@ void Communicator::forget(Persistent& persistent) {
 void Communicator::start(Persistent& persistent) {
   const Guard guard(*this);
   enter();
-  begin(persistent.prepared);
+  begin(persistent.at(epochs_.placement()));
   persistent.state = Persistent::State::started;
   // What can be done without waiting is done: it may be all that the peers need.
   const Progress progress = executor_.advance(0);
@@ -74,7 +88,7 @@ Status Communicator::finish(Persistent& persistent) {
 Status Communicator::run(Persistent& persistent) {
   const Guard guard(*this);
   enter();
-  begin(persistent.prepared);
+  begin(persistent.at(epochs_.placement()));
   return drive();
 }
 

@@ -21,18 +21,25 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   const std::size_t held = c.kind == Kind::alltoall ? c.count : elements;
   const Dtype dtype = folded_dtype(c);
   const std::size_t bytes = held * size_of(dtype);
-  if (binding->uses_scratch() && scratch.size() < bytes) scratch.resize(bytes);
+  const bool uses = binding->uses_scratch() || (direct != nullptr && direct->uses_scratch());
+  if (uses && scratch.size() < bytes) scratch.resize(bytes);
   accumulation.bind(c, binding->rank(), ranks);
-  const CallData data{.input = accumulation.input(),
-                      .output = accumulation.output(),
-                      .scratch = scratch.data(),
-                      .count = elements,
-                      .counts = c.counts,
-                      .counts_hash = hash_counts(c, ranks),
-                      .dtype = dtype,
-                      .op = c.op,
-                      .tile_bytes = choice.tile_bytes};
+  CallData data{.input = accumulation.input(),
+                .output = accumulation.output(),
+                .scratch = scratch.data(),
+                .count = elements,
+                .counts = c.counts,
+                .counts_hash = hash_counts(c, ranks),
+                .dtype = dtype,
+                .op = c.op,
+                .tile_bytes = choice.tile_bytes,
+                .streams = choice.streams};
   if (!binding->is_bound_to(data)) binding->bind(data);
+  if (direct != nullptr) {
+    data.tile_bytes = direct_choice->tile_bytes;
+    data.streams = direct_choice->streams;
+    if (!direct->is_bound_to(data)) direct->bind(data);
+  }
   call.input = c.input;
   call.output = c.output;
   call.timeout = c.timeout;

@@ -139,7 +139,8 @@ bool Binding::is_bound_to(const CallData& call) const noexcept {
   return bound_ && call.input == call_.input && call.output == call_.output &&
          call.count == call_.count && call.dtype == call_.dtype && call.op == call_.op &&
          call.scratch == call_.scratch && call.counts_hash == call_.counts_hash &&
-         call.tile_bytes == call_.tile_bytes && call.payload == call_.payload;
+         call.tile_bytes == call_.tile_bytes && call.streams == call_.streams &&
+         call.payload == call_.payload;
 }
 
 namespace {
@@ -368,7 +369,7 @@ void Binding::bind_ready_moves() {
                           .k = op.k,
                           .m = op.m,
                           .balanced = op.balanced,
-                          .streaming = 0,
+                          .streaming = call_.streams ? op.stage_bits : 0,
                           .divisor = op.complete ? divisor_ : 1.0});
         stage += pieces_[i].elements * element_bytes_;
       }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/binding.h"
+#include "engine/line_probe.h"
 #include "engine/store_choice.h"
 #include "transport/segment.h"
 #include "transport/symmetric_heap.h"
@@ -53,12 +54,16 @@ class Executor {
   // `heap`: where peers' buffers are found; null where all ranks share all memory.
   Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap = nullptr);
 
-  // Starts the bound call; `clock` has counted it and holds its fingerprint.
-  void begin(const Binding& binding, GroupClock& clock) noexcept;
+  // Starts the bound call; `clock` has counted it and holds its fingerprint. `direct`, unless null,
+  // is the same call bound to a plan for buffers within reach: it runs instead where any rank has
+  // such a buffer, on which all ranks agree first.
+  void begin(const Binding& binding, GroupClock& clock, const Binding* direct = nullptr) noexcept;
   // Goes on until done or blocked, spinning `spins` times at each wait before it gives up.
   Progress advance(int spins) noexcept;
   // What advance() returned for: the wait, or the peer whose call differs.
   const Blocked& blocked() const noexcept { return blocked_; }
+  // Where the cores of this group are, as rank 0 has seen; other ranks do not look.
+  const LineProbe& line_probe() const noexcept { return line_probe_; }
 
  private:
   void take_up(const Binding& binding) noexcept;
@@ -67,19 +72,21 @@ class Executor {
   Progress play(int spins) noexcept;
   template <bool kOneTile>
   bool ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept;
+  void find_slots() noexcept;
   bool enter(int spins) noexcept;
+  bool agree(int spins) noexcept;
+  bool differs(int peer, const std::atomic<std::uint64_t>* tick) noexcept;
   bool has_credit(int tile) const noexcept;
   bool earn_credit(std::uint64_t free, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
-  // What is written around the caches.
-  enum class Around : std::uint8_t { nothing, stage, outputs };
   StoreChoice* choice_of(const BoundOp& op) noexcept;
-  std::size_t run_pieces(const BoundOp& op, int tile, Around around) noexcept;
+  // `around`: results are written around the caches.
+  std::size_t run_pieces(const BoundOp& op, int tile, bool around) noexcept;
   bool counts(const BoundOperand& o) const noexcept;
   Fold empty_fold(const BoundOp& op) noexcept;
   Fold gather_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
-                       std::size_t stage_offset, Around around) noexcept;
+                       std::size_t stage_offset, bool around) noexcept;
   Fold unpacked_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
                          std::size_t done) noexcept;
   std::size_t tile_elements(const BoundOp& op, std::size_t skip) const noexcept;
@@ -87,6 +94,13 @@ class Executor {
   void pack_messages(const BoundOp& op, int tile) noexcept;
   template <bool kOneTile>
   bool move(const BoundOp& op, int tile) noexcept;
+  // What a rank says of one of its buffers in this call: what peers know it by, 0 where they cannot
+  // reach it. It was written before the rank's ENTRY, for which whoever asks has waited.
+  std::uint64_t name_of(std::uint32_t rank, int place) const noexcept {
+    const CallRecord& record =
+        segment_.rank(static_cast<int>(rank)).records[clock_->calls % kRecords];
+    return record.word[5 + place].load(std::memory_order_relaxed);
+  }
   std::byte* address(const BoundOperand& o, std::size_t tile_offset,
                      std::size_t stage_offset) noexcept;
   template <bool kOneTile>
@@ -118,6 +132,7 @@ class Executor {
   RankControl* own_;
   int rank_;
   const Binding* binding_ = nullptr;
+  const Binding* direct_ = nullptr;  // until it is agreed which of the two runs
   std::uint64_t version_ = 0;
   // Of the binding, a load nearer.
   FoldKernel kernel_ = nullptr;
@@ -132,16 +147,16 @@ class Executor {
   int iteration_ = 0;
   std::size_t op_ = 1;
   std::uint32_t met_ = 0;     // how many of the op's waits, and then of its flags, are met
-  std::uint32_t credit_ = 0;  // how many peers are known to have left what is to be used again
+  std::uint32_t credit_ = 0;  // how many peers are known to be where all have to be
   int iterations_ = 0, tiles_ = 1;
   std::uint64_t stride_ = 1, ticks_ = 0;
   std::size_t ring_ = 0, first_slot_ = 0, first_offset_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
   std::size_t fingerprint_ = 0;  // where this call's goes
-  bool entered_ = false;
+  bool streams_ = false;         // what is staged is written around the caches
+  enum class Entrance : std::uint8_t { before, agreeing, within } entrance_ = Entrance::before;
   bool mismatch_ = false, closed_ = false, user_failed_ = false;
-  // Between the ratio seen on near cores (up to 3.6) and on far ones (about 14).
-  StoreChoice stage_stores_{5};
+  LineProbe line_probe_;
   // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.
   std::vector<StoreChoice> output_stores_ = std::vector<StoreChoice>(40, StoreChoice(1.05));
   std::vector<const void*> sources_;

@@ -14,17 +14,23 @@ namespace {
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr int kManyRanks = std::numeric_limits<int>::max();
 
+// Where buffers lie: in memory of their own, or within reach of other ranks.
+enum class Buffers : std::uint8_t { any, own, reached };
+
 // First line that fits wins. Measured on one machine with two cores (bench/results): one-shot has
 // the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
-// p-fold reading costs more than rounds do.
+// p-fold reading costs more than rounds do. Two ranks read no more in one shot than in two until
+// caches are full.
 struct Rule {
   Kind kind;
   int most_ranks;
   std::size_t most_bytes;
   const char* algorithm;
+  Buffers buffers = Buffers::any;
 };
 
 constexpr std::array kRules = {
+    Rule{Kind::allreduce, 2, 256 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
@@ -46,14 +52,15 @@ constexpr std::array kRules = {
 // Messages of up to so many bytes travel with their flag.
 constexpr std::size_t kInlineBytes = 4096;
 // From here on peers' buffers are read and written directly where they are within reach.
-constexpr std::size_t kReachBytes = 32 << 10;
+constexpr std::size_t kReachBytes = 64 << 10;
 constexpr std::size_t kTileBytes = 256 << 10;
 
 const Algorithm& at(int algorithm) { return *algorithms()[static_cast<std::size_t>(algorithm)]; }
 
-int by_rule(Kind kind, int ranks, std::size_t bytes) {
+int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers) {
   for (const Rule& rule : kRules) {
-    if (rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
+    const bool there = rule.buffers == Buffers::any || rule.buffers == buffers;
+    if (there && rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
       return find_algorithm(kind, rule.algorithm);
     }
   }
@@ -73,9 +80,9 @@ int in_rank_order(int chosen, int ranks) {
               "does not commute needs");
 }
 
-int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers) {
   if (wish.algorithm == kUnchosen) {
-    const int chosen = by_rule(kind, ranks, bytes);
+    const int chosen = by_rule(kind, ranks, bytes, buffers);
     return wish.rank_order ? in_rank_order(chosen, ranks) : chosen;
   }
   if (wish.algorithm >= kGivenSchedules) return wish.algorithm;
@@ -100,27 +107,38 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish) 
 }
 
 // Pushed, the result of a fold goes from the registers to every output; what is only moved is read
-// by those who want it, at the same time. Where buffers are not within reach both are staged.
-Mode usual_mode(Kind kind, std::size_t bytes, bool direct) {
+// by those who want it, at the same time.
+Mode usual_mode(Kind kind, std::size_t bytes, Buffers buffers) {
   if (bytes <= kInlineBytes) return Mode::inlined;
-  if (bytes < kReachBytes || !direct) return Mode::staged;
+  if (buffers == Buffers::own) return Mode::staged;
   return kind == Kind::allreduce ? Mode::push : Mode::pull;
 }
 
-}  // namespace
-
-Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers) {
   Choice choice;
-  choice.algorithm = choose_algorithm(kind, ranks, bytes, wish);
+  choice.algorithm = choose_algorithm(kind, ranks, bytes, wish, buffers);
   if (wish.mode < kUnchosen || wish.mode >= kModes) {
     throw Error(Status::invalid_argument,
                 "mode number " + std::to_string(wish.mode) + " does not exist");
   }
   choice.mode =
-      wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, wish.direct);
+      wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
+  choice.streams = choice.mode != Mode::inlined && wish.placement == Placement::far;
   return choice;
+}
+
+}  // namespace
+
+Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+  return chosen(kind, ranks, bytes, wish, Buffers::own);
+}
+
+std::optional<Choice> choose_within_reach(Kind kind, int ranks, std::size_t bytes,
+                                          const Wish& wish) {
+  if (bytes < kReachBytes || wish.mode != kUnchosen) return std::nullopt;
+  return chosen(kind, ranks, bytes, wish, Buffers::reached);
 }
 
 }  // namespace coll

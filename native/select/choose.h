@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
+#include "base/placement.h"
 #include "plan/plan.h"
 #include "schedule/schedule.h"
 
@@ -15,6 +17,7 @@ struct Choice {
   Mode mode = Mode::staged;
   int lag = 0;
   std::size_t tile_bytes = 0;  // stage bytes per tile
+  bool streams = false;        // what is staged is written around the caches
   bool operator==(const Choice&) const = default;
 };
 
@@ -27,14 +30,17 @@ inline constexpr int kGivenSchedules = 1 << 12;
 // What a caller leaves to the choice, and what not.
 struct Wish {
   int algorithm = kUnchosen, mode = kUnchosen;
-  bool rank_order = false;  // the operation does not commute
-  // Peers may read and write what is within reach. Not among threads: there a rank whose call has
-  // failed may free what others still use, which the symmetric heap prevents.
-  bool direct = true;
+  bool rank_order = false;                // the operation does not commute
+  Placement placement = Placement::near;  // of the cores
 };
 
 // `bytes` of the whole vector. Throws Error where the wished algorithm is none of this kind, not
 // for so many ranks, or does not keep the order of ranks where it must.
 Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {});
+
+// What to run instead where some rank's buffer is within reach of the others; nothing where that
+// changes nothing. Throws as choose().
+std::optional<Choice> choose_within_reach(Kind kind, int ranks, std::size_t bytes,
+                                          const Wish& wish);
 
 }  // namespace coll

@@ -105,16 +105,22 @@ struct SegmentShape {
   bool operator==(const SegmentShape&) const = default;
 };
 
+// Where rank 0 has seen the cores of the group: communicator/epochs.h.
+struct alignas(kLine) PlacementLine {
+  std::atomic<std::uint32_t> of_epoch[2];
+};
+
 struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint64_t> magic;  // written last by the creator
   std::uint64_t version;
   std::uint64_t group;  // identity of this group, part of every fingerprint
   SegmentShape shape;
   std::atomic<std::uint32_t> attached;  // ranks that have mapped it
+  PlacementLine placements;
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 2;
+inline constexpr std::uint64_t kSegmentVersion = 3;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the executor moves the pieces of an op whose operands are found at the call: where they lie,
+// whether they count, and around which caches results are written.
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+#include "engine/executor.h"
+
+namespace coll {
+
+std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offset,
+                             std::size_t stage_offset) noexcept {
+  if (o.home == Home::stage) return o.base + stage_offset;
+  if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
+  const std::uint64_t name = name_of(o.rank, o.place);
+  std::byte* buffer = heap_ ? heap_->reach(name) : reinterpret_cast<std::byte*>(name);
+  return buffer + reinterpret_cast<std::uintptr_t>(o.base) + tile_offset;
+}
+
+bool Executor::counts(const BoundOperand& o) const noexcept {
+  if (o.when == When::always) return true;
+  const bool within = name_of(o.when_rank, o.when_place) != 0;
+  return within == (o.when == When::within);
+}
+
+// Where the stores of an op's results are chosen; null where that is not worth it.
+StoreChoice* Executor::choice_of(const BoundOp& op) noexcept {
+  if (!binding_->bulky() || op.stages || op.pieces == op.pieces_end) return nullptr;
+  const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
+  if (bytes < StoreChoice::kBulky) return nullptr;
+  const auto size = static_cast<std::size_t>(std::bit_width(bytes));
+  return &output_stores_[std::min(size, output_stores_.size() - 1)];
+}
+
+void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
+  StoreChoice* choice = choice_of(op);
+  if (choice == nullptr) {
+    run_pieces(op, tile, false);
+    return;
+  }
+  const bool streamed = choice->streaming();
+  const auto begin = std::chrono::steady_clock::now();
+  const std::size_t bytes = run_pieces(op, tile, streamed);
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+  if (bytes >= StoreChoice::kBulky) choice->note(streamed, bytes, spent.count());
+}
+
+// All of a fold but its operands and their length.
+Fold Executor::empty_fold(const BoundOp& op) noexcept {
+  return {.sources = sources_.data(),
+          .destinations = destinations_.data(),
+          .n = 0,
+          .k = 0,
+          .m = 0,
+          .balanced = op.balanced,
+          .streaming = 0,
+          .divisor = op.complete ? binding_->divisor() : 1.0,
+          .user = binding_->user_op(),
+          .dtype = binding_->dtype(),
+          .failed = &user_failed_};
+}
+
+// The operands of a piece that count, where they lie for a tile. Of stages that several receivers
+// ask for each is written once.
+Fold Executor::gather_operands(const BoundOp& op, const BoundOperand* operand,
+                               std::size_t tile_offset, std::size_t stage_offset,
+                               bool around) noexcept {
+  Fold fold = empty_fold(op);
+  for (std::size_t i = 0; i < op.k; ++i) {
+    if (counts(operand[i])) sources_[fold.k++] = address(operand[i], tile_offset, stage_offset);
+  }
+  for (std::size_t i = op.k; i < static_cast<std::size_t>(op.k + op.m); ++i) {
+    if (!counts(operand[i])) continue;
+    std::byte* at = address(operand[i], tile_offset, stage_offset);
+    const auto known = destinations_.begin() + fold.m;
+    if (std::find(destinations_.begin(), known, at) != known) continue;
+    const bool streams = operand[i].home == Home::stage ? streams_ : around;
+    if (streams && fold.m < 32) fold.streaming |= 1U << fold.m;
+    destinations_[fold.m++] = at;
+  }
+  return fold;
+}
+
+// Returns how many bytes each operand had.
+std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool around) noexcept {
+  const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
+  const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
+  const std::size_t start = slot(tile) * slot_bytes_;
+  const bool packed = binding_->payload() != nullptr;
+  if (packed) unpack_messages(op, tile);
+  std::size_t done = 0, moved = 0;
+  for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
+    const Piece& piece = binding_->pieces()[i];
+    if (piece.elements <= skip) continue;
+    const std::size_t n = tiles_ == 1 ? piece.elements : std::min(most, piece.elements - skip);
+    const BoundOperand* operand = binding_->operands() + piece.operands;
+    Fold fold = packed ? unpacked_operands(op, operand, skip * size, done)
+                       : gather_operands(op, operand, skip * size, start + done, around);
+    done += n * size;
+    if (fold.m == 0) continue;
+    fold.n = n;
+    kernel_(fold);
+    moved += n * size;
+  }
+  if (packed) pack_messages(op, tile);
+  return moved;
+}
+
+// Messages that are packed have been, or will be, unpacked beside the stage.
+Fold Executor::unpacked_operands(const BoundOp& op, const BoundOperand* operand,
+                                 std::size_t tile_offset, std::size_t done) noexcept {
+  const auto place = [&](std::size_t i) {
+    const BoundOperand& o = operand[i];
+    return o.home == Home::stage ? binding_->unpacked(i) + done : address(o, tile_offset, 0);
+  };
+  for (std::size_t k = 0; k < op.k; ++k) sources_[k] = place(k);
+  for (std::size_t m = 0; m < op.m; ++m) destinations_[m] = place(op.k + m);
+  Fold fold = empty_fold(op);
+  fold.k = op.k;
+  fold.m = op.m;
+  return fold;
+}
+
+std::size_t Executor::tile_elements(const BoundOp& op, std::size_t skip) const noexcept {
+  std::size_t n = 0;
+  for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
+    const std::size_t elements = binding_->pieces()[i].elements;
+    if (elements <= skip) continue;
+    n += tiles_ == 1 ? elements : std::min(binding_->tile_elements(), elements - skip);
+  }
+  return n;
+}
+
+void Executor::unpack_messages(const BoundOp& op, int tile) noexcept {
+  if (op.pieces == op.pieces_end) return;
+  const std::size_t skip =
+      tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
+  const std::size_t n = tile_elements(op, skip);
+  const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
+  for (std::size_t k = 0; k < op.k; ++k) {
+    if (operand[k].home != Home::stage) continue;
+    const std::byte* message = operand[k].base + slot(tile) * slot_bytes_;
+    MessageHeader header{};
+    std::memcpy(&header, message, sizeof(header));
+    binding_->payload()->unpack(binding_->unpacked(k), n, message + sizeof(header), header.bytes,
+                                binding_->dtype());
+  }
+}
+
+void Executor::pack_messages(const BoundOp& op, int tile) noexcept {
+  if (op.pieces == op.pieces_end) return;
+  const std::size_t skip =
+      tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
+  const std::size_t n = tile_elements(op, skip);
+  const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
+  for (std::size_t m = op.k; m < static_cast<std::size_t>(op.k + op.m); ++m) {
+    if (operand[m].home != Home::stage) continue;
+    std::byte* message = operand[m].base + slot(tile) * slot_bytes_;
+    MessageHeader header{};
+    header.bytes = binding_->payload()->pack(message + sizeof(header), binding_->unpacked(m), n,
+                                             binding_->dtype());
+    std::memcpy(message, &header, sizeof(header));
+  }
+}
+
+}  // namespace coll
