@@ -17,7 +17,7 @@ namespace {
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 constexpr std::size_t kLeastWindow = std::size_t{1} << 30;
 // As in memory.cc: a signal undoes an unfinished fallocate.
-constexpr std::size_t kBackedAtOnce = std::size_t{2} << 20;
+constexpr std::size_t kLargePage = std::size_t{2} << 20, kBackedAtOnce = kLargePage;
 
 }  // namespace
 
@@ -43,6 +43,8 @@ std::byte* SymmetricHeap::map() noexcept {
   void* made = sys::mmap(window_ * windows_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                          file_->get(), static_cast<off_t>(offset_));
   if (made == MAP_FAILED) return nullptr;
+  // Where the machine gives large pages of shared memory to who asks: docs/plan.md.
+  sys::madvise(made, window_ * windows_, MADV_HUGEPAGE);
   base_.store(static_cast<std::byte*>(made));
   return base_.load();
 }
@@ -75,6 +77,9 @@ void* SymmetricHeap::allocate(std::size_t bytes) {
 void SymmetricHeap::back(std::size_t begin, std::size_t end) {
   begin = std::max(begin, backed_);
   if (begin >= end) return;
+  if (end - begin >= kLargePage) {
+    end = std::min((end + kLargePage - 1) / kLargePage * kLargePage, window_);
+  }
   if (end - begin > available_memory()) {
     throw Error(Status::out_of_memory, "the symmetric heap needs " + std::to_string(end - begin) +
                                            " bytes more, and this machine or control group has " +
@@ -82,17 +87,24 @@ void SymmetricHeap::back(std::size_t begin, std::size_t end) {
   }
   const std::size_t start = offset_ + own_ * window_;
   grow_file(start + end);
+  // Faults bring large pages where the mapping was advised to have them; fallocate() does not.
+  std::byte* from = base_.load() + own_ * window_ + begin;
+  if (sys::madvise(from, end - begin, kPopulateWrite) != 0) {
+    if (errno != EINVAL) throw system_error("backing the symmetric heap by memory", errno);
+    back_by_file(start + begin, start + end);
+  }
+  backed_ = end;
+}
+
+// On kernels that do not populate.
+void SymmetricHeap::back_by_file(std::size_t begin, std::size_t end) {
   for (std::size_t at = begin; at < end; at += kBackedAtOnce) {
     const std::size_t piece = std::min(kBackedAtOnce, end - at);
-    if (sys::fallocate(file_->get(), static_cast<off_t>(start + at), static_cast<off_t>(piece)) !=
-            0 &&
+    if (sys::fallocate(file_->get(), static_cast<off_t>(at), static_cast<off_t>(piece)) != 0 &&
         errno != EOPNOTSUPP && errno != ENOSYS) {
       throw system_error("backing the symmetric heap by memory", errno);
     }
   }
-  // At once what would else be a fault per page, where the kernel can.
-  sys::madvise(base_.load() + own_ * window_ + begin, end - begin, kPopulateWrite);
-  backed_ = end;
 }
 
 // Other processes may be growing the file at this moment. It cannot shrink: of two sizes the larger

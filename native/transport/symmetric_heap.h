@@ -47,6 +47,7 @@ class SymmetricHeap {
  private:
   std::byte* map() noexcept;
   void back(std::size_t begin, std::size_t end);
+  void back_by_file(std::size_t begin, std::size_t end);
   void grow_file(std::size_t bytes);
 
   Memory::File file_;

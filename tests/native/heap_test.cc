@@ -96,7 +96,7 @@ TEST(what_cannot_be_had_is_told) {
   CHECK(status_of([&] { heap.allocate(available_memory() + (1UL << 32)); }) ==
         Status::out_of_memory);
   void* before = heap.allocate(kPage);
-  faults::arm({.call = SystemCall::fallocate, .error = ENOSPC});
+  faults::arm({.call = SystemCall::madvise, .error = ENOMEM});
   CHECK(status_of([&] { heap.allocate(kPage); }) != Status::ok);
   faults::arm({.call = SystemCall::ftruncate, .error = EFBIG});
   CHECK(status_of([&] { heap.allocate(1UL << 20); }) != Status::ok);
@@ -104,6 +104,28 @@ TEST(what_cannot_be_had_is_told) {
   void* after = heap.allocate(kPage);
   CHECK(after != before);
   std::memset(after, 1, kPage);
+}
+
+TEST(an_older_kernel_backs_by_file) {
+  const auto arena = arena_of_test();
+  SymmetricHeap& heap = *arena->heap();
+  heap.allocate(kPage);  // maps the window
+  faults::arm({.call = SystemCall::madvise, .error = EINVAL, .always = true});
+  void* block = heap.allocate(3 * kPage);
+  faults::clear();
+  std::memset(block, 1, 3 * kPage);
+}
+
+TEST(large_blocks_end_with_large_pages) {
+  constexpr std::size_t kLarge = std::size_t{2} << 20;
+  const auto arena = arena_of_test();
+  SymmetricHeap& heap = *arena->heap();
+  auto* block = static_cast<std::byte*>(heap.allocate(kLarge + kPage));
+  faults::arm({.call = SystemCall::any, .error = ENOMEM, .always = true});
+  auto* next = static_cast<std::byte*>(heap.allocate(kLarge - kPage));  // has memory already
+  faults::clear();
+  CHECK(next == block + kLarge + kPage);
+  std::memset(next, 1, kLarge - kPage);
 }
 
 }  // namespace
