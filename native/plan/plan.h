@@ -31,6 +31,7 @@ struct Condition {
   int rank = -1;
   Place place = Place::input;
   bool within = true;  // counts where the buffer is within reach; else where it is not
+  bool operator==(const Condition&) const = default;
 };
 
 // Cells of some rank's memory, in message order.

@@ -21,13 +21,15 @@ from tests.mutation.report import Mutant, Report, faults, load, merged
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build" / "dev" / "mutation_test"
-LEVELS = ("schedule", "plan")
+LEVELS = ("schedule", "plan", "mixed_plan")
 CHECKS = {
     "schedule": ("structure", "matching", "defined", "result", "input", "cost", "tree"),
     "plan": ("structure", "matching", "defined", "result", "input", "tree"),
+    # Of these only the waits are damaged: what moves is that of other plans.
+    "mixed_plan": ("structure", "matching", "defined", "result", "tree"),
 }
 RECORD = "RECORD_MUTATION" in os.environ
-MUTANTS = 0 if RECORD else 10_000  # of schedules and of plans; 0: all
+MUTANTS = {"schedule": 10_000, "plan": 10_000, "mixed_plan": 3_000}
 SEEDS = 20 if RECORD else 10
 # Enough to see that the interpreter runs what is right; what is not right it sees at once.
 SEEDS_OF_ORIGINALS = 2
@@ -49,7 +51,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def attack(path: Path) -> Report:
     """Attack the prover of the level that the path is named after."""
-    environment = {**os.environ, "MUTATION_MUTANTS": str(MUTANTS), "MUTATION_REPORT": str(path)}
+    mutants = "0" if RECORD else str(MUTANTS[path.stem])  # 0: all
+    environment = {**os.environ, "MUTATION_MUTANTS": mutants, "MUTATION_REPORT": str(path)}
     command = [str(PROGRAM), f"mutants_of_{path.stem}s"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -86,7 +89,7 @@ def test_interpreter_sees_most_of_what_is_rejected(report: Report) -> None:
 def test_score(report: Report, survivors: list[tuple[Mutant, str | None]], level: str) -> None:
     total = report.total(level)
     equivalent = sum(m.level == level and fault is None for m, fault in survivors)
-    assert total.made > 8000
+    assert total.made > 0.8 * MUTANTS[level]
     assert total.quiet >= total.made / 2
     assert total.rejected >= 0.99 * (total.made - equivalent)
     assert [check for check in CHECKS[level] if total.alone[check] == 0] == []

@@ -46,13 +46,15 @@ int turn(coll::Op op) { return op == coll::Op::send ? 0 : local(op) ? 2 : 1; }
 
 std::vector<Operand> operands(const coll::RankPlan& mine, std::span<const coll::Operand> from) {
   std::vector<Operand> out;
-  for (const coll::Operand& o : from) out.push_back({o.rank, o.area, list(mine.ranges(o))});
+  for (const coll::Operand& o : from) out.push_back({o.rank, o.area, list(mine.ranges(o)), o.when});
   return out;
 }
 
 coll::Slice pool(coll::RankPlan& mine, const std::vector<Operand>& from) {
   std::vector<coll::Operand> all;
-  for (const Operand& o : from) all.push_back({o.rank, o.area, pool(mine.range_pool, o.ranges)});
+  for (const Operand& o : from) {
+    all.push_back({o.rank, o.area, pool(mine.range_pool, o.ranges), o.when});
+  }
   return pool(mine.operand_pool, all);
 }
 
@@ -116,7 +118,8 @@ Plan::Plan(const coll::Plan& plan)
       mode(plan.mode),
       depth(plan.depth),
       max_lag(plan.max_lag),
-      stride(plan.stride) {
+      stride(plan.stride),
+      mixed(plan.mixed) {
   for (const coll::RankPlan& from : plan.ranks) {
     RankPlan& mine = ranks.emplace_back();
     mine.areas = from.areas;
@@ -135,6 +138,7 @@ coll::Plan Plan::tight() const {
   plan.depth = depth;
   plan.max_lag = max_lag;
   plan.stride = stride;
+  plan.mixed = mixed;
   for (const RankPlan& from : ranks) {
     coll::RankPlan& mine = plan.ranks.emplace_back();
     mine.areas = from.areas;

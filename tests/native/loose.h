@@ -35,6 +35,7 @@ bool operator==(const Schedule& a, const Schedule& b);
 struct Operand {
   int rank, area;
   std::vector<coll::PlaceRange> ranges;
+  coll::Condition when = {};
   bool operator==(const Operand&) const = default;
 };
 
@@ -57,6 +58,7 @@ struct Plan {
   coll::Layout layout;
   coll::Mode mode;
   int depth, max_lag, stride;
+  bool mixed;
   std::vector<RankPlan> ranks;
 
   explicit Plan(const coll::Plan& plan);

@@ -24,6 +24,7 @@
 #include "mutants.h"
 #include "plan/encode.h"
 #include "plan/lower.h"
+#include "plan/reach.h"
 #include "prove/plan_proof.h"
 #include "prove/schedule_proof.h"
 #include "schedule/encode.h"
@@ -109,6 +110,24 @@ Report prove_one(const loose::Plan& s, bool in_place, const Claims& claims, unsi
   return prove(plan, in_place, usual_tiles(plan), checks, claims);
 }
 
+// What an interpreter can run. A mixed plan is a plan for every choice of what is within reach: of
+// a rejected one, those that are wrong.
+std::vector<std::vector<std::int32_t>> runnable(const loose::Schedule& s, const Claims&, bool) {
+  return {encode(s.tight())};
+}
+std::vector<std::vector<std::int32_t>> runnable(const loose::Plan& s, const Claims& claims,
+                                                bool rejected) {
+  const Plan plan = s.tight();
+  if (!plan.mixed) return {encode(plan)};
+  std::vector<std::vector<std::int32_t>> all;
+  for (const Reach& reach : usual_reaches(plan.layout.p)) {
+    const Plan one = resolve(plan, reach);
+    const bool right = prove(one, false, usual_tiles(one), kAllChecks, claims).proved;
+    if (right != rejected) all.push_back(encode(one));
+  }
+  return all;
+}
+
 template <class Loose>
 class Attack {
  public:
@@ -192,8 +211,15 @@ class Attack {
 
   void write(const Subject<Loose>& subject, const char* mutator, const std::string& change,
              const Loose& mutant, const std::string& message) const {
+    if (report_file() == nullptr) return;
+    for (const auto& words : runnable(mutant, subject.claims, !message.empty())) {
+      write(subject, mutator, change, words, message);
+    }
+  }
+
+  void write(const Subject<Loose>& subject, const char* mutator, const std::string& change,
+             const std::vector<std::int32_t>& words, const std::string& message) const {
     std::FILE* file = report_file();
-    if (file == nullptr) return;
     const Claims& c = subject.claims;
     std::fprintf(
         file,
@@ -203,7 +229,7 @@ class Attack {
         level_, subject.name.c_str(), mutator, change.c_str(), message.c_str(), c.same_on_ranks,
         c.same_in_vector, c.rank_order);
     const char* comma = "";
-    for (const std::int32_t word : encode(mutant.tight())) {
+    for (const std::int32_t word : words) {
       std::fprintf(file, "%s%d", comma, word);
       comma = ", ";
     }
@@ -264,7 +290,8 @@ struct Case {
   std::string name() const { return text_of(*algorithm, p, root()); }
   std::string name_of_plan() const {
     return name() + " mode " + std::to_string(static_cast<int>(how.mode)) + " depth " +
-           std::to_string(how.depth) + " lag " + std::to_string(how.lag);
+           std::to_string(how.depth) + " lag " + std::to_string(how.lag) +
+           (how.mixed ? " mixed" : "");
   }
 };
 
@@ -316,17 +343,7 @@ TEST(mutants_of_schedules) {
   });
 }
 
-TEST(mutants_of_plans) {
-  static constexpr std::array<Lowering, 8> hows = {{{Mode::staged, 1, 0},
-                                                    {Mode::inlined, 2, 1},
-                                                    {Mode::pull, 2, 1},
-                                                    {Mode::push, 2, 1},
-                                                    {Mode::staged, 4, 1},
-                                                    {Mode::inlined, 2, 0},
-                                                    {Mode::staged, 2, 1},
-                                                    {Mode::push, 2, 0}}};
-  const auto mutators = both(mutants::of_waits(), mutants::of_moves());
-  Attack<loose::Plan> attack("plan", mutators);
+std::vector<std::vector<Case>> cases_of(std::span<const Lowering> hows) {
   std::vector<std::vector<Case>> cases;
   for (const Algorithm* a : algorithms()) {
     auto& mine = cases.emplace_back();
@@ -339,11 +356,37 @@ TEST(mutants_of_plans) {
       }
     }
   }
-  attack_all(attack, std::move(cases), 2, [](const Case& c) {
-    const Schedule schedule = make_schedule(*c.algorithm, c.p, c.root());
-    return Subject<loose::Plan>{c.name_of_plan(), loose::Plan(lower(schedule, c.how)),
-                                claims_of(*c.algorithm, c.p)};
-  });
+  return cases;
+}
+
+Subject<loose::Plan> subject_of(const Case& c) {
+  const Schedule schedule = make_schedule(*c.algorithm, c.p, c.root());
+  return {c.name_of_plan(), loose::Plan(lower(schedule, c.how)), claims_of(*c.algorithm, c.p)};
+}
+
+TEST(mutants_of_plans) {
+  static constexpr std::array<Lowering, 8> hows = {{{Mode::staged, 1, 0},
+                                                    {Mode::inlined, 2, 1},
+                                                    {Mode::pull, 2, 1},
+                                                    {Mode::push, 2, 1},
+                                                    {Mode::staged, 4, 1},
+                                                    {Mode::inlined, 2, 0},
+                                                    {Mode::staged, 2, 1},
+                                                    {Mode::push, 2, 0}}};
+  const auto mutators = both(mutants::of_waits(), mutants::of_moves());
+  Attack<loose::Plan> attack("plan", mutators);
+  attack_all(attack, cases_of(hows), 2, subject_of);
+}
+
+// Waits that a mixed plan does without in one of its forms it may need in another.
+TEST(mutants_of_mixed_plans) {
+  static constexpr std::array<Lowering, 4> hows = {{{Mode::push, 2, 1, true},
+                                                    {Mode::pull, 2, 1, true},
+                                                    {Mode::push, 4, 0, true},
+                                                    {Mode::pull, 1, 0, true}}};
+  const auto mutators = mutants::of_waits();
+  Attack<loose::Plan> attack("mixed_plan", mutators);
+  attack_all(attack, cases_of(hows), 2, subject_of);
 }
 
 }  // namespace
