@@ -19,18 +19,20 @@ enum class Buffers : std::uint8_t { any, own, reached };
 
 // First line that fits wins. Measured on one machine with two cores (bench/results): one-shot has
 // the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
-// p-fold reading costs more than rounds do. Two ranks read no more in one shot than in two until
-// caches are full.
+// p-fold reading costs more than rounds do. Two ranks move half as many bytes in two shots, but on
+// far cores the second exchange costs more than that.
 struct Rule {
   Kind kind;
   int most_ranks;
   std::size_t most_bytes;
   const char* algorithm;
   Buffers buffers = Buffers::any;
+  bool far = false;  // far cores only
 };
 
 constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 256 << 10, "direct_one_shot", Buffers::own},
+    Rule{Kind::allreduce, 2, kAny, "direct_one_shot", Buffers::own, true},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
@@ -53,13 +55,16 @@ constexpr std::array kRules = {
 constexpr std::size_t kInlineBytes = 4096;
 // From here on peers' buffers are read and written directly where they are within reach.
 constexpr std::size_t kReachBytes = 64 << 10;
+// Far cores write what they stage around the caches from here on.
+constexpr std::size_t kStreamedBytes = 256 << 10;
 constexpr std::size_t kTileBytes = 256 << 10;
 
 const Algorithm& at(int algorithm) { return *algorithms()[static_cast<std::size_t>(algorithm)]; }
 
-int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers) {
+int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers, Placement placement) {
   for (const Rule& rule : kRules) {
-    const bool there = rule.buffers == Buffers::any || rule.buffers == buffers;
+    const bool there = (rule.buffers == Buffers::any || rule.buffers == buffers) &&
+                       (!rule.far || placement == Placement::far);
     if (there && rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
       return find_algorithm(kind, rule.algorithm);
     }
@@ -82,7 +87,7 @@ int in_rank_order(int chosen, int ranks) {
 
 int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers) {
   if (wish.algorithm == kUnchosen) {
-    const int chosen = by_rule(kind, ranks, bytes, buffers);
+    const int chosen = by_rule(kind, ranks, bytes, buffers, wish.placement);
     return wish.rank_order ? in_rank_order(chosen, ranks) : chosen;
   }
   if (wish.algorithm >= kGivenSchedules) return wish.algorithm;
@@ -125,7 +130,8 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
       wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
-  choice.streams = choice.mode != Mode::inlined && wish.placement == Placement::far;
+  choice.streams =
+      choice.mode != Mode::inlined && wish.placement == Placement::far && bytes >= kStreamedBytes;
   return choice;
 }
 

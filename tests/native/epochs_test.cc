@@ -31,7 +31,7 @@ TEST(cores_are_far_where_no_sample_is_short) {
 }
 
 TEST(what_is_staged_goes_around_the_caches_of_far_cores) {
-  const std::size_t bytes = 64 << 10;
+  const std::size_t bytes = 1 << 20;
   CHECK(!choose(Kind::allreduce, 2, bytes).streams);
   CHECK(choose(Kind::allreduce, 2, bytes, {.placement = Placement::far}).streams);
   CHECK(!choose(Kind::allreduce, 2, 8, {.placement = Placement::far}).streams);
