@@ -2,26 +2,26 @@
 """Write the documentation that is read off the code: ``python -m scripts.generate_docs``.
 
 A page and a drawing for every algorithm, their index, the interface, the table of environment
-variables, the comparison with others, the figures in README.md and the diff in HACKING.md. With
-``--check`` nothing is written: what is not as it would be written is named, and the exit code is 1.
-The output depends on nothing but the sources, the compiled table of algorithms and
-bench/results/limits.json.
+variables, the comparison with others, the limits, the figures in README.md and the diff in
+HACKING.md. With ``--check`` nothing is written: what is not as it would be written is named, and the
+exit code is 1. The output depends on nothing but the sources, the compiled table of algorithms and
+the files in bench/results.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import collectives as cl
 from collectives.algorithms import ROOTED
 from collectives.environment import variables
-from scripts import api_page, cheapest, comparison
+from scripts import api_page, cheapest, comparison, measured
+from scripts.markdown import table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = Path("docs/algorithms")
@@ -58,8 +58,11 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     made[Path("docs/environment.md")] = environment()
     made[Path("docs/api.md")] = MARK + api_page.page(root)
     made[Path("docs/comparison.md")] = comparison.page(table) + "\n"
+    made[Path("docs/limits.md")] = MARK + measured.limits(root / "bench/results/limits.json")
     readme, hacking = Path("README.md"), Path("HACKING.md")
-    made[readme] = between(root / readme, "table", figures(root / "bench/results/limits.json"))
+    made[readme] = between(
+        root / readme, "table", measured.rivals(root / "bench/results/peers.json")
+    )
     made[hacking] = between(root / hacking, "diff", diff(root))
     return made
 
@@ -274,32 +277,6 @@ def environment() -> str:
     )
 
 
-def figures(results: Path) -> str:
-    """Return the measured shares of the machine's limits, with machine, date and command."""
-    measured = json.loads(results.read_text(encoding="utf-8"))
-    machine, rows = measured["machine"], measured["rows"]
-    lines = [
-        [
-            f"{row['row']} ({row['placement']})",
-            duration(row["measured_ns"]),
-            f"{row['goal'].replace('<=', '≤').replace('>=', '≥')}: {duration(row['allowed_ns'])}",
-            f"{row['share']:.2f}",
-            "met" if row["met"] else "missed",
-        ]
-        for row in rows
-    ]
-    blocks = sorted({row["blocks"] for row in rows})
-    counted = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
-    where = (
-        f"`python -m bench.limits`, {machine['date'][:10]}, {machine['cpu']}, "
-        f"{machine['cores']} cores, load {machine['load']:.1f}, Linux {machine['kernel']}, commit "
-        f"{machine['commit'] or 'unknown'}. Medians of {counted} blocks; every block probes its "
-        "limit beside the call. Near and far: the distance of the two cores at that moment."
-    )
-    heads = ["row", "measured", "time allowed by the goal", "share", "goal"]
-    return table(heads, lines, numbers=(1, 3)) + f"\n\n{where}"
-
-
 def diff(root: Path) -> str:
     """Return the change that adds an algorithm, as it would be for one that is there."""
     table_lines = (root / SOURCES / "algorithms.inc").read_text(encoding="utf-8").splitlines()
@@ -319,20 +296,9 @@ def diff(root: Path) -> str:
     return "```diff\n" + "\n".join(lines) + "\n```"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Return a table in Markdown; the columns ``numbers`` are right-aligned."""
-    rule = ["--:" if column in numbers else "---" for column in range(len(heads))]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
-
-
 def number(value: float) -> str:
     """Write a number with up to four digits."""
     return f"{value:.4g}"
-
-
-def duration(nanoseconds: float) -> str:
-    """Write a time with a fitting unit."""
-    return f"{nanoseconds:.0f} ns" if nanoseconds < 1e4 else f"{nanoseconds / 1e3:.1f} µs"
 
 
 # ---- files ---------------------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured, as it stands in the documentation: read from bench/results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.peers.cells import PLACEMENTS, Record, Sheet
+from bench.peers.libraries import LIBRARIES, OURS, PEERS, TeamName
+from bench.peers.report import Results
+from collectives.cli.sizes import format_size
+from scripts.markdown import table
+
+WAYS = ("ordinary", "persistent", "symmetric")
+HEADS = ("pycollectives", "persistent call", "shared arrays")
+LEAST_ROUNDS = 15  # of fewer nothing is said
+
+
+def rivals(results: Path) -> str:
+    """Return the times of an allreduce of two ranks beside those of other libraries."""
+    found = Results.read([results])
+    peers = [name for name in PEERS if name in found.versions]
+    titles = [f"{LIBRARIES[name].title} {found.versions[name].partition('+')[0]}" for name in peers]
+    rows = [
+        [f"{format_size(record.cell.nbytes)}, {place}", *_times(record.sheets[place], peers)]
+        for record in sorted(found.records, key=lambda record: record.cell)
+        for place in PLACEMENTS
+        if _tells(record, place)
+    ]
+    text = (
+        f"`make bench-peers`, {_machine(found.machine)}. Median microseconds of a call from Python "
+        "on float32, two ranks, one core each, all libraries interleaved in one run, each at its "
+        "best thread level; near and far: whether the two cores share a cache at that moment. "
+        "Persistent: `comm.persistent.allreduce(x)`, made once; shared arrays: `comm.empty`."
+    )
+    return table(["bytes", *HEADS, *titles], rows, numbers=range(1, 9)) + f"\n\n{text}"
+
+
+def _tells(record: Record, place: str) -> bool:
+    cell = record.cell
+    rounds = max((len(blocks) for blocks in record.sheets[place].blocks.values()), default=0)
+    plain = (cell.kind, cell.dtype, cell.ranks) == ("allreduce", "float32", 2)
+    return plain and rounds >= LEAST_ROUNDS
+
+
+def _times(sheet: Sheet, peers: list[str]) -> list[str]:
+    ours = [sheet.time(TeamName(OURS, way)) for way in WAYS]
+    bests = [sheet.best([name]) for name in peers]
+    theirs = [None if team is None else sheet.time(team) for team in bests]
+    return ["" if time is None else _three_digits(time) for time in (*ours, *theirs)]
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def limits(results: Path) -> str:
+    """Return the page of the measured shares of the machine's limits."""
+    measured = json.loads(results.read_text(encoding="utf-8"))
+    rows = measured["rows"]
+    lines = [
+        [
+            f"{row['row']} ({row['placement']})",
+            _duration(row["measured_ns"]),
+            f"{row['goal'].replace('<=', '≤').replace('>=', '≥')}: {_duration(row['allowed_ns'])}",
+            f"{row['share']:.2f}",
+            "met" if row["met"] else "missed",
+        ]
+        for row in rows
+    ]
+    blocks = sorted({row["blocks"] for row in rows})
+    counted = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
+    where = (
+        f"`python -m bench.limits`, {_machine(measured['machine'])}. Medians of {counted} blocks; "
+        "every block probes its limit beside the call. Near and far: the distance of the two cores "
+        "at that moment. Line: the one-way latency of a cache line between two cores. By hand: a "
+        "loop written for this one case."
+    )
+    heads = ["row", "measured", "time allowed by the goal", "share", "goal"]
+    title = "# How fast it is, as shares of what the machine can do"
+    return f"{title}\n\n{table(heads, lines, numbers=(1, 3))}\n\n{where}\n"
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    return (
+        f"{machine['date'][:10]}, {machine['cpu']}, {machine['cores']} cores, load "
+        f"{machine['load']:.1f}, Linux {machine['kernel']}, commit {machine['commit'] or 'unknown'}"
+    )
+
+
+def _duration(nanoseconds: float) -> str:
+    """Write a time with a fitting unit."""
+    return f"{nanoseconds:.0f} ns" if nanoseconds < 1e4 else f"{nanoseconds / 1e3:.1f} µs"
