@@ -3,9 +3,9 @@
 
 A page and a drawing for every algorithm, their index, the interface, the table of environment
 variables, the comparison with others, the limits, the figures in README.md and the diff in
-HACKING.md. With ``--check`` nothing is written: what is not as it would be written is named, and the
-exit code is 1. The output depends on nothing but the sources, the compiled table of algorithms and
-the files in bench/results.
+HACKING.md. With ``--check`` nothing is written: what is not as it would be written is named, and
+the exit code is 1. The output depends on nothing but the sources, the compiled table of algorithms
+and the files in bench/results.
 """
 
 from __future__ import annotations

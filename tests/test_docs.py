@@ -84,8 +84,10 @@ def test_stale_missing_and_left_over_files_are_named(
     (folder / "docs/algorithms/allreduce_ring.md").unlink()
     (folder / "docs/algorithms/allreduce_old.svg").write_text("old", encoding="utf-8")
     readme = read(folder / "README.md")
-    assert "| Gloo 2" in readme
-    (folder / "README.md").write_text(readme.replace("| Gloo 2", "| Gloo 1"), encoding="utf-8")
+    assert "| Gloo (torch) 2" in readme
+    (folder / "README.md").write_text(
+        readme.replace("| Gloo (torch) 2", "| Gloo (torch) 1"), encoding="utf-8"
+    )
     assert generate_docs.main(["--root", str(folder), "--check"]) == 1
     assert capsys.readouterr().err.splitlines() == [
         f"{what}: run python -m scripts.generate_docs"
