@@ -22,8 +22,9 @@ test: setup ## native tests (plain, address and thread sanitizer), then pytest
 	@scripts/native_tests.sh dev asan tsan
 	@$(in_venv) python -m pytest --numprocesses 2 --dist loadfile
 
-test-extras: ## the tests that need torch
+test-extras: ## the tests that need torch, and the native tests on 64-bit Arm (emulated)
 	@scripts/setup.sh extras
+	@scripts/aarch64_tests.sh
 	@$(in_venv) python -m pytest -m extras
 
 test-large: setup ## vectors above 2^31 elements: 8 GiB of memory, a minute

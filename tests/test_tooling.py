@@ -48,6 +48,23 @@ def test_prerequisites_print_the_python_to_use(tools: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "/usr/bin/python3.11\n", "")
 
 
+@pytest.mark.parametrize("ci", [False, True])
+def test_without_a_cross_compiler_arm_is_skipped_but_not_in_ci(tools: Path, ci: bool) -> None:
+    for name in ("dirname", "grep", "nproc"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    done = subprocess.run(
+        [tools / "bash", ROOT / "scripts/aarch64_tests.sh"],
+        env={"PATH": str(tools), **({"CI": "true"} if ci else {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == ""
+    assert "install the Debian packages g++-aarch64-linux-gnu qemu-user." in done.stderr
+    assert done.returncode == (1 if ci else 0)
+    assert ("tests/allowed-skips.txt" in done.stderr) == ci
+
+
 @pytest.mark.parametrize(
     ("spoiled", "program", "named"),
     [

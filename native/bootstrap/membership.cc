@@ -31,7 +31,7 @@ Membership enter(std::shared_ptr<Arena> arena, std::shared_ptr<Memory> memory,
                  const Segment& segment, int rank, int world) {
   Membership membership;
   membership.segment = segment;
-  segment.rank(rank).life.world.store(world, std::memory_order_relaxed);
+  segment.rank(rank).watch.world.store(world, std::memory_order_relaxed);
   membership.life.enter(segment, rank, memory);
   membership.arena = std::move(arena);
   membership.memory = std::move(memory);

@@ -51,7 +51,7 @@ Communicator Communicator::branch(Membership&& place, int rank) const {
 }
 
 int Communicator::world_rank() const noexcept {
-  return segment_.rank(rank_).life.world.load(std::memory_order_relaxed);
+  return segment_.rank(rank_).watch.world.load(std::memory_order_relaxed);
 }
 
 std::shared_ptr<SymmetricHeap> Communicator::heap() const {

@@ -63,7 +63,7 @@ std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own) {
 
 std::string how_it_left(const Segment& segment, int peer, Life life) {
   const LifeLine& line = segment.rank(peer).life;
-  const int world = line.world.load(std::memory_order_relaxed);
+  const int world = segment.rank(peer).watch.world.load(std::memory_order_relaxed);
   return "rank " + std::to_string(peer) + " (pid " +
          std::to_string(line.pid.load(std::memory_order_relaxed)) +
          (world != peer ? ", rank " + std::to_string(world) + " of the world" : "") + ")" +

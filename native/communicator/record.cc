@@ -37,16 +37,17 @@ std::uint64_t hash_of(const CallNote& n) noexcept {
 
 void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
                   const BufferNames& names) noexcept {
-  constexpr auto relaxed = std::memory_order_relaxed;
+  // Each later than the one before: who reads a new word finds the number gone.
+  constexpr auto later = std::memory_order_release;
   CallRecord& record = rank.records[note.number % kRecords];
-  record.word[0].store(0, std::memory_order_release);
+  record.word[0].store(0, later);
   if (note.detail) write_detail(rank.details[note.number % kRecords], *note.detail);
-  record.word[1].store(note.fingerprint, std::memory_order_release);
-  record.word[2].store(packed, relaxed);
-  record.word[3].store(note.count, relaxed);
-  record.word[4].store(static_cast<std::uint64_t>(note.root), relaxed);
-  for (std::size_t i = 0; i < names.size(); ++i) record.word[5 + i].store(names[i], relaxed);
-  record.word[0].store(note.number, std::memory_order_release);
+  record.word[1].store(note.fingerprint, later);
+  record.word[2].store(packed, later);
+  record.word[3].store(note.count, later);
+  record.word[4].store(static_cast<std::uint64_t>(note.root), later);
+  for (std::size_t i = 0; i < names.size(); ++i) record.word[5 + i].store(names[i], later);
+  record.word[0].store(note.number, later);
 }
 
 std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint64_t number) {

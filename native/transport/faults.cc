@@ -23,7 +23,8 @@ constexpr CallTraits kTraits[] = {
     {"poll", true, false},          {"getsockopt", false, false}, {"getrandom", true, true},
     {"open", true, true},           {"read", true, true},         {"close", true, false},
     {"opendir", false, false},      {"kill", false, false},       {"futex_wait", true, false},
-    {"futex_wake", false, false},   {"membarrier", false, false}, {"any", false, false},
+    {"futex_wake", false, false},   {"membarrier", false, false}, {"get_robust_list", false, false},
+    {"any", false, false},
 };
 static_assert(std::size(kTraits) == static_cast<std::size_t>(SystemCall::any) + 1);
 

@@ -36,6 +36,7 @@ enum class SystemCall : std::uint8_t {
   futex_wait,
   futex_wake,
   membarrier,
+  get_robust_list,
   any
 };
 

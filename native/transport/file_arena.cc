@@ -16,7 +16,7 @@ namespace coll {
 
 // Groups of a job that live at one time. Of more than 2048 mutexes of a dying thread the kernel
 // would not mark all, and some groups would not notice (liveness.h).
-constexpr std::size_t kRanges = 2040;
+constexpr std::size_t kRanges = (std::max<std::size_t>(4 * 4096, kPage) - kLine) / 8;
 
 // A word of `users` is 0 where the range is free. Else its upper part is the name of the group, its
 // lower part the number of those who have it mapped; 0 of them: it is being emptied.

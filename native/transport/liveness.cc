@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "transport/process.h"
+#include "transport/system_calls.h"
 
 namespace coll {
 namespace {
@@ -67,8 +68,9 @@ class HeldList {
 
 thread_local HeldList held_list;
 
-// Set in LifeLine::born by whoever sees first that the holder of the mutex is gone. From then on
-// nobody touches the mutex, and every observer asks about the process.
+// Set in LifeLine::born by whoever sees first that the holder of the mutex is gone, or by the
+// holder itself where the kernel would not mark it. From then on nobody touches the mutex, and
+// every observer asks about the process.
 constexpr std::uint64_t kHolderGone = std::uint64_t{1} << 63;
 
 bool holder_is_there(LifeLine& line) noexcept {
@@ -113,7 +115,8 @@ void Liveness::enter(const Segment& segment, int rank, std::shared_ptr<const Mem
   }
   held_list.add({segment, rank, pid, std::move(keep)});
   line.pid.store(pid, std::memory_order_relaxed);
-  line.born.store(start_time_of(pid), std::memory_order_relaxed);
+  const std::uint64_t mark = robust_lists_are_kept() ? 0 : kHolderGone;
+  line.born.store(start_time_of(pid) | mark, std::memory_order_relaxed);
   set_presence(line, Presence::here);
   segment_ = segment;
   rank_ = rank;

@@ -13,8 +13,14 @@
 
 namespace coll {
 
-// The granularity of reserve() and of the rings in a segment. The page of every CPU is a multiple.
+// The granularity of ranges of a file, of reserve() and of the rings in a segment: a multiple of
+// the page of every kernel for this kind of CPU. Of 64-bit Arm there are kernels with 4, 16, 64
+// KiB.
+#if defined(__aarch64__)
+inline constexpr std::size_t kPage = 65536;
+#else
 inline constexpr std::size_t kPage = 4096;
+#endif
 inline constexpr std::size_t kEverything = static_cast<std::size_t>(-1);
 
 class Memory {

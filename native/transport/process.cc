@@ -54,9 +54,11 @@ TaskState read_state(const char* path) noexcept {
   return parse(text);
 }
 
+// The first thread's, which is the process's own: qemu-user shows a process a /proc/<pid>/stat of
+// itself that it makes up, with another time of birth than the others see.
 TaskState state_of(pid_t pid) noexcept {
   char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  std::snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, pid);
   return read_state(path);
 }
 

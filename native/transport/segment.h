@@ -29,11 +29,13 @@ struct alignas(kLine) DoneLine {
 };
 
 // How many ranks sleep on something that this rank will write, and the cores that it may use (the
-// first 64, as bits): whether ranks must share cores decides how they wait.
+// first 64, as bits): whether ranks must share cores decides how they wait. And what is written
+// once: the rank in the group that all began in, for error texts.
 struct alignas(kLine) WatchLine {
   std::atomic<std::uint32_t> watchers;
   std::atomic<std::uint32_t> fenced;  // 1: all_cores_fence() reaches this rank
   std::atomic<std::uint64_t> cores;
+  std::atomic<std::int32_t> world;
 };
 
 // What one call was, for the text of an error and for mismatches found late. word[0] is the call's
@@ -51,15 +53,15 @@ struct alignas(kLine) DetailRecord {
 
 enum class Presence : std::uint32_t { absent = 0, here = 1, closed = 2 };
 
-// Life and death of a rank. The kernel marks the robust mutex when its owner dies.
+// Life and death of a rank. The kernel marks the robust mutex when its owner dies (or says that it
+// does not: liveness.cc).
 struct alignas(kLine) LifeLine {
   std::atomic<std::uint32_t> presence;
   std::atomic<std::int32_t> pid;
   pthread_mutex_t alive;
   std::atomic<std::uint64_t> born;  // start time of the process, and a mark: liveness.cc
-  std::atomic<std::int32_t> world;  // its rank in the group that all began in, for error texts
 };
-static_assert(sizeof(LifeLine) == kLine);
+static_assert(sizeof(LifeLine) == kLine);  // full on Arm: its mutex has 48 bytes
 
 struct alignas(kLine) RankControl {
   ProgressLine progress;

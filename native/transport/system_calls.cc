@@ -69,6 +69,14 @@ bool all_cores_fence() noexcept {
          }) == 0;
 }
 
+bool robust_lists_are_kept() noexcept {
+  return guarded(SystemCall::get_robust_list, [] {
+           void* head = nullptr;
+           std::size_t size = 0;
+           return ::syscall(SYS_get_robust_list, 0, &head, &size);
+         }) == 0;
+}
+
 namespace sys {
 
 int memfd_create(const char* name, unsigned flags) noexcept {

@@ -28,6 +28,10 @@ void futex_wake_all(const void* address) noexcept;
 bool all_cores_fence_register() noexcept;
 bool all_cores_fence() noexcept;
 
+// Whether the kernel marks the robust mutexes of a thread that ends. Emulators of processes (qemu)
+// and some sandboxes do not.
+bool robust_lists_are_kept() noexcept;
+
 namespace sys {
 
 int memfd_create(const char* name, unsigned flags) noexcept;

@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "emulated.h"
+
 namespace check {
 
 struct Test {
@@ -115,7 +117,7 @@ void run_ranks(int p, F f, std::chrono::milliseconds limit = std::chrono::second
 }
 
 inline int run(std::string_view filter) {
-  int passed = 0, failed = 0;
+  int passed = 0, failed = 0, lacking = 0;
   for (const Test& test : tests) {
     if (std::string_view(test.name).find(filter) == std::string_view::npos) continue;
     running = test.name;
@@ -125,10 +127,20 @@ inline int run(std::string_view filter) {
     } catch (...) {
       failure = std::current_exception();
     }
-    ++(failure ? failed : passed);
-    if (failure) std::printf("FAIL %s: %s\n", test.name, text_of(failure).c_str());
+    const char* lack = lack_of(test.name);
+    if (lack != nullptr && failure) {
+      ++lacking;
+      std::printf("LACKING %s: the emulator does not implement %s\n", test.name, lack);
+    } else if (lack != nullptr || failure) {
+      ++failed;
+      std::printf("FAIL %s: %s\n", test.name,
+                  failure ? text_of(failure).c_str() : "passes: take it out of emulated.h");
+    } else {
+      ++passed;
+    }
     std::fflush(stdout);
   }
+  if (lacking > 0) std::printf("%d lacking, ", lacking);
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 && passed > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -256,7 +256,7 @@ class RankCall {
 
 // The bed can also run for hours.
 int calls_per_size() {
-  constexpr int kUsual = check::kInstrumented ? 24 : 400;
+  constexpr int kUsual = check::kShort ? 24 : 400;
   const char* wish = std::getenv("ENGINE_TEST_CALLS");
   return wish != nullptr ? static_cast<int>(std::strtol(wish, nullptr, 10)) : kUsual;
 }

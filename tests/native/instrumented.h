@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sanitizers and counters of lines make a program ten times as slow and its cases no more right:
 // long tests take fewer of them there. COLL_INSTRUMENTED: set by the preset that counts lines.
+// COLL_EMULATED: set where an emulator runs the tests, which is as slow.
 #pragma once
 
 namespace check {
@@ -10,5 +11,15 @@ inline constexpr bool kInstrumented = true;
 #else
 inline constexpr bool kInstrumented = false;
 #endif
+
+#if defined(COLL_EMULATED)
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
+// For the tests of the compiler-independent logic that take longest; what a CPU may do otherwise
+// (kernels, waits, processes) runs whole in an emulator.
+inline constexpr bool kShort = kInstrumented || kEmulated;
 
 }  // namespace check

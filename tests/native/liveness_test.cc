@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "check.h"
 #include "child.h"
+#include "transport/faults.h"
 #include "transport/process.h"
 
 namespace {
@@ -129,6 +131,13 @@ TEST(a_killed_process_with_many_threads_is_dead_within_10_ms) {
     for (int i = 0; i < 16; ++i) std::thread(sleep_for_ever).detach();
   };
   CHECK(best_time_of_death(fork_threads) < milliseconds(10));
+}
+
+TEST(death_is_seen_where_the_kernel_keeps_no_robust_lists) {
+  faults::arm({SystemCall::get_robust_list, 1, ENOSYS, true});
+  const milliseconds time = best_time_of_death([] { CHECK(faults::fired() == 1); });
+  faults::clear();
+  CHECK(time < milliseconds(1000));
 }
 
 TEST(absent_here_closed) {

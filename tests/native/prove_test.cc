@@ -21,8 +21,8 @@ using namespace coll;
 
 namespace {
 
-constexpr int kMostRanks = check::kInstrumented ? 6 : 64;
-constexpr int kMostRanksInAllConfigurations = check::kInstrumented ? 3 : 16;
+constexpr int kMostRanks = check::kShort ? 6 : 64;
+constexpr int kMostRanksInAllConfigurations = check::kShort ? 3 : 16;
 constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
 constexpr int kDepths = 4;
 constexpr int kLags = 2;
@@ -103,7 +103,7 @@ TEST(schedules_of_many_ranks) {
   const double start = seconds_used();
   static constexpr std::array samples = {96, 127, 128, 255, 256, 511, 512, 1001, 1024};
   std::atomic<int> proofs = 0;
-  on_all_cores(0, check::kInstrumented ? 0 : static_cast<int>(samples.size()) - 1, [&](int sample) {
+  on_all_cores(0, check::kShort ? 0 : static_cast<int>(samples.size()) - 1, [&](int sample) {
     const int p = samples.at(static_cast<std::size_t>(sample));
     for (const Algorithm* a : algorithms()) {
       if (a->fits(p)) proofs += prove_schedule(*a, p, p / 3 * (Layout(a->kind, p, 0, p).rooted()));

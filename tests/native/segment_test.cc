@@ -146,7 +146,8 @@ TEST(allocated_memory_is_zero_and_aligned) {
   const Memory memory = Memory::allocate(3 * kPage + 1);
   CHECK(memory.size() == 3 * kPage + 1);
   CHECK(memory.fd() == -1);
-  CHECK(reinterpret_cast<std::uintptr_t>(memory.data()) % kPage == 0);
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  CHECK(kPage % page == 0 && reinterpret_cast<std::uintptr_t>(memory.data()) % page == 0);
   const auto* bytes = static_cast<const char*>(memory.data());
   for (std::size_t i = 0; i < memory.size(); ++i) CHECK(bytes[i] == 0);
   for (const std::size_t size : {std::size_t{0}, kEverything}) {
