@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folds of float16 and float8. Blocks are widened to float32, folded there, and rounded; so the
 // arithmetic is compiled once for all formats, and a format is two loops.
+#include <type_traits>
+
 #include "kernels/blockwise_fold.h"
 #include "kernels/conversion.h"
 #include "kernels/families.h"
+#include "kernels/half_pairs.h"
 #include "kernels/narrow_format.h"
 #include "kernels/operation.h"
 
@@ -73,6 +76,9 @@ template <class Format, class Op, InstructionSet kSet>
 void fold_narrow(const Fold& fold) noexcept {
   constexpr std::size_t cell = sizeof(typename Format::Memory);
   if (fold.k == 1 && fold.divisor == 1) return copy_source(fold, fold.n * cell);
+  if constexpr (std::is_same_v<Format, Float16> && std::is_same_v<Op, Sum>) {
+    if (half_pair_summed(fold, kSet)) return;
+  }
   const Conversion conversion = conversion_for<Format>(kSet);
 #if defined(__x86_64__)
   if constexpr (kSet == InstructionSet::avx512) {

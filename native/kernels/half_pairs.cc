@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/half_pairs.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/copy.h"
+#include "kernels/element.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace coll::kernels {
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr int kToNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+using Cell = Stored<std::uint16_t>;
+
+// `also`: a second destination, or the same again.
+struct Halves {
+  const Cell *a, *b;
+  Cell *to, *also;
+};
+
+template <bool kDivides>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] inline __m256i sum_of_16(
+    __m256i first, __m256i second, __m512 divisor) noexcept {
+  // The forms without a mask begin with an undefined register, of which g++ 12 warns.
+  constexpr __mmask16 kAll = 0xffff;
+  __m512 sum =
+      _mm512_add_ps(_mm512_maskz_cvtph_ps(kAll, first), _mm512_maskz_cvtph_ps(kAll, second));
+  if constexpr (kDivides) sum = _mm512_div_ps(sum, divisor);
+  return _mm512_maskz_cvtps_ph(kAll, sum, kToNearest);
+}
+
+template <bool kDivides, bool kTwice>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void sum_avx512(const Halves& at,
+                                                                      std::size_t n,
+                                                                      float by) noexcept {
+  const __m512 divisor = _mm512_set1_ps(by);
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at.a + i));
+    const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at.b + i));
+    const __m256i sum = sum_of_16<kDivides>(first, second, divisor);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(at.to + i), sum);
+    if constexpr (kTwice) _mm256_storeu_si256(reinterpret_cast<__m256i*>(at.also + i), sum);
+  }
+  if (i == n) return;
+  const auto some = static_cast<__mmask16>((1U << (n - i)) - 1);
+  const __m256i sum = sum_of_16<kDivides>(_mm256_maskz_loadu_epi16(some, at.a + i),
+                                          _mm256_maskz_loadu_epi16(some, at.b + i), divisor);
+  _mm256_mask_storeu_epi16(at.to + i, some, sum);
+  if constexpr (kTwice) _mm256_mask_storeu_epi16(at.also + i, some, sum);
+}
+
+template <bool kDivides, bool kTwice>
+[[gnu::target("avx2,f16c")]] void sum_f16c(const Halves& at, std::size_t n, float by) noexcept {
+  const __m256 divisor = _mm256_set1_ps(by);
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m256 a = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at.a + i)));
+    const __m256 b = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at.b + i)));
+    __m256 sum = _mm256_add_ps(a, b);
+    if constexpr (kDivides) sum = _mm256_div_ps(sum, divisor);
+    const __m128i rounded = _mm256_cvtps_ph(sum, kToNearest);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(at.to + i), rounded);
+    if constexpr (kTwice) _mm_storeu_si128(reinterpret_cast<__m128i*>(at.also + i), rounded);
+  }
+  for (; i < n; ++i) {
+    float sum = _cvtsh_ss(at.a[i].value) + _cvtsh_ss(at.b[i].value);
+    if constexpr (kDivides) sum /= by;
+    at.to[i].value = at.also[i].value = _cvtss_sh(sum, kToNearest);
+  }
+}
+
+using HalfSum = void (*)(const Halves&, std::size_t, float) noexcept;
+
+HalfSum version(InstructionSet set, bool divides, bool twice) noexcept {
+  constexpr HalfSum avx512[2][2] = {{sum_avx512<false, false>, sum_avx512<false, true>},
+                                    {sum_avx512<true, false>, sum_avx512<true, true>}};
+  constexpr HalfSum f16c[2][2] = {{sum_f16c<false, false>, sum_f16c<false, true>},
+                                  {sum_f16c<true, false>, sum_f16c<true, true>}};
+  if (set == InstructionSet::baseline) return nullptr;
+  return (set == InstructionSet::avx512 ? avx512 : f16c)[divides ? 1 : 0][twice ? 1 : 0];
+}
+
+}  // namespace
+
+bool half_pair_summed(const Fold& fold, InstructionSet set) noexcept {
+  const bool streams = fold.streaming != 0 && fold.n * sizeof(std::uint16_t) >= kStreamingPays;
+  if (fold.k != 2 || fold.m == 0 || fold.m > 2 || streams) return false;
+  const HalfSum sum = version(set, fold.divisor != 1, fold.m == 2);
+  if (sum == nullptr) return false;
+  const Halves at{
+      static_cast<const Cell*>(fold.sources[0]), static_cast<const Cell*>(fold.sources[1]),
+      static_cast<Cell*>(fold.destinations[0]), static_cast<Cell*>(fold.destinations[fold.m - 1])};
+  sum(at, fold.n, static_cast<float>(fold.divisor));
+  return true;
+}
+
+#else
+
+bool half_pair_summed(const Fold& /*fold*/, InstructionSet /*set*/) noexcept { return false; }
+
+#endif
+
+}  // namespace coll::kernels
