@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collectives import quick
 from collectives.arrays import Array, operand
 from collectives.caller import NOTHING, collective
 from collectives.checks import (
@@ -16,6 +17,7 @@ from collectives.checks import (
 )
 from collectives.names import AUTOMATIC, KINDS, how
 from collectives.parts import Parts
+from collectives.quick import MISSED
 
 _BARRIER = KINDS["barrier"]
 
@@ -40,6 +42,10 @@ class Movements(Parts):
         ``out`` may also be (size, k, ...). A number (shape ()) gives (size,). ``x`` may be rank
         r's own part of ``out``.
         """
+        if algorithm is mode is timeout is None and not async_op:
+            result = quick.allgather(self, x, out)
+            if result is not MISSED:
+                return result
         options = how("allgather", algorithm, mode, timeout)
         source = operand(x, "allgather: x")
         target = apart_target("allgather", source, out, joined_shapes(source, self.size))
@@ -60,6 +66,10 @@ class Movements(Parts):
 
         There it is as allgather. The other ranks get None: their ``out`` is left as it was.
         """
+        if algorithm is mode is timeout is None and not async_op:
+            result = quick.gather(self, x, out, root)
+            if result is not MISSED:
+                return result
         options = how("gather", algorithm, mode, timeout)
         source = operand(x, "gather: x")
         place = checked_root("gather", root, self.size)
@@ -92,6 +102,10 @@ class Movements(Parts):
         like the part, which is overwritten and returned, or, where it is read-only, gives a new
         array. With an ``out`` their ``x`` is not looked at.
         """
+        if algorithm is mode is timeout is None and not async_op:
+            result = quick.scatter(self, x, out, root)
+            if result is not MISSED:
+                return result
         options = how("scatter", algorithm, mode, timeout)
         place = checked_root("scatter", root, self.size)
         if self.rank == place:
@@ -129,6 +143,10 @@ class Movements(Parts):
         itself, overwritten, else (read-only ``x``) a new array. A first axis that does not split
         into equal parts is refused: see alltoallv.
         """
+        if algorithm is mode is timeout is None and not async_op:
+            result = quick.alltoall(self, x, out)
+            if result is not MISSED:
+                return result
         options = how("alltoall", algorithm, mode, timeout)
         source = operand(x, "alltoall: x")
         equal_part("alltoall", source, self.size, "alltoallv")
@@ -152,6 +170,10 @@ class Movements(Parts):
         new array. Lists, tuples and dicts of arrays, alike on all ranks as in allreduce, are given
         as a whole, and returned so.
         """
+        if algorithm is mode is timeout is None and not async_op:
+            result = quick.broadcast(self, x, root)
+            if result is not MISSED:
+                return result
         if isinstance(x, list | tuple | dict):
             return self._each(
                 "broadcast",
@@ -181,5 +203,8 @@ class Movements(Parts):
         if async_op or algorithm is not None or mode is not None or timeout is not None:
             options = how("barrier", algorithm, mode, timeout)
             return self._begin("barrier", "barrier", None, None, options, async_op=async_op)
-        self._call("barrier", collective, _BARRIER, NOTHING, NOTHING, 0, 0, 0, 0, *AUTOMATIC[:3])
+        if not quick.barrier(self):
+            self._call(
+                "barrier", collective, _BARRIER, NOTHING, NOTHING, 0, 0, 0, 0, *AUTOMATIC[:3]
+            )
         return None

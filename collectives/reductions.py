@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from collectives import arrays
+from collectives import arrays, quick
 from collectives.arrays import Array, borrow, operand
 from collectives.caller import Caller, collective
 from collectives.checks import (
@@ -24,10 +24,10 @@ from collectives.checks import (
 )
 from collectives.names import AUTOMATIC, KINDS, Accumulate, how, op_code
 from collectives.operations import USER_OPS, Op
-from collectives.quick import NOT_PLAIN, pointers, prepared
+from collectives.quick import BYTES, MISSED, NOT_PLAIN, Calls, from_buffer, ndarray, pointers
 
 _ALLREDUCE = KINDS["allreduce"]
-_ALLREDUCES = prepared("allreduce")
+_ALLREDUCES = Calls("allreduce")
 
 
 class Reductions(Caller):
@@ -64,19 +64,21 @@ class Reductions(Caller):
         "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
         all ranks. More bytes travel, and as many are kept in a buffer of the communicator.
         """
-        usual = algorithm is None and mode is None and timeout is None and accumulate is None
-        usual = usual and not async_op
-        if usual and self._plain and type(x) is np.ndarray:
-            try:
-                call = _ALLREDUCES[op][x.dtype]  # type: ignore[index]
-                source, target = pointers(x, out)
-            except NOT_PLAIN:
-                pass
-            else:
-                self._handle.run_on("allreduce", call, source, target, x.size)
-                return x if out is None else out
-        if usual and out is None and self._borrowed_allreduce(x, op):
-            return x
+        if algorithm is mode is timeout is accumulate is None and not async_op:
+            if self._plain and type(x) is ndarray:
+                try:
+                    call = _ALLREDUCES[op][x.dtype]  # type: ignore[index]
+                    if out is None:
+                        source = target = from_buffer(BYTES, x, True)
+                    else:
+                        source, target = pointers(x, out)
+                except NOT_PLAIN:
+                    pass
+                else:
+                    self._handle.run_on("allreduce", call, source, target, x.size)
+                    return x if out is None else out
+            if out is None and self._borrowed_allreduce(x, op):
+                return x
         if isinstance(x, list | tuple | dict):
             refuse_out_of_a_tree("allreduce", x, out)
             each = partial(
@@ -126,6 +128,10 @@ class Reductions(Caller):
         equal parts is refused: see reduce_scatterv. ``out`` may be rank r's own part of ``x``; then
         the rest of ``x`` is lost.
         """
+        if algorithm is mode is timeout is accumulate is None and not async_op:
+            result = quick.reduce_scatter(self, x, out, op)
+            if result is not MISSED:
+                return result
         code = op_code("reduce_scatter", op)
         options = how("reduce_scatter", algorithm, mode, timeout, accumulate)
         source = operand(x, "reduce_scatter: x")
@@ -190,6 +196,10 @@ class Reductions(Caller):
 
         The other ranks get None: their ``x`` and ``out`` are left as they were.
         """
+        if algorithm is mode is timeout is accumulate is None and not async_op:
+            result = quick.reduce(self, x, out, op, root)
+            if result is not MISSED:
+                return result
         code = op_code("reduce", op)
         options = how("reduce", algorithm, mode, timeout, accumulate)
         source = operand(x, "reduce: x")
@@ -218,6 +228,10 @@ class Reductions(Caller):
         ``x``) a new array. There is no ``op="avg"``, since every rank has
         another number of operands.
         """
+        if algorithm is mode is timeout is accumulate is None and not async_op:
+            result = quick.scan(self, x, out, op)
+            if result is not MISSED:
+                return result
         code = op_code("scan", op)
         options = how("scan", algorithm, mode, timeout, accumulate)
         source = operand(x, "scan: x")
@@ -241,6 +255,10 @@ class Reductions(Caller):
         As scan, but for rank 0, before which there is none: what it gets back is as it was, be it
         ``out`` or ``x`` (of a read-only ``x`` a copy).
         """
+        if algorithm is mode is timeout is accumulate is None and not async_op:
+            result = quick.exscan(self, x, out, op)
+            if result is not MISSED:
+                return result
         code = op_code("exscan", op)
         options = how("exscan", algorithm, mode, timeout, accumulate)
         source = operand(x, "exscan: x")
