@@ -14,7 +14,10 @@ add_custom_command(
   VERBATIM
 )
 
-python_add_library(_native MODULE WITH_SOABI USE_SABI 3.11 "${generated}")
+python_add_library(
+  _native MODULE WITH_SOABI USE_SABI 3.11
+  "${generated}" "${PROJECT_SOURCE_DIR}/native/bindings/plain.c"
+)
 target_link_libraries(_native PRIVATE collectives_core)
 # What the static library exports is of no use to others in a Python process, and could clash
 # with a libcollectives.so loaded beside it.

@@ -10,14 +10,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from collectives._ffi import IN_PROGRESS, check, lib
+from collectives._ffi import IN_PROGRESS, check, ffi, lib, run_plain
 from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from collectives.persistent import PersistentCall
 
 _resume = lib.coll_resume
-_run_on = lib.coll_run_on
 
 # How long close() waits for another thread's call to notice that it was aborted. Calls look every
 # 50 ms; a signal handler that closes what its own thread is using waits in vain.
@@ -29,6 +28,7 @@ class Handle:
 
     __slots__ = (
         "__weakref__",
+        "_address",
         "_ending",
         "_in_call",
         "_last_sequence",
@@ -45,6 +45,7 @@ class Handle:
         self.rank: int = lib.coll_rank(native)
         self.size: int = lib.coll_ranks(native)
         self._native = native
+        self._address = int(ffi.cast("uintptr_t", native))  # 0 where there is none any more
         self._in_call = False
         # Ends the persistent call that was started and is not finished: it keeps _in_call set.
         self._unfinished: Callable[[], object] | None = None
@@ -91,25 +92,28 @@ class Handle:
         if status:
             check(status)
 
-    def run_on(self, name: str, call: Any, source: Any, target: Any, count: int) -> None:
-        """Do as :meth:`call` with a prepared call, on these buffers: fewer arguments to turn."""
+    def run_plain(self, name: str, call: int, x: Any, out: Any, root: int) -> bool:
+        """Run a prepared call on plain arrays (collectives.quick); False where they are not.
+
+        As :meth:`call`, for which there is no time.
+        """
         if self._in_call:
             self.settle(name)
         self._in_call = True
-        native = self._native
         try:
-            if native is None:
-                raise self.gone(name)
-            status = _run_on(native, call, source, target, count)
+            status = run_plain(self._address, call, x, out, root)
             while status == IN_PROGRESS:
-                status = _resume(native)
+                status = _resume(self._native)
         except BaseException as error:
             self.interrupted(name, error)
             raise
         finally:
             self._in_call = False
         if status:
+            if status < 0:
+                return False
             check(status)
+        return True
 
     def settle(self, name: str) -> None:
         """Finish the persistent call that was started; where there is none, refuse the call."""
@@ -121,7 +125,7 @@ class Handle:
     def close(self) -> None:
         """Leave; local. A second call does nothing."""
         with self._ending:
-            native, self._native = self._native, None
+            native, self._native, self._address = self._native, None, 0
             if native is None:
                 return
             self._last_sequence = lib.coll_sequence(native)
@@ -143,7 +147,7 @@ class Handle:
 
     def forget(self, why: str) -> None:
         """Drop the native communicator without touching it."""
-        self._native = None
+        self._native, self._address = None, 0
         self._in_call = False
         self._unfinished = None
         self._why_gone = why

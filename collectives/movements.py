@@ -42,7 +42,7 @@ class Movements(Parts):
         ``out`` may also be (size, k, ...). A number (shape ()) gives (size,). ``x`` may be rank
         r's own part of ``out``.
         """
-        if algorithm is mode is timeout is None and not async_op:
+        if algorithm is mode is None and timeout is None and not async_op:
             result = quick.allgather(self, x, out)
             if result is not MISSED:
                 return result
@@ -66,7 +66,7 @@ class Movements(Parts):
 
         There it is as allgather. The other ranks get None: their ``out`` is left as it was.
         """
-        if algorithm is mode is timeout is None and not async_op:
+        if algorithm is mode is None and timeout is None and not async_op:
             result = quick.gather(self, x, out, root)
             if result is not MISSED:
                 return result
@@ -102,7 +102,7 @@ class Movements(Parts):
         like the part, which is overwritten and returned, or, where it is read-only, gives a new
         array. With an ``out`` their ``x`` is not looked at.
         """
-        if algorithm is mode is timeout is None and not async_op:
+        if algorithm is mode is None and timeout is None and not async_op:
             result = quick.scatter(self, x, out, root)
             if result is not MISSED:
                 return result
@@ -143,7 +143,7 @@ class Movements(Parts):
         itself, overwritten, else (read-only ``x``) a new array. A first axis that does not split
         into equal parts is refused: see alltoallv.
         """
-        if algorithm is mode is timeout is None and not async_op:
+        if algorithm is mode is None and timeout is None and not async_op:
             result = quick.alltoall(self, x, out)
             if result is not MISSED:
                 return result
@@ -170,7 +170,7 @@ class Movements(Parts):
         new array. Lists, tuples and dicts of arrays, alike on all ranks as in allreduce, are given
         as a whole, and returned so.
         """
-        if algorithm is mode is timeout is None and not async_op:
+        if algorithm is mode is None and timeout is None and not async_op:
             result = quick.broadcast(self, x, root)
             if result is not MISSED:
                 return result

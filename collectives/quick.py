@@ -2,265 +2,164 @@
 """The short way of a call on plain NumPy arrays: what a small collective can afford.
 
 An 8-byte allreduce takes a tenth of a microsecond; looking at two arrays and eleven arguments takes
-thirty times as long. All collectives of equal parts therefore share one short way:
+thirty times as long. All collectives of equal parts therefore share one short way: ``run_plain`` of
+the compiled module (native/bindings/plain.c) asks the buffer protocol, compares shapes and makes
+the call, which was prepared for its operation. Here is what only Python knows: which arrays a rank
+hands in and gets, and how to make a result.
 
-* What does not depend on the arrays is prepared once per operation, root and dtype: :class:`Calls`.
-* Of the arrays only the buffer protocol is asked, which refuses whatever is not plain: strided,
-  read-only where it is written, or of a dtype that it does not know. What it does not tell, whether
-  shapes fit, is one comparison.
-* One call with five arguments goes to the native layer, which knows the calls of late again.
-
-What is not plain, in arrays or options, is never judged here: the function returns MISSED, before
-anything was sent or written, and the long way serves the call or says what is wrong with it.
+What is not plain, in arrays or options, is never judged here: then a function returns MISSED,
+before anything was sent or written, and the long way serves the call or says what is wrong with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from collectives._ffi import ffi
-from collectives.arrays import dtype_code
 from collectives.names import AUTOMATIC, KINDS, OPS
 
 if TYPE_CHECKING:
     from collectives.caller import Caller
 
-Dtype: TypeAlias = "np.dtype[Any]"
-Shape: TypeAlias = tuple[int, ...]
-Shaped: TypeAlias = Callable[[Any, Any, int], Any]
-
-BYTES = ffi.typeof("char[]")
-from_buffer = ffi.from_buffer
 ndarray = np.ndarray
 _empty = np.empty
-_NOTHING = ffi.NULL
-_UINT8 = np.dtype(np.uint8)
-
-# What says that arrays or options are not plain.
-NOT_PLAIN = (KeyError, TypeError, ValueError, BufferError)
 
 # What a function returns that has done nothing.
 MISSED: Any = object()
 
+# What a look-up of an operation raises that is not in the table.
+NO_OP = (KeyError, TypeError)
 
-class Prepared(dict[Dtype, Any]):
-    """A ``coll_call`` for each dtype, without arrays."""
-
-    def __init__(self, kind: str, root: int, op: str) -> None:
-        """Nothing is made before it is asked for; KeyError for what is no operation."""
-        super().__init__()
-        self._kind, self._root, self._op = KINDS[kind], root, OPS[op]
-
-    def __missing__(self, dtype: Dtype) -> Any:
-        """Make the call of a dtype; KeyError where the buffer protocol does not know it."""
-        call = ffi.new("coll_call *")
-        call.size = ffi.sizeof("coll_call")
-        call.kind, call.root, call.op = self._kind, self._root, self._op
-        call.dtype = dtype_code(dtype)
-        call.algorithm, call.mode, call.timeout, call.accumulate = AUTOMATIC
-        self[dtype] = call
-        return call
+_PREPARED = ffi.new("coll_call[]", len(KINDS) * len(OPS))  # lives as long as the addresses
 
 
-class Calls(dict[str, Prepared]):
-    """The prepared calls of a kind, by operation; what folds nothing has them under "sum"."""
-
-    def __init__(self, kind: str, root: int = 0) -> None:
-        """Nothing is made before it is asked for."""
-        super().__init__()
-        self.kind, self.root = kind, root
-
-    def __missing__(self, op: str) -> Prepared:
-        """Make those of an operation."""
-        self[op] = made = Prepared(self.kind, self.root, op)
-        return made
+def _prepare(kind: str, op: str, place: int) -> int:
+    """Return the address of the call of a kind and operation."""
+    call = _PREPARED[place]
+    call.size = ffi.sizeof("coll_call")
+    call.kind, call.op = KINDS[kind], OPS[op]
+    call.algorithm, call.mode, call.timeout, call.accumulate = AUTOMATIC
+    return int(ffi.cast("uintptr_t", ffi.addressof(_PREPARED, place)))
 
 
-class Rooted(dict[int, Calls]):
-    """The prepared calls of a kind with a root, by root."""
-
-    def __init__(self, kind: str) -> None:
-        """Nothing is made before it is asked for."""
-        super().__init__()
-        self.kind = kind
-
-    def __missing__(self, root: int) -> Calls:
-        """Make those of a root."""
-        self[root] = made = Calls(self.kind, root)
-        return made
-
-    def of(self, comm: Caller, root: int) -> Calls | None:
-        """Return those of a rank of a communicator; None for what is none."""
-        # Before the look-up, which would take True and 1.0 for 1.
-        return self[root] if type(root) is int and 0 <= root < comm._handle.size else None
+# Addresses of calls without arrays, dtype and root; what folds nothing has "sum".
+CALLS: dict[str, dict[str, int]] = {
+    kind: {op: _prepare(kind, op, len(OPS) * i + j) for j, op in enumerate(OPS)}
+    for i, kind in enumerate(KINDS)
+}
+_ALLGATHER = CALLS["allgather"]["sum"]
+_ALLTOALL = CALLS["alltoall"]["sum"]
+_BARRIER = CALLS["barrier"]["sum"]
+_BROADCAST = CALLS["broadcast"]["sum"]
+_GATHER = CALLS["gather"]["sum"]
+_REDUCE = CALLS["reduce"]
+_REDUCE_SCATTER = CALLS["reduce_scatter"]
+_SCATTER = CALLS["scatter"]["sum"]
 
 
-_SCANS, _EXSCANS, _ALLTOALLS = Calls("scan"), Calls("exscan"), Calls("alltoall")
-_REDUCE_SCATTERS, _ALLGATHERS = Calls("reduce_scatter"), Calls("allgather")
-_REDUCES, _BROADCASTS = Rooted("reduce"), Rooted("broadcast")
-_GATHERS, _SCATTERS = Rooted("gather"), Rooted("scatter")
-_BARRIER = Calls("barrier")["sum"][_UINT8]
-
-
-def pointers(x: Any, out: Any) -> tuple[Any, Any]:
-    """Return the addresses of a plain input and output of one shape; raise one of NOT_PLAIN."""
-    if out is None:
-        both = from_buffer(BYTES, x, True)
-        return both, both
-    if type(out) is not ndarray or out.dtype is not x.dtype or out.shape != x.shape:
-        raise TypeError
-    return from_buffer(BYTES, x), from_buffer(BYTES, out, True)
-
-
-def _target(x: Any, out: Any, shape: Shape, other: Shape) -> Any:
-    """Return a plain output of the dtype of ``x`` and one of two shapes; else raise TypeError.
-
-    Where there is none, a new one gets the first shape.
-    """
-    if out is None:
-        return _empty(shape, x.dtype)
-    if type(out) is not ndarray or out.dtype is not x.dtype:
-        raise TypeError
-    if out.shape != shape and out.shape != other:
-        raise TypeError
-    return out
-
-
-def _joined(x: Any, out: Any, size: int) -> Any:
-    """Return the output for ``size`` parts like ``x``."""
-    shape = x.shape
-    stacked = (size, *shape)
-    return _target(x, out, (size * shape[0], *shape[1:]) if shape else stacked, stacked)
-
-
-def _part(x: Any, out: Any, size: int) -> Any:
-    """Return the output for one of ``size`` equal parts of ``x``; raise one of NOT_PLAIN."""
-    rows, rest = divmod(len(x), size)
-    if rest:
-        raise ValueError
-    row = x.shape[1:]
-    shape = (rows, *row)
-    return _target(x, out, shape, row if rows == 1 else shape)
-
-
-def _alike(comm: Caller, calls: Calls, op: str, x: Any, out: Any) -> Any:
-    """Make a call whose result is as large as its input."""
+def alike(comm: Caller, kind: str, x: Any, out: Any, op: Any) -> Any:
+    """Make a scan or exscan: the result is as large as the input."""
     if not comm._plain or type(x) is not ndarray:
         return MISSED
     try:
-        call = calls[op][x.dtype]
-        source, result = pointers(x, out)
-    except NOT_PLAIN:
+        call = CALLS[kind][op]
+    except NO_OP:
         return MISSED
-    comm._handle.run_on(calls.kind, call, source, result, x.size)
-    return x if out is None else out
-
-
-def _apart(comm: Caller, calls: Calls, op: str, x: Any, out: Any, shaped: Shaped) -> Any:
-    """Make a call whose result is larger or smaller than its input, of which it says the count."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    handle = comm._handle
-    try:
-        call = calls[op][x.dtype]
-        result = shaped(x, out, handle.size)
-        source, place = from_buffer(BYTES, x), from_buffer(BYTES, result, True)
-    except NOT_PLAIN:
-        return MISSED
-    handle.run_on(calls.kind, call, source, place, x.size)
-    return result
-
-
-def _handed_in(comm: Caller, calls: Calls, op: str, x: Any) -> Any:
-    """Make a call that gives this rank nothing: None."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    try:
-        call, source = calls[op][x.dtype], from_buffer(BYTES, x)
-    except NOT_PLAIN:
-        return MISSED
-    comm._handle.run_on(calls.kind, call, source, _NOTHING, x.size)
-    return None
-
-
-def scan(comm: Caller, x: Any, out: Any, op: Any) -> Any:
-    """:meth:`Communicator.scan`, or MISSED."""
-    return _alike(comm, _SCANS, op, x, out)
-
-
-def exscan(comm: Caller, x: Any, out: Any, op: Any) -> Any:
-    """:meth:`Communicator.exscan`, or MISSED."""
-    return _alike(comm, _EXSCANS, op, x, out)
-
-
-def broadcast(comm: Caller, x: Any, root: int) -> Any:
-    """:meth:`Communicator.broadcast`, or MISSED."""
-    calls = _BROADCASTS.of(comm, root)
-    return MISSED if calls is None else _alike(comm, calls, "sum", x, None)
-
-
-def alltoall(comm: Caller, x: Any, out: Any) -> Any:
-    """:meth:`Communicator.alltoall`, or MISSED."""
-    if type(x) is not ndarray or not x.ndim or len(x) % comm._handle.size:
-        return MISSED
-    return _alike(comm, _ALLTOALLS, "sum", x, out)
+    done = comm._handle.run_plain(kind, call, x, out, 0)
+    return MISSED if not done else x if out is None else out
 
 
 def reduce(comm: Caller, x: Any, out: Any, op: Any, root: int) -> Any:
     """:meth:`Communicator.reduce`, or MISSED."""
-    calls = _REDUCES.of(comm, root)
-    if calls is None:
+    if not comm._plain or type(x) is not ndarray:
         return MISSED
-    here = comm._handle.rank == root
-    return _alike(comm, calls, op, x, out) if here else _handed_in(comm, calls, op, x)
+    try:
+        call = _REDUCE[op]
+    except NO_OP:
+        return MISSED
+    handle = comm._handle
+    if handle.rank != root:
+        return None if handle.run_plain("reduce", call, x, None, root) else MISSED
+    done = handle.run_plain("reduce", call, x, out, root)
+    return MISSED if not done else x if out is None else out
+
+
+def broadcast(comm: Caller, x: Any, root: int) -> Any:
+    """:meth:`Communicator.broadcast`, or MISSED."""
+    if not comm._plain or type(x) is not ndarray:
+        return MISSED
+    return x if comm._handle.run_plain("broadcast", _BROADCAST, x, None, root) else MISSED
+
+
+def alltoall(comm: Caller, x: Any, out: Any) -> Any:
+    """:meth:`Communicator.alltoall`, or MISSED."""
+    if not comm._plain or type(x) is not ndarray:
+        return MISSED
+    done = comm._handle.run_plain("alltoall", _ALLTOALL, x, out, 0)
+    return MISSED if not done else x if out is None else out
 
 
 def reduce_scatter(comm: Caller, x: Any, out: Any, op: Any) -> Any:
     """:meth:`Communicator.reduce_scatter`, or MISSED."""
-    return _apart(comm, _REDUCE_SCATTERS, op, x, out, _part)
+    if not comm._plain or type(x) is not ndarray:
+        return MISSED
+    handle = comm._handle
+    try:
+        call = _REDUCE_SCATTER[op]
+        result = _part(x, handle.size) if out is None else out
+    except NO_OP:
+        return MISSED
+    return result if handle.run_plain("reduce_scatter", call, x, result, 0) else MISSED
 
 
 def allgather(comm: Caller, x: Any, out: Any) -> Any:
     """:meth:`Communicator.allgather`, or MISSED."""
-    return _apart(comm, _ALLGATHERS, "sum", x, out, _joined)
+    if not comm._plain or type(x) is not ndarray:
+        return MISSED
+    handle = comm._handle
+    result = _joined(x, handle.size) if out is None else out
+    return result if handle.run_plain("allgather", _ALLGATHER, x, result, 0) else MISSED
 
 
 def gather(comm: Caller, x: Any, out: Any, root: int) -> Any:
     """:meth:`Communicator.gather`, or MISSED."""
-    calls = _GATHERS.of(comm, root)
-    if calls is None:
+    if not comm._plain or type(x) is not ndarray:
         return MISSED
-    here = comm._handle.rank == root
-    return (
-        _apart(comm, calls, "sum", x, out, _joined) if here else _handed_in(comm, calls, "sum", x)
-    )
+    handle = comm._handle
+    if handle.rank != root:
+        return None if handle.run_plain("gather", _GATHER, x, None, root) else MISSED
+    result = _joined(x, handle.size) if out is None else out
+    return result if handle.run_plain("gather", _GATHER, x, result, root) else MISSED
 
 
 def scatter(comm: Caller, x: Any, out: Any, root: int) -> Any:
     """:meth:`Communicator.scatter`, or MISSED."""
-    calls, handle = _SCATTERS.of(comm, root), comm._handle
+    handle = comm._handle
     here = handle.rank == root
-    result = x if out is None else out
-    if calls is None or not comm._plain or type(x if here else result) is not ndarray:
+    if not here:  # what hands nothing in is not looked at
+        x, out = None, x if out is None else out
+    if not comm._plain or type(x if here else out) is not ndarray:
         return MISSED
     try:
-        if here:
-            result, source = _part(x, out, handle.size), from_buffer(BYTES, x)
-        else:
-            source = _NOTHING
-        call, place = calls["sum"][result.dtype], from_buffer(BYTES, result, True)
-    except NOT_PLAIN:
+        result = _part(x, handle.size) if out is None else out
+    except TypeError:
         return MISSED
-    handle.run_on("scatter", call, source, place, result.size)
-    return result
+    return result if handle.run_plain("scatter", _SCATTER, x, result, root) else MISSED
 
 
 def barrier(comm: Caller) -> bool:
     """:meth:`Communicator.barrier`; whether it was made."""
-    if not comm._plain:
-        return False
-    comm._handle.run_on("barrier", _BARRIER, _NOTHING, _NOTHING, 0)
-    return True
+    return comm._plain and comm._handle.run_plain("barrier", _BARRIER, None, None, 0)
+
+
+def _joined(x: Any, size: int) -> Any:
+    """Return a new array for ``size`` parts like ``x``."""
+    shape = x.shape
+    return _empty((size * shape[0], *shape[1:]) if shape else (size,), x.dtype)
+
+
+def _part(x: Any, size: int) -> Any:
+    """Return a new array for one of ``size`` parts of ``x``; TypeError where it has no axis."""
+    return _empty((len(x) // size, *x.shape[1:]), x.dtype)

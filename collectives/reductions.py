@@ -24,10 +24,10 @@ from collectives.checks import (
 )
 from collectives.names import AUTOMATIC, KINDS, Accumulate, how, op_code
 from collectives.operations import USER_OPS, Op
-from collectives.quick import BYTES, MISSED, NOT_PLAIN, Calls, from_buffer, ndarray, pointers
+from collectives.quick import CALLS, MISSED, NO_OP, ndarray
 
 _ALLREDUCE = KINDS["allreduce"]
-_ALLREDUCES = Calls("allreduce")
+_ALLREDUCES = CALLS["allreduce"]
 
 
 class Reductions(Caller):
@@ -64,19 +64,15 @@ class Reductions(Caller):
         "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
         all ranks. More bytes travel, and as many are kept in a buffer of the communicator.
         """
-        if algorithm is mode is timeout is accumulate is None and not async_op:
+        if algorithm is mode is None and timeout is accumulate is None and not async_op:
             if self._plain and type(x) is ndarray:
                 try:
-                    call = _ALLREDUCES[op][x.dtype]  # type: ignore[index]
-                    if out is None:
-                        source = target = from_buffer(BYTES, x, True)
-                    else:
-                        source, target = pointers(x, out)
-                except NOT_PLAIN:
+                    call = _ALLREDUCES[op]  # type: ignore[index]
+                except NO_OP:
                     pass
                 else:
-                    self._handle.run_on("allreduce", call, source, target, x.size)
-                    return x if out is None else out
+                    if self._handle.run_plain("allreduce", call, x, out, 0):
+                        return x if out is None else out
             if out is None and self._borrowed_allreduce(x, op):
                 return x
         if isinstance(x, list | tuple | dict):
@@ -128,7 +124,7 @@ class Reductions(Caller):
         equal parts is refused: see reduce_scatterv. ``out`` may be rank r's own part of ``x``; then
         the rest of ``x`` is lost.
         """
-        if algorithm is mode is timeout is accumulate is None and not async_op:
+        if algorithm is mode is None and timeout is accumulate is None and not async_op:
             result = quick.reduce_scatter(self, x, out, op)
             if result is not MISSED:
                 return result
@@ -196,7 +192,7 @@ class Reductions(Caller):
 
         The other ranks get None: their ``x`` and ``out`` are left as they were.
         """
-        if algorithm is mode is timeout is accumulate is None and not async_op:
+        if algorithm is mode is None and timeout is accumulate is None and not async_op:
             result = quick.reduce(self, x, out, op, root)
             if result is not MISSED:
                 return result
@@ -228,8 +224,8 @@ class Reductions(Caller):
         ``x``) a new array. There is no ``op="avg"``, since every rank has
         another number of operands.
         """
-        if algorithm is mode is timeout is accumulate is None and not async_op:
-            result = quick.scan(self, x, out, op)
+        if algorithm is mode is None and timeout is accumulate is None and not async_op:
+            result = quick.alike(self, "scan", x, out, op)
             if result is not MISSED:
                 return result
         code = op_code("scan", op)
@@ -255,8 +251,8 @@ class Reductions(Caller):
         As scan, but for rank 0, before which there is none: what it gets back is as it was, be it
         ``out`` or ``x`` (of a read-only ``x`` a copy).
         """
-        if algorithm is mode is timeout is accumulate is None and not async_op:
-            result = quick.exscan(self, x, out, op)
+        if algorithm is mode is None and timeout is accumulate is None and not async_op:
+            result = quick.alike(self, "exscan", x, out, op)
             if result is not MISSED:
                 return result
         code = op_code("exscan", op)

@@ -20,6 +20,9 @@ MODULE = "collectives._native"
 # and executed, which some systems refuse: every program calls init().
 CALLBACKS = 'extern "Python" int32_t asked_to_stop(void *context);'
 
+# What plain.c adds to the module.
+INSTALL = "int32_t install_plain_calls(void);"
+
 
 def cdef_of(header: str) -> str:
     """Return the declarations of ``header`` as cffi reads them.
@@ -53,7 +56,8 @@ def write_binding(header: Path, output: Path) -> None:
     ffi = FFI()
     ffi.cdef(cdef_of(whole(header)))
     ffi.cdef(CALLBACKS)
-    ffi.set_source(MODULE, f'#include "{header.name}"')
+    ffi.cdef(INSTALL)
+    ffi.set_source(MODULE, f'#include "{header.name}"\n{INSTALL}')
     ffi.emit_c_code(str(output))
     output.touch()  # cffi leaves an unchanged file alone; the build must see that it is current
 
