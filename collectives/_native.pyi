@@ -29,7 +29,7 @@ class _FFI:
 
 class _Lib:
     asked_to_stop: CData  # calls what def_extern() decorates
-    def install_plain_calls(self) -> int: ...
+    install_plain_calls: Callable[[], int]  # of plain.c
     COLL_OK: int
     COLL_INVALID_ARGUMENT: int
     COLL_UNSUPPORTED: int

@@ -100,10 +100,11 @@ class Handle:
         if self._in_call:
             self.settle(name)
         self._in_call = True
+        native = self._native  # which a signal handler may close, and so abort
         try:
             status = run_plain(self._address, call, x, out, root)
             while status == IN_PROGRESS:
-                status = _resume(self._native)
+                status = _resume(native)
         except BaseException as error:
             self.interrupted(name, error)
             raise

@@ -146,6 +146,7 @@ void Communicator::resolve(const Call& call, Prepared& out, Placement placement)
   note.detail = detail_of(call, ranks_, given);
   out.call = call;
   out.choice = choice;
+  out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));
   out.packed = pack(note);
   out.hash = hash_of(note);
@@ -227,7 +228,7 @@ Status Communicator::run(const Call& call) {
   const Guard guard(*this);
   enter();
   if (!last_.repeats(call)) {
-    validate(call, rank_, ranks_);
+    if (!last_.fits(call)) validate(call, rank_, ranks_);
     if (!last_.serves(call)) {
       resolve(call, last_, epochs_.placement());
       PreparedPlan& plan = plan_of(call, last_.choice);

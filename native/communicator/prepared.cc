@@ -14,6 +14,17 @@ bool Prepared::serves(const Call& c) const noexcept {
           user_op_generation(static_cast<int>(c.op)) == user_op);
 }
 
+bool Prepared::fits(const Call& c) const noexcept {
+  if (!bound || c.timeout != call.timeout || !serves(c)) return false;
+  if ((sides.in > 0 && c.input == nullptr) || (sides.out > 0 && c.output == nullptr)) return false;
+  const auto distance = [](const Call& of) {
+    return reinterpret_cast<std::uintptr_t>(of.output) - reinterpret_cast<std::uintptr_t>(of.input);
+  };
+  const std::size_t size = size_of(call.dtype);
+  return distance(c) == distance(call) ||
+         !overlap(c.input, sides.in * size, c.output, sides.out * size);
+}
+
 void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   bound = false;  // until nothing can fail any more
   // Of alltoall's blocks a rank holds as many as it has itself.

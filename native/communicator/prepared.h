@@ -29,6 +29,7 @@ struct Prepared {
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
   BufferNames names{};
   std::uint64_t user_op = 0;  // which operation of the program had the number then
+  Sides sides{};              // elements that this rank hands in and gets
   bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.
@@ -41,6 +42,9 @@ struct Prepared {
     return bound && c.input == call.input && c.output == call.output && c.timeout == call.timeout &&
            serves(c);
   }
+  // Whether it is this call at other buffers that are as good as the ones before: there, and as far
+  // from each other, or apart.
+  bool fits(const Call& c) const noexcept;
   // To the buffers of a call that it serves; `scratch` grows to what the plan needs.
   void bind(const Call& c, int ranks, std::vector<std::byte>& scratch);
 };

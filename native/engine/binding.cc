@@ -136,11 +136,8 @@ void Binding::bind_runs(const PlanOp& op) {
 }
 
 bool Binding::is_bound_to(const CallData& call) const noexcept {
-  return bound_ && call.input == call_.input && call.output == call_.output &&
-         call.count == call_.count && call.dtype == call_.dtype && call.op == call_.op &&
-         call.scratch == call_.scratch && call.counts_hash == call_.counts_hash &&
-         call.tile_bytes == call_.tile_bytes && call.streams == call_.streams &&
-         call.payload == call_.payload;
+  return call.input == call_.input && call.output == call_.output &&
+         call.scratch == call_.scratch && differs_in_places(call);
 }
 
 namespace {
@@ -153,6 +150,8 @@ FoldKernel move_or_fold(const CallData& call, bool folds) noexcept {
 }  // namespace
 
 void Binding::bind(const CallData& call) {
+  // An operation of the program may have become another one under its number.
+  if (user_ == nullptr && differs_in_places(call)) return move_to(call);
   bound_ = false;
   ++version_;
   call_ = call;
@@ -300,12 +299,9 @@ BoundOperand Binding::address(const Operand& o, const Start& start, int skip) co
     return {reinterpret_cast<std::byte*>(offset), Home::remote, static_cast<std::uint8_t>(place),
             rank};
   }
-  void* buffer = place == Place::input    ? const_cast<void*>(call_.input)
-                 : place == Place::output ? call_.output
-                                          : call_.scratch;
   // Of an empty vector the buffer may be null: nothing is ever added to it.
-  std::byte* base = static_cast<std::byte*>(buffer);
-  return {offset == 0 ? base : base + offset, Home::local, 0, rank};
+  std::byte* base = static_cast<std::byte*>(buffer(place));
+  return {offset == 0 ? base : base + offset, Home::local, static_cast<std::uint8_t>(place), rank};
 }
 
 void Binding::bind_flags() {
@@ -343,38 +339,6 @@ void Binding::reserve_unpacked() {
   }
   unpacked_bytes_ = whole_lines(cells * partition_.tile_elements() * element_bytes_);
   if (unpacked_.size() < operands * unpacked_bytes_) unpacked_.resize(operands * unpacked_bytes_);
-}
-
-void Binding::bind_ready_moves() {
-  ready_.clear();
-  pointers_.clear();
-  // What can fail is looked after piece by piece.
-  const bool packed = call_.payload != nullptr || user_ != nullptr;
-  if (partition_.tiles() != 1 || bulky_ || packed || ready_.capacity() == 0) return;
-  const std::size_t slot_bytes =
-      plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
-  for (BoundOp& op : ops_) {
-    op.ready = static_cast<std::uint32_t>(ready_.size());
-    for (std::size_t slot = 0; slot < segment_.shape().depth; ++slot) {
-      std::size_t stage = slot * slot_bytes;
-      for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
-        const std::size_t first = pointers_.size();
-        const BoundOperand* operand = &operands_[pieces_[i].operands];
-        for (int o = 0; o < op.k + op.m; ++o, ++operand) {
-          pointers_.push_back(operand->home == Home::stage ? operand->base + stage : operand->base);
-        }
-        ready_.push_back({.sources = &pointers_[first],
-                          .destinations = &pointers_[first] + op.k,
-                          .n = pieces_[i].elements,
-                          .k = op.k,
-                          .m = op.m,
-                          .balanced = op.balanced,
-                          .streaming = call_.streams ? op.stage_bits : 0,
-                          .divisor = op.complete ? divisor_ : 1.0});
-        stage += pieces_[i].elements * element_bytes_;
-      }
-    }
-  }
 }
 
 }  // namespace coll

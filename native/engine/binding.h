@@ -45,7 +45,7 @@ enum class When : std::uint8_t { always, within, without };
 struct BoundOperand {
   std::byte* base;  // remote: offset from the start of the buffer
   Home home;
-  std::uint8_t place;  // remote: which buffer
+  std::uint8_t place;  // remote and local: which buffer
   std::uint16_t rank;
   When when = When::always;
   std::uint8_t when_place = 0;
@@ -108,7 +108,7 @@ class Binding {
   const Plan& plan() const noexcept { return plan_; }
   const CallData& call() const noexcept { return call_; }
   int rank() const noexcept { return rank_; }
-  // Changes with every bind().
+  // Changes with every bind() to more than other buffers.
   std::uint64_t version() const noexcept { return version_; }
   bool bulky() const noexcept { return bulky_; }  // some tile is worth asking how to store it
   bool uses_scratch() const noexcept { return uses_scratch_; }
@@ -168,6 +168,10 @@ class Binding {
   std::size_t stage_bytes(const RankPlan& plan, std::size_t elements) const noexcept;
   bool fits(std::size_t elements, std::size_t room) const noexcept;
   void bind_ready_moves();
+  void point_ready_moves() noexcept;
+  bool differs_in_places(const CallData& call) const noexcept;
+  void* buffer(Place place) const noexcept;
+  void move_to(const CallData& call) noexcept;
   std::uint64_t when(int rank, int op) const;
   const RankPlan& mine() const { return plan_.ranks[static_cast<std::size_t>(rank_)]; }
 
