@@ -156,10 +156,14 @@ def barrier(comm: Caller) -> bool:
 
 def _joined(x: Any, size: int) -> Any:
     """Return a new array for ``size`` parts like ``x``."""
+    if x.ndim == 1:  # no tuple is made: it takes as long as the call
+        return _empty(size * len(x), x.dtype)
     shape = x.shape
     return _empty((size * shape[0], *shape[1:]) if shape else (size,), x.dtype)
 
 
 def _part(x: Any, size: int) -> Any:
     """Return a new array for one of ``size`` parts of ``x``; TypeError where it has no axis."""
+    if x.ndim == 1:
+        return _empty(len(x) // size, x.dtype)
     return _empty((len(x) // size, *x.shape[1:]), x.dtype)
