@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import collectives as cl
-from collectives import handle
+from collectives import _ffi, handle
 from collectives.arrays import PAIRS
 from tests.python.ranks import on_ranks
 
@@ -56,7 +56,7 @@ def scatter(comm: cl.Communicator, x: Any, out: Any, **how: Any) -> Any:
 def statuses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that grows by what the short way returns: -1 where it has done nothing."""
     seen: list[int] = []
-    original = handle.run_plain
+    original = _ffi.run_plain
 
     def run_plain(*arguments: Any) -> int:
         seen.append(original(*arguments))
@@ -144,12 +144,11 @@ def test_pairs(statuses: list[int]) -> None:
 @pytest.mark.parametrize("rows", ["stacked", "single"])
 def test_other_shapes_of_out(rows: str, statuses: list[int]) -> None:
     def work(comm: cl.Communicator) -> None:
-        if rows == "stacked":
-            make = lambda: (values(comm, (2, 3), float), np.zeros((P, 2, 3)))  # noqa: E731
-            short = [both(comm, CALLS[name], make) for name in ("allgather", "gather")]
-        else:
-            make = lambda: (values(comm, (P, 3), float), np.zeros(3))  # noqa: E731
-            short = [both(comm, CALLS[name], make) for name in ("reduce_scatter", "scatter")]
+        x, out, names = {
+            "stacked": (values(comm, (2, 3), float), np.zeros((P, 2, 3)), ("allgather", "gather")),
+            "single": (values(comm, (P, 3), float), np.zeros(3), ("reduce_scatter", "scatter")),
+        }[rows]
+        short = [both(comm, CALLS[name], lambda: (x.copy(), out.copy())) for name in names]
         assert [type(seen) for seen in short] == [tuple, tuple]
         # A number is gathered to one axis.
         number = comm.allgather(np.array(comm.rank + 0.5))
@@ -228,7 +227,8 @@ def test_a_root_that_is_none(root: Any) -> None:
         for name in ("reduce", "gather", "scatter", "broadcast"):
             with pytest.raises(cl.InvalidArgumentError, match="root is"):
                 getattr(comm, name)(np.zeros(2), root=root)
-        assert comm.broadcast(np.ones(2), root=np.int64(1)).tolist() == [1, 1]
+        one: Any = np.int64(1)
+        assert comm.broadcast(np.ones(2), root=one).tolist() == [1, 1]
 
     on_ranks(2, work)
 
