@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from collectives import quick
 from collectives.arrays import Array, operand
 from collectives.caller import NOTHING, collective
@@ -175,14 +177,15 @@ class Movements(Parts):
             if result is not MISSED:
                 return result
         if isinstance(x, list | tuple | dict):
-            return self._each(
-                "broadcast",
-                x,
-                lambda leaf: self.broadcast(
-                    leaf, root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
-                ),
-                async_op,
+            each = partial(
+                self.broadcast,
+                root=root,
+                algorithm=algorithm,
+                mode=mode,
+                timeout=timeout,
+                async_op=async_op,
             )
+            return self._each("broadcast", x, each, async_op)
         options = how("broadcast", algorithm, mode, timeout)
         source = operand(x, "broadcast: x")
         place = checked_root("broadcast", root, self.size)
