@@ -221,23 +221,53 @@ void Communicator::enter() {
     throw Error(Status::invalid_argument,
                 "the call before is still in progress: resume it first, or abort");
   }
-  if (epochs_.turn(segment_, clock_.calls + 1)) last_.binding = nullptr;
+  if (epochs_.turn(segment_, clock_.calls + 1)) {
+    recent_.forget();
+    large_.binding = nullptr;
+  }
+}
+
+// Gives a call that was resolved bindings of its own, unless it has them from another such call.
+void Communicator::keep(const Call& call, Kept& kept) {
+  const auto own = [&](std::unique_ptr<Binding>& binding, const Choice& choice) {
+    const Plan& plan = plan_of(call, choice).plan;
+    if (!binding || &binding->plan() != &plan) {
+      binding = std::make_unique<Binding>(plan, rank_, segment_);
+    }
+    return binding.get();
+  };
+  Prepared& prepared = kept.prepared;
+  if (prepared.direct_choice) prepared.direct = own(kept.direct, *prepared.direct_choice);
+  prepared.binding = own(kept.binding, prepared.choice);
+}
+
+// Makes a call ready to begin: what it shares with one of late is not looked up again.
+Prepared& Communicator::ready(const Call& call) {
+  Kept* kept = Recent::takes(call) ? &recent_.of(call) : nullptr;
+  Prepared& prepared = kept != nullptr ? kept->prepared : large_;
+  if (prepared.repeats(call)) return prepared;
+  if (!prepared.fits(call)) validate(call, rank_, ranks_);
+  if (!prepared.serves(call)) {
+    resolve(call, prepared, epochs_.placement());
+    if (kept != nullptr) {
+      keep(call, *kept);
+    } else {
+      PreparedPlan& plan = plan_of(call, prepared.choice);
+      if (prepared.direct_choice) {
+        prepared.direct = &plan_of(call, *prepared.direct_choice).binding;
+      }
+      prepared.binding = &plan.binding;
+    }
+  }
+  bind(call, prepared, kept != nullptr ? kept->scratch : scratch_);
+  return prepared;
 }
 
 Status Communicator::run(const Call& call) {
   const Guard guard(*this);
   enter();
-  if (!last_.repeats(call)) {
-    if (!last_.fits(call)) validate(call, rank_, ranks_);
-    if (!last_.serves(call)) {
-      resolve(call, last_, epochs_.placement());
-      PreparedPlan& plan = plan_of(call, last_.choice);
-      if (last_.direct_choice) last_.direct = &plan_of(call, *last_.direct_choice).binding;
-      last_.binding = &plan.binding;
-    }
-    bind(call, last_, scratch_);
-  }
-  begin(last_);
+  if (!last_->repeats(call)) last_ = &ready(call);
+  begin(*last_);
   return drive();
 }
 

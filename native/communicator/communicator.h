@@ -18,6 +18,7 @@
 #include "communicator/patience.h"
 #include "communicator/plans.h"
 #include "communicator/prepared.h"
+#include "communicator/recent.h"
 #include "engine/executor.h"
 #include "engine/ladder.h"
 
@@ -81,6 +82,8 @@ class Communicator {
   PreparedPlan& plan_of(const Call& call, const Choice& choice);
   void check_given(const Call& call, bool ordered) const;
   void bind(const Call& call, Prepared& prepared, std::vector<std::byte>& scratch);
+  void keep(const Call& call, Kept& kept);
+  Prepared& ready(const Call& call);
   std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
   void begin(Prepared& prepared);
   void look_at_cores();
@@ -118,8 +121,10 @@ class Communicator {
   GroupClock clock_;
   Epochs epochs_;
   WaitPolicy policy_;
-  Prepared last_;           // the last call that was not persistent
-  Prepared* now_ = &last_;  // the call in progress, or the last one
+  Recent recent_;             // small calls
+  Prepared large_;            // the last other one that was not persistent
+  Prepared* last_ = &large_;  // the last call that was not persistent
+  Prepared* now_ = &large_;   // the call in progress, or the last one
   std::vector<std::unique_ptr<Persistent>> persistent_;
   std::unique_ptr<Persistent> forgotten_;  // which the last call was: `now_` still tells of it
   std::vector<std::byte> scratch_;

@@ -25,15 +25,7 @@ Persistent& Communicator::prepare(const Call& call) {
     Prepared& prepared = way->prepared;
     resolve(kept, prepared, placement);
     if (placement != Placement::near && prepared.chooses_as(made->at(Placement::near))) break;
-    const auto plan = [&](const Choice& choice) -> const Plan& {
-      return plan_of(kept, choice).plan;
-    };
-    way->binding = std::make_unique<Binding>(plan(prepared.choice), rank_, segment_);
-    prepared.binding = way->binding.get();
-    if (prepared.direct_choice) {
-      way->direct = std::make_unique<Binding>(plan(*prepared.direct_choice), rank_, segment_);
-      prepared.direct = way->direct.get();
-    }
+    keep(kept, *way);
     bind(kept, prepared, way->scratch);
     made->kept[static_cast<std::size_t>(placement)] = std::move(way);
   }

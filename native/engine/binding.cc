@@ -152,8 +152,10 @@ FoldKernel move_or_fold(const CallData& call, bool folds) noexcept {
 void Binding::bind(const CallData& call) {
   // An operation of the program may have become another one under its number.
   if (user_ == nullptr && differs_in_places(call)) return move_to(call);
+  // Of all bindings: one that is gone may have had the same address.
+  static std::atomic<std::uint64_t> versions{0};
   bound_ = false;
-  ++version_;
+  version_ = versions.fetch_add(1, std::memory_order_relaxed) + 1;
   call_ = call;
   element_bytes_ = size_of(call.dtype);
   const bool folds = plan_.layout.folds();

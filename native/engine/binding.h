@@ -108,7 +108,7 @@ class Binding {
   const Plan& plan() const noexcept { return plan_; }
   const CallData& call() const noexcept { return call_; }
   int rank() const noexcept { return rank_; }
-  // Changes with every bind() to more than other buffers.
+  // Changes with every bind() to more than other buffers; no two bindings ever have the same.
   std::uint64_t version() const noexcept { return version_; }
   bool bulky() const noexcept { return bulky_; }  // some tile is worth asking how to store it
   bool uses_scratch() const noexcept { return uses_scratch_; }
