@@ -71,6 +71,33 @@ TEST(parts_of_other_buffers_each_time) {
   for (coll_comm* comm : comms) CHECK(coll_close(comm) == COLL_OK);
 }
 
+// More calls than are kept ready, of other lengths, roots and operations, again and again.
+TEST(many_calls_in_turns) {
+  const auto comms = ranks_of(kRanks);
+  run_ranks(kRanks, [&](int rank) {
+    coll_comm* comm = comms[static_cast<std::size_t>(rank)];
+    std::vector<double> x(2000), out(2000);
+    for (int turn = 0; turn < 100; ++turn) {
+      const auto n = static_cast<std::size_t>(1 + turn % 11);
+      const std::size_t last = turn % 7 == 0 ? 1999 : n - 1;
+      x.assign(x.size(), turn + rank);
+      CHECK(sum(comm, x.data(), out.data(), last + 1, COLL_MODE_AUTO) == COLL_OK);
+      CHECK(out[last] == 3.0 * turn + 3);
+      const int root = turn % kRanks;
+      CHECK(coll_broadcast(comm, x.data(), x.data(), n, COLL_FLOAT64, root) == COLL_OK);
+      CHECK(x[n - 1] == turn + root);
+      CHECK(coll_scan(comm, x.data(), out.data(), n, COLL_FLOAT64, turn % 2) == COLL_OK);
+      double expected = turn + root;
+      for (int r = 0; r < rank; ++r) {
+        expected = turn % 2 == 0 ? expected + turn + root : expected * (turn + root);
+      }
+      CHECK(out[n - 1] == expected);
+      CHECK(coll_barrier(comm) == COLL_OK);
+    }
+  });
+  for (coll_comm* comm : comms) CHECK(coll_close(comm) == COLL_OK);
+}
+
 TEST(wrong_buffers_are_refused_after_right_ones) {
   const auto comms = ranks_of(1);
   coll_comm* comm = comms[0];
