@@ -227,16 +227,12 @@ void Communicator::enter() {
   }
 }
 
-// Gives a call that was resolved bindings of its own, unless it has them from another such call.
+// Gives a call that was resolved bindings of its own.
 void Communicator::keep(const Call& call, Kept& kept) {
-  const auto own = [&](std::unique_ptr<Binding>& binding, const Choice& choice) {
-    const Plan& plan = plan_of(call, choice).plan;
-    if (!binding || &binding->plan() != &plan) {
-      binding = std::make_unique<Binding>(plan, rank_, segment_);
-    }
-    return binding.get();
-  };
   Prepared& prepared = kept.prepared;
+  const auto own = [&](OwnBinding& binding, const Choice& choice) {
+    return binding.of(plan_of(call, choice), rank_, segment_);
+  };
   if (prepared.direct_choice) prepared.direct = own(kept.direct, *prepared.direct_choice);
   prepared.binding = own(kept.binding, prepared.choice);
 }
@@ -259,7 +255,13 @@ Prepared& Communicator::ready(const Call& call) {
       prepared.binding = &plan.binding;
     }
   }
-  bind(call, prepared, kept != nullptr ? kept->scratch : scratch_);
+  if (scratch_.size() < prepared.scratch_bytes(call, ranks_)) {
+    // All of them share it: it is used within a call only.
+    recent_.unbind();
+    large_.bound = false;
+    scratch_.resize(prepared.scratch_bytes(call, ranks_));
+  }
+  bind(call, prepared, scratch_);
   return prepared;
 }
 

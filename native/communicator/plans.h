@@ -2,10 +2,12 @@
 // The proved plans of one communicator, made at first use and kept.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -22,6 +24,32 @@ struct PreparedPlan {
 
   Plan plan;
   Binding binding;
+  std::vector<std::unique_ptr<Binding>> spare;  // that calls had for themselves, and gave back
+  std::size_t lent = 0;                         // how many there are besides `binding`
+};
+
+// A binding that a call has for itself. It goes back to its plan when the call runs another one,
+// so that the next such call allocates nothing.
+class OwnBinding {
+ public:
+  // Of this plan, from now on.
+  Binding* of(PreparedPlan& plan, int rank, const Segment& segment) {
+    if (plan_ == &plan) return binding_.get();
+    if (plan_ != nullptr) std::exchange(plan_, nullptr)->spare.push_back(std::move(binding_));
+    if (plan.spare.empty()) {
+      plan.spare.reserve(++plan.lent);  // to be given back without an allocation
+      binding_ = std::make_unique<Binding>(plan.plan, rank, segment);
+    } else {
+      binding_ = std::move(plan.spare.back());
+      plan.spare.pop_back();
+    }
+    plan_ = &plan;
+    return binding_.get();
+  }
+
+ private:
+  PreparedPlan* plan_ = nullptr;
+  std::unique_ptr<Binding> binding_;
 };
 
 class Plans {

@@ -25,15 +25,18 @@ bool Prepared::fits(const Call& c) const noexcept {
          !overlap(c.input, sides.in * size, c.output, sides.out * size);
 }
 
+std::size_t Prepared::scratch_bytes(const Call& c, int ranks) const {
+  if (!binding->uses_scratch() && (direct == nullptr || !direct->uses_scratch())) return 0;
+  // Of alltoall's blocks a rank holds as many as it has itself.
+  const std::size_t held = c.kind == Kind::alltoall ? c.count : vector_elements(c, ranks);
+  return held * size_of(folded_dtype(c));
+}
+
 void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   bound = false;  // until nothing can fail any more
-  // Of alltoall's blocks a rank holds as many as it has itself.
-  const std::size_t elements = vector_elements(c, ranks);
-  const std::size_t held = c.kind == Kind::alltoall ? c.count : elements;
+  const std::size_t elements = vector_elements(c, ranks), bytes = scratch_bytes(c, ranks);
   const Dtype dtype = folded_dtype(c);
-  const std::size_t bytes = held * size_of(dtype);
-  const bool uses = binding->uses_scratch() || (direct != nullptr && direct->uses_scratch());
-  if (uses && scratch.size() < bytes) scratch.resize(bytes);
+  if (scratch.size() < bytes) scratch.resize(bytes);
   accumulation.bind(c, binding->rank(), ranks);
   CallData data{.input = accumulation.input(),
                 .output = accumulation.output(),

@@ -12,6 +12,7 @@
 
 #include "communicator/accumulation.h"
 #include "communicator/call.h"
+#include "communicator/plans.h"
 #include "communicator/record.h"
 #include "engine/binding.h"
 #include "select/choose.h"
@@ -45,6 +46,8 @@ struct Prepared {
   // Whether it is this call at other buffers that are as good as the ones before: there, and as far
   // from each other, or apart.
   bool fits(const Call& c) const noexcept;
+  // What the plan needs for a call that it serves.
+  std::size_t scratch_bytes(const Call& c, int ranks) const;
   // To the buffers of a call that it serves; `scratch` grows to what the plan needs.
   void bind(const Call& c, int ranks, std::vector<std::byte>& scratch);
 };
@@ -52,8 +55,8 @@ struct Prepared {
 // A prepared call that keeps its binding.
 struct Kept {
   Prepared prepared;
-  std::unique_ptr<Binding> binding, direct;
-  std::vector<std::byte> scratch;
+  OwnBinding binding, direct;
+  std::vector<std::byte> scratch;  // of a persistent call
 };
 
 // A call that may be begun again at no cost. Its counts are its own.

@@ -38,6 +38,10 @@ class Recent {
   void forget() noexcept {
     for (Used& used : calls_) used.kept.prepared.binding = nullptr;
   }
+  // Binds all of them anew.
+  void unbind() noexcept {
+    for (Used& used : calls_) used.kept.prepared.bound = false;
+  }
 
  private:
   static constexpr std::size_t kCalls = 8, kMostElements = 1024;
