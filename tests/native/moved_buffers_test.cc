@@ -98,6 +98,28 @@ TEST(many_calls_in_turns) {
   for (coll_comm* comm : comms) CHECK(coll_close(comm) == COLL_OK);
 }
 
+// Calls of late share their scratch memory, which moves as it grows.
+TEST(algorithms_with_scratch_in_turns) {
+  const auto comms = ranks_of(kRanks);
+  run_ranks(kRanks, [&](int rank) {
+    coll_comm* comm = comms[static_cast<std::size_t>(rank)];
+    for (std::size_t most = 2; most < 3000; most *= 3) {
+      for (int a = 0; a < coll_algorithm_count(); ++a) {
+        coll_algorithm info{};
+        CHECK(coll_algorithm_get(a, &info) == COLL_OK);
+        if (info.kind != COLL_ALLREDUCE || coll_algorithm_fits(a, kRanks) == 0) continue;
+        for (const std::size_t n : {most, std::size_t{2}}) {
+          std::vector<double> in(n, rank + 1.0), out(n);
+          CHECK(coll_collective(comm, COLL_ALLREDUCE, in.data(), out.data(), n, COLL_FLOAT64,
+                                COLL_SUM, 0, a, COLL_MODE_STAGED, 0) == COLL_OK);
+          for (const double x : out) CHECK(x == 6);
+        }
+      }
+    }
+  });
+  for (coll_comm* comm : comms) CHECK(coll_close(comm) == COLL_OK);
+}
+
 TEST(wrong_buffers_are_refused_after_right_ones) {
   const auto comms = ranks_of(1);
   coll_comm* comm = comms[0];
