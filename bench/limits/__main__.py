@@ -10,10 +10,13 @@ from statistics import median
 
 from rich.table import Table
 
+from bench.limits.floors import FLOORS_FILE, SIZES, Floor, judge_floors, table_of_floors
 from bench.limits.judge import Block, Judged, from_pairs, judge, where
 from bench.limits.program import ProgramError, blocks, pairs, program
+from bench.limits.program import floors as program_floors
 from bench.record import RESULTS, save
 from collectives.cli.screen import console
+from collectives.cli.sizes import parse_sizes
 
 PART = 6  # blocks between two turns of the other program
 PAIRS = 3  # that it measures in a row
@@ -22,23 +25,46 @@ PAIRS = 3  # that it measures in a row
 def main() -> int:
     """Run; with --strict a missed goal is exit code 1."""
     parser = argparse.ArgumentParser(prog="python -m bench.limits", description=__doc__)
-    parser.add_argument("--blocks", type=int, default=60, help="measurements per row (60)")
-    parser.add_argument("--output", type=Path, default=RESULTS / "limits.json")
+    parser.add_argument("--blocks", type=int, help="measurements per row (60; 15 of --floors)")
+    parser.add_argument("--output", type=Path, help="(bench/results/limits.json or floors.json)")
+    parser.add_argument(
+        "--floors", action="store_true", help="instead: collectives beside loops written by hand"
+    )
+    parser.add_argument("--sizes", help="of --floors, in bytes, as 8,4K,1M (8 to 32M)")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
     chosen = parser.parse_args()
-    if chosen.blocks < 1:
+    if chosen.blocks is not None and chosen.blocks < 1:
         parser.error("--blocks must be 1 or more")
     try:
-        measured = measure(program(), chosen.blocks)
+        sizes = parse_sizes(chosen.sizes) if chosen.sizes else list(SIZES)
+    except ValueError as error:
+        parser.error(str(error))
+    output = chosen.output or (FLOORS_FILE if chosen.floors else RESULTS / "limits.json")
+    try:
+        rows = floors(chosen.blocks or 15, sizes) if chosen.floors else limits(chosen.blocks or 60)
     except ProgramError as error:
         sys.stderr.write(f"bench.limits: {error}\n")
         return 2
+    save(output, {"rows": [row.as_json() for row in rows]})
+    missed = [row for row in rows if not row.met]
+    print(f"\n{len(rows) - len(missed)} of {len(rows)} goals met; {output}")
+    return 1 if chosen.strict and missed else 0
+
+
+def limits(count: int) -> list[Judged]:
+    """Measure, judge and show the limits."""
+    measured = measure(program(), count)
     judged = judge(measured)
     show(judged, measured)
-    save(chosen.output, {"rows": [row.as_json() for row in judged]})
-    missed = [row for row in judged if not row.met]
-    print(f"\n{len(judged) - len(missed)} of {len(judged)} goals met; {chosen.output}")
-    return 1 if chosen.strict and missed else 0
+    return judged
+
+
+def floors(count: int, sizes: list[int]) -> list[Floor]:
+    """Measure, judge and show the floors: `count` blocks of every collective and size."""
+    path = program()
+    judged = judge_floors([block for _ in range(count) for block in program_floors(path, sizes)])
+    console().print(table_of_floors(judged), highlight=False)
+    return judged
 
 
 def measure(path: Path, count: int) -> list[Block]:

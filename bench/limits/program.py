@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bench.record import ROOT
 
 READY = "COLL_LIMITS"  # environment variable: a coll_limits that is built already
 INTERPRETER = "coll_interpreter"  # lies beside it
+FLOORS = "coll_floors"
 ASK = "coll_ask"  # answers one question at a time; needs nothing of the library
 
 
@@ -23,11 +25,11 @@ class ProgramError(Exception):
 
 
 def program(preset: str = "release") -> Path:
-    """Return coll_limits of a CMake preset; both programs are up to date with their sources."""
+    """Return coll_limits of a CMake preset; all programs are up to date with their sources."""
     ready = os.environ.get(READY)
     if ready:
         return Path(ready)
-    return build(preset, "coll_limits", INTERPRETER)
+    return build(preset, "coll_limits", INTERPRETER, FLOORS)
 
 
 def build(preset: str, *targets: str) -> Path:
@@ -71,8 +73,15 @@ def pairs(path: Path, rounds: int) -> list[dict[str, Any]]:
     return measured
 
 
-def _output(path: Path, argument: str) -> str:
-    command = [str(path), argument]
+def floors(path: Path, sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """Measure a block of each collective of two processes beside loops written by hand."""
+    output = _output(path.with_name(FLOORS), "1", *map(str, sizes))
+    measured: list[dict[str, Any]] = json.loads(output)["blocks"]
+    return measured
+
+
+def _output(path: Path, *arguments: str) -> str:
+    command = [str(path), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
         raise ProgramError(done.stderr.strip() or f"{path} ended with {done.returncode}")

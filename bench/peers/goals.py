@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from bench.limits.floors import FLOORS_FILE, OF_FLOOR, share_of_floor
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
 from bench.peers.libraries import OURS, TeamName
 from bench.peers.statistics import (
@@ -40,6 +42,7 @@ class Goal:
 
     `every`: the least ratio at each size. With `of_limit` it is lowered, where the machine does
     not allow so much, to that share of what an array copied once at the probed rate would reach.
+    With `of_floor` it is lowered to that share of what the best loop written by hand would reach.
     `mean`: the geometric mean, by placement.
     """
 
@@ -52,6 +55,7 @@ class Goal:
     against: str = RIVAL
     every: float | None = None
     of_limit: float | None = None
+    of_floor: float | None = None
     mean: tuple[float, float] | None = None
 
     @property
@@ -85,7 +89,10 @@ GOALS = (
     Goal(*_ALLREDUCE, 8, 256 * M, against=GLOO, every=2, mean=(12, 12)),
     Goal("allreduce", "bfloat16", 2, 8, 256 * M, every=3, mean=(8, 8)),
     Goal("allreduce", "float16", 2, 8, 256 * M, every=0.95, mean=(1.5, 1.5)),
-    *(Goal(kind, "float32", 2, 8, 32 * M, every=0.95, mean=(1.2, 1.2)) for kind in _MOVING),
+    *(
+        Goal(kind, "float32", 2, 8, 32 * M, every=0.95, of_floor=OF_FLOOR, mean=(1.2, 1.2))
+        for kind in _MOVING
+    ),
     *(Goal("allreduce", "float32", ranks, 8, 8 * M, every=0.95) for ranks in (4, 8)),
     Goal("allreduce", "float32", 8, 8, 8, against=YIELD, every=1 / 20),
 )
@@ -145,7 +152,7 @@ def unsure(record: Record, place: str) -> bool:
     if any(ratio is not None and ratio.wide for ratio in found):
         return True
     return any(
-        verdict(estimate(values), asked(goal, sheet, nbytes)) == UNDECIDED
+        verdict(estimate(values), asked(goal, sheet, nbytes, place)) == UNDECIDED
         for goal in GOALS
         if goal.every is not None and goal.covers(record.cell)
         and len(values := reference(goal, sheet, nbytes))
@@ -164,18 +171,26 @@ def reference(goal: Goal, sheet: Sheet, nbytes: int) -> Values:
     return np.empty(0) if limit is None else limit / 1e3 / times
 
 
-def asked(goal: Goal, sheet: Sheet, nbytes: int) -> float:
-    """Return the least ratio that a goal asks of a sheet."""
+def asked(goal: Goal, sheet: Sheet, nbytes: int, place: str, floors: Path = FLOORS_FILE) -> float:
+    """Return the least ratio that a goal asks of a sheet.
+
+    Floors are of another sitting (`floors`, of `python -m bench.limits --floors`): so not their
+    times count, but their ratios to our call, which was measured beside them.
+    """
     assert goal.every is not None
-    if goal.of_limit is None:
-        return goal.every
     rival = sheet.rival()
-    rates = [rate for name in ("copy", "streaming", "peer") if (rate := sheet.limit(name))]
     time = sheet.time(rival) if rival is not None else None
-    if not rates or time is None:
+    if time is None:
         return goal.every
-    allowed = time / (nbytes / max(rates) / 1e3)
-    return min(goal.every, goal.of_limit * allowed)
+    allowed = [goal.every]
+    rates = [rate for name in ("copy", "streaming", "peer") if (rate := sheet.limit(name))]
+    if goal.of_limit is not None and rates:
+        allowed.append(goal.of_limit * time / (nbytes / max(rates) / 1e3))
+    own = sheet.time(TeamName(OURS, goal.variant))
+    share = share_of_floor(goal.kind, place, nbytes, floors)
+    if goal.of_floor is not None and own is not None and share is not None:
+        allowed.append(goal.of_floor * time / (own * share))
+    return min(allowed)
 
 
 def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
@@ -194,7 +209,7 @@ def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
     judged = Judged(goal, place, INCOMPLETE, enough)
     if goal.every is not None:
         sizes = [
-            Size(nbytes, estimate(values), asked(goal, sheet, nbytes))
+            Size(nbytes, estimate(values), asked(goal, sheet, nbytes, place))
             for nbytes, sheet, values in found
         ]
         judged = replace(judged, lowest=min(sizes, key=Size.share), judged=tuple(sizes))

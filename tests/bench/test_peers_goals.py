@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -103,13 +104,28 @@ def test_a_wide_interval_with_the_goal_inside_is_undecided_and_wants_more_rounds
 def test_what_the_limit_allows_lowers_a_goal() -> None:
     goal = Goal("allreduce", "float32", 2, 8, 8, "symmetric", every=2, of_limit=0.9)
     sheet = filled(Sheet(), ours_symmetric=1, openmpi_single=150)
-    assert asked(goal, sheet, 1 << 20) == 2  # nothing was probed
+    assert asked(goal, sheet, 1 << 20, "near") == 2  # nothing was probed
     sheet.probe("copy", 5.0)
     sheet.probe("streaming", 10.0)
     allowed = 150 * MIDDLE / ((1 << 20) / 10.0 / 1e3)
-    assert asked(goal, sheet, 1 << 20) == pytest.approx(0.9 * allowed)
+    assert asked(goal, sheet, 1 << 20, "near") == pytest.approx(0.9 * allowed)
     sheet.probe("peer", 1000.0)
-    assert asked(goal, sheet, 1 << 20) == 2
+    assert asked(goal, sheet, 1 << 20, "near") == 2
+
+
+def test_a_floor_lowers_a_goal_by_its_ratio_to_ours(tmp_path: Path) -> None:
+    goal = Goal("allgather", "float32", 2, 8, 32 << 20, every=0.95, of_floor=0.85)
+    sheet = filled(Sheet(), ours_ordinary=10, openmpi_single=8)
+    row = {"kind": "allgather", "placement": "near", "nbytes": 1 << 20, "share": 0.97}
+    floors = tmp_path / "floors.json"
+    floors.write_text(json.dumps({"rows": [row, row | {"nbytes": 8, "share": 0.5}]}))
+    # The peer is faster than ours, 0.8, but ours is at 0.97 of the floor: met.
+    assert asked(goal, sheet, 2 << 20, "near", floors) == pytest.approx(0.85 * 0.8 / 0.97)
+    assert asked(goal, sheet, 32, "near", floors) == 0.95  # 0.85 * 0.8 / 0.5 is higher
+    assert asked(goal, sheet, 2 << 20, "far", floors) == 0.95  # no floor was measured there
+    assert asked(goal, sheet, 2 << 20, "near", tmp_path / "none.json") == 0.95
+    without = Goal("allgather", "float32", 2, 8, 32 << 20, every=0.95)
+    assert asked(without, sheet, 2 << 20, "near", floors) == 0.95
 
 
 def test_limits_are_references_too() -> None:

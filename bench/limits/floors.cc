@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the library's collectives of two processes beside loops written by hand, in short
+// interleaved blocks, and prints one JSON object. `python -m bench.limits --floors` judges it.
+//
+//   coll_floors BLOCKS BYTES...
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "exchange.h"
+#include "hand.h"
+#include "probe.h"
+#include "team.h"
+
+namespace limits {
+namespace {
+
+constexpr std::size_t K = 1024;
+constexpr int kWarmUp = 3;
+// Before the ways written by hand: a call of nothing, and the library's.
+constexpr std::size_t kNothing = 0, kLibrary = 1, kFirstWay = 2;
+
+// What is tried at a size: at most kMostWays.
+std::vector<Way> ways_of(Collective collective, std::size_t bytes) {
+  std::vector<Way> ways;
+  if (bytes <= 64 * K) {
+    for (const std::size_t slots : {4, 64}) ways.push_back({Form::in_line, bytes, slots, 0, 0});
+  }
+  const bool small = bytes <= 16 * K, large = bytes > 256 * K;
+  const std::vector<std::size_t> chunks = small   ? std::vector{bytes}
+                                          : large ? std::vector{64 * K, 256 * K}
+                                                  : std::vector{16 * K, 64 * K};
+  std::vector<Form> forms = {Form::pipeline};
+  if (collective == Collective::allreduce && !small) forms.push_back(Form::two_shot);
+  for (const Form form : forms) {
+    for (const std::size_t chunk : chunks) {
+      for (const std::size_t slots : {4, 16}) {
+        ways.push_back({form, chunk, slots, false, false});
+        if (small) continue;
+        ways.push_back({form, chunk, slots, true, false});
+        if (large) ways.push_back({form, chunk, slots, true, true});
+      }
+    }
+  }
+  return ways;
+}
+
+std::string name_of(const Way& way) {
+  const char* forms[] = {"flag in line", "pipeline", "two-shot"};
+  std::string text = forms[static_cast<std::size_t>(way.form)];
+  if (way.form != Form::in_line) {
+    text += way.chunk < K ? " " + std::to_string(way.chunk) + " B"
+                          : " " + std::to_string(way.chunk / K) + " KiB";
+  }
+  text += " x " + std::to_string(way.slots);
+  if (way.stream_stage) text += ", stage streamed";
+  if (way.stream_out) text += ", result streamed";
+  return text;
+}
+
+// Ranks begin a call at an instant of the clock that they share, so that none waits for the other.
+class Appointment {
+ public:
+  Appointment(const HandSegment& segment, int rank)
+      : mine_(segment.progress(rank, kMostWays - 1)),
+        theirs_(segment.progress(1 - rank, kMostWays - 1)),
+        first_(rank == 0) {}
+
+  double keep() {
+    constexpr double kAhead = 2000;  // ns: longer than a line takes, far apart
+    ++number_;
+    mine_.filled.store(number_, std::memory_order_release);
+    await(theirs_.filled, number_);
+    if (first_) {
+      mine_.emptied.store(static_cast<std::uint64_t>(now_ns() + kAhead), std::memory_order_relaxed);
+      mine_.reduced.store(number_, std::memory_order_release);
+    } else {
+      await(theirs_.reduced, number_);
+    }
+    const Progress& told = first_ ? mine_ : theirs_;
+    const auto begin = static_cast<double>(told.emptied.load(std::memory_order_relaxed));
+    while (now_ns() < begin) {
+    }
+    return begin;
+  }
+
+ private:
+  Progress& mine_;
+  Progress& theirs_;
+  bool first_;
+  std::uint64_t number_ = 0;
+};
+
+struct Cell {
+  Collective collective;
+  std::size_t bytes;
+  std::vector<Way> ways;
+  std::size_t calls;  // of each contender in a block
+};
+
+Cell cell_of(Collective collective, std::size_t bytes) {
+  const std::size_t calls = bytes <= 64 * K ? 60 : bytes <= K * K ? 15 : bytes <= 8 * K * K ? 7 : 5;
+  return {collective, bytes, ways_of(collective, bytes), calls};
+}
+
+// All contenders of a cell, one after another; `turn` says who begins.
+void play(const Cell& cell, const HandSegment& segment, long turn, coll_comm* comm, int rank,
+          std::span<double> samples) {
+  segment.touch(rank);
+  Appointment appointment(segment, rank);
+  Exchange exchange(cell.collective, cell.bytes, rank);
+  const std::size_t contenders = cell.ways.size() + kFirstWay;
+  int call = 0;
+  for (std::size_t c = 0; c < contenders; ++c) {
+    const std::size_t who = (c + static_cast<std::size_t>(turn)) % contenders;
+    const std::size_t number = who < kFirstWay ? 0 : who - kFirstWay;
+    const Way& way = cell.ways[number];
+    Hand hand(segment, rank, number, way);
+    for (std::size_t i = 0; i < cell.calls + kWarmUp; ++i) {
+      exchange.rewrite(++call % 512);
+      const double begin = appointment.keep();
+      if (who == kLibrary) exchange.by_library(comm);
+      if (who >= kFirstWay) exchange.by_hand(hand, way.form);
+      const double end = now_ns();
+      if (who != kNothing) exchange.check(call % 512);
+      if (i >= kWarmUp) samples[who * cell.calls + i - kWarmUp] = end - begin;
+    }
+  }
+}
+
+// One record: the cell between two probes of the placement.
+void print_block(const Cell& cell, long block, const std::vector<int>& cores, bool first) {
+  const HandSegment segment;
+  const double before = line_latency_ns(cores[0], cores[1]);
+  const std::size_t contenders = cell.ways.size() + kFirstWay;
+  std::vector<double> times = run_team(Kind::processes, 2, cores, contenders * cell.calls,
+                                       [&](coll_comm* comm, int rank, std::span<double> samples) {
+                                         play(cell, segment, block, comm, rank, samples);
+                                       });
+  const double after = line_latency_ns(cores[0], cores[1]);
+  const auto time = [&](std::size_t who) {
+    return median(std::span(times).subspan(who * cell.calls, cell.calls));
+  };
+  std::printf(
+      "%s\n  {\"kind\": \"%s\", \"bytes\": %zu, \"block\": %ld, \"line_before_ns\": %.1f, "
+      "\"line_after_ns\": %.1f, \"empty_ns\": %.1f, \"ns\": %.1f, \"hands\": {",
+      first ? "" : ",", name_of(cell.collective), cell.bytes, block, before, after, time(kNothing),
+      time(kLibrary));
+  for (std::size_t i = 0; i < cell.ways.size(); ++i) {
+    std::printf("%s\"%s\": %.1f", i == 0 ? "" : ", ", name_of(cell.ways[i]).c_str(),
+                time(kFirstWay + i));
+  }
+  std::printf("}}");
+}
+
+int run(int argc, char** argv) {
+  const std::vector<int> cores = usable_cores();
+  if (cores.size() < 2) throw std::runtime_error("the floors need two usable cores, found one");
+  if (argc < 3) throw std::runtime_error("usage: coll_floors BLOCKS BYTES...");
+  const long blocks = std::strtol(argv[1], nullptr, 10);
+  bool first = true;
+  std::printf("{\"blocks\": [");
+  for (long block = 0; block < blocks; ++block) {
+    for (int i = 2; i < argc; ++i) {
+      const std::size_t bytes = std::strtoull(argv[i], nullptr, 10);
+      if (bytes < 8 || bytes % 8 != 0) {
+        throw std::runtime_error("a size must be a multiple of 8 bytes, got " +
+                                 std::string(argv[i]));
+      }
+      for (const Collective collective : kCollectives) {
+        std::fflush(stdout);  // a forked rank must not print our buffer again
+        print_block(cell_of(collective, bytes), block, cores, first);
+        first = false;
+      }
+    }
+  }
+  std::printf("\n]}\n");
+  return 0;
+}
+
+}  // namespace
+}  // namespace limits
+
+int main(int argc, char** argv) {
+  try {
+    return limits::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "coll_floors: %s\n", error.what());
+    return 1;
+  }
+}
