@@ -74,7 +74,8 @@ class Proof:
     ``bytes`` and ``reductions`` are counted, as shares of the vector. ``same_tree_on_ranks``:
     every rank gets the same bits (in a scan no two ranks fold the same operands: there it says
     nothing); ``same_tree_in_vector``: the bits do not depend on how the vector is cut;
-    ``rank_order``: fit for non-commutative operators. ``mode`` is None for a
+    ``rank_order``: fit for non-commutative operators; ``canonical``: the summation tree is the one
+    of ``reproducible=True``; ``one_fold``: one op folds all operands. ``mode`` is None for a
     schedule; a plan also has ``depth`` slots, ``lag`` tiles, and rank 0's ``ops``, ``waits`` and
     ``posts``. ``message`` names the first thing wrong; "" when ``proved``.
     """
@@ -94,6 +95,8 @@ class Proof:
     same_tree_on_ranks: bool
     same_tree_in_vector: bool
     rank_order: bool
+    canonical: bool
+    one_fold: bool
     ops: int
     waits: int
     posts: int
@@ -265,6 +268,8 @@ def _proof(
         same_tree_on_ranks=bool(found.same_tree_on_ranks),
         same_tree_in_vector=bool(found.same_tree_in_vector),
         rank_order=bool(found.rank_order),
+        canonical=bool(found.canonical),
+        one_fold=bool(found.one_fold),
         ops=found.ops,
         waits=found.waits,
         posts=found.posts,

@@ -163,7 +163,8 @@ class Caller:
         request.output = NOTHING if target is None else target.pointer
         elements = NOTHING if counts is None else ffi.new("size_t[]", list(counts))
         request.counts = elements
-        algorithm, request.mode, request.timeout, request.accumulate = options
+        algorithm, request.mode, request.timeout, request.accumulate = options[:4]
+        request.reproducible = options[4]
         request.algorithm = algorithm if algorithm >= -1 else self._own(algorithm, root)
         said = ffi.new("char[]", words.encode("utf-8", "replace")) if words else NOTHING
         request.agreed = said

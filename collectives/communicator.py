@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import NoReturn
 
+from collectives.contributions import Contributions
 from collectives.errors import CollectiveError
 from collectives.groups import Groups
 from collectives.movements import Movements
@@ -15,7 +16,7 @@ from collectives.reductions import Reductions
 from collectives.symmetric import Symmetric
 
 
-class Communicator(Reductions, Movements, Pairwise, Groups, Symmetric):
+class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symmetric):
     """A fixed group of ranks; made by :func:`collectives.init` and :func:`collectives.local`.
 
     All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors in CPU
@@ -28,6 +29,11 @@ class Communicator(Reductions, Movements, Pairwise, Groups, Symmetric):
     :func:`collectives.algorithms`; ``mode``, where messages lie ("staged", "inline";
     "pull" and "push" where arrays are within reach); ``timeout``, seconds for the whole call. The
     first two must be the same on all ranks.
+
+    Those that fold take ``reproducible``. True: the bits of a result depend on the contributions
+    and the number of ranks alone, not on algorithm, mode, lengths, or which of them is called.
+    "any_p": nor on the number of ranks, since sums are exact and rounded once (sum and avg). What
+    it costs: docs/arithmetic.md.
 
     Every call ends: with the right result, or with a :class:`CollectiveError`. Arguments are
     checked before anything is sent, so InvalidArgumentError and UnsupportedError leave the

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from collectives.arrays import Array
 from collectives.default import default
-from collectives.names import Accumulate
+from collectives.names import Accumulate, Reproducible
 from collectives.operations import Op
 
 
@@ -17,6 +17,7 @@ def allreduce(
     *,
     op: Op = "sum",
     accumulate: Accumulate | None = None,
+    reproducible: Reproducible = False,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -28,11 +29,25 @@ def allreduce(
         out,
         op=op,
         accumulate=accumulate,
+        reproducible=reproducible,
         algorithm=algorithm,
         mode=mode,
         timeout=timeout,
         async_op=async_op,
     )
+
+
+def exact_sum(
+    x: Array | Sequence[Array],
+    out: Array | None = None,
+    *,
+    op: str = "sum",
+    algorithm: str | None = None,
+    mode: str | None = None,
+    timeout: float | None = None,
+) -> Array:
+    """:meth:`Communicator.exact_sum` of the default communicator."""
+    return default().exact_sum(x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout)
 
 
 def reduce_scatter(
@@ -41,6 +56,7 @@ def reduce_scatter(
     *,
     op: Op = "sum",
     accumulate: Accumulate | None = None,
+    reproducible: Reproducible = False,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -52,6 +68,7 @@ def reduce_scatter(
         out,
         op=op,
         accumulate=accumulate,
+        reproducible=reproducible,
         algorithm=algorithm,
         mode=mode,
         timeout=timeout,
@@ -66,6 +83,7 @@ def reduce_scatterv(
     *,
     op: Op = "sum",
     accumulate: Accumulate | None = None,
+    reproducible: Reproducible = False,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -78,6 +96,7 @@ def reduce_scatterv(
         out,
         op=op,
         accumulate=accumulate,
+        reproducible=reproducible,
         algorithm=algorithm,
         mode=mode,
         timeout=timeout,
@@ -137,6 +156,7 @@ def reduce(
     *,
     op: Op = "sum",
     accumulate: Accumulate | None = None,
+    reproducible: Reproducible = False,
     root: int = 0,
     algorithm: str | None = None,
     mode: str | None = None,
@@ -149,6 +169,7 @@ def reduce(
         out,
         op=op,
         accumulate=accumulate,
+        reproducible=reproducible,
         root=root,
         algorithm=algorithm,
         mode=mode,
@@ -282,6 +303,7 @@ def scan(
     *,
     op: Op = "sum",
     accumulate: Accumulate | None = None,
+    reproducible: Reproducible = False,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -293,6 +315,7 @@ def scan(
         out,
         op=op,
         accumulate=accumulate,
+        reproducible=reproducible,
         algorithm=algorithm,
         mode=mode,
         timeout=timeout,
@@ -306,6 +329,7 @@ def exscan(
     *,
     op: Op = "sum",
     accumulate: Accumulate | None = None,
+    reproducible: Reproducible = False,
     algorithm: str | None = None,
     mode: str | None = None,
     timeout: float | None = None,
@@ -317,6 +341,7 @@ def exscan(
         out,
         op=op,
         accumulate=accumulate,
+        reproducible=reproducible,
         algorithm=algorithm,
         mode=mode,
         timeout=timeout,

@@ -8,7 +8,7 @@ import math
 import operator
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -66,14 +66,23 @@ MOST_RANKS = 2**31 - 1  # the native layer holds them in 32 bits; no machine has
 # A dtype of NumPy or torch, or its name: in what partial results are kept.
 Accumulate: TypeAlias = Any
 
-# Algorithm, mode, time-out in seconds, in what is accumulated.
-Options: TypeAlias = tuple[int, int, float, int]
+# True: the same bits by any algorithm; "any_p": also for any number of ranks.
+Reproducible: TypeAlias = bool | Literal["any_p"]
+
+# Algorithm, mode, time-out in seconds, in what is accumulated, how reproducible it is.
+Options: TypeAlias = tuple[int, int, float, int, int]
 
 # Algorithms that the program has defined (collectives.own): kind and name to a number below -1.
 OWN: dict[tuple[str, str], int] = {}
 
 # What a call gets that leaves everything to the library.
-AUTOMATIC: Options = (-1, lib.COLL_MODE_AUTO, 0.0, lib.COLL_ACCUMULATE_AS_STORED)
+AUTOMATIC: Options = (
+    -1,
+    lib.COLL_MODE_AUTO,
+    0.0,
+    lib.COLL_ACCUMULATE_AS_STORED,
+    lib.COLL_NOT_REPRODUCIBLE,
+)
 
 
 def choose_from(word: object, words: Iterable[str], what: str) -> str:
@@ -106,9 +115,10 @@ def how(
     mode: str | None,
     timeout: float | None,
     accumulate: Accumulate | None = None,
+    reproducible: Reproducible = False,
 ) -> Options:
     """Turn a call's options to numbers."""
-    index, code, seconds, wide = AUTOMATIC
+    index, code, seconds, wide, _ = AUTOMATIC
     if algorithm is not None:
         own = OWN.get((call, algorithm)) if isinstance(algorithm, str) else None
         index = algorithm_index(call, algorithm) if own is None else own
@@ -119,7 +129,17 @@ def how(
     if accumulate is not None:
         name = choose_from(_dtype_name(accumulate), ACCUMULATORS, f"{call}: accumulate")
         wide = ACCUMULATORS[name]
-    return index, code, seconds, wide
+    return index, code, seconds, wide, _how_reproducible(call, reproducible)
+
+
+def _how_reproducible(call: str, wish: object) -> int:
+    if isinstance(wish, bool | np.bool_):
+        return int(lib.COLL_REPRODUCIBLE if wish else lib.COLL_NOT_REPRODUCIBLE)
+    if isinstance(wish, str) and wish == "any_p":
+        return int(lib.COLL_REPRODUCIBLE_ANY_P)
+    raise InvalidArgumentError(
+        f'{call}: reproducible is {wish!r}: give True, "any_p" (any number of ranks), or False'
+    )
 
 
 def _dtype_name(dtype: object) -> object:

@@ -228,7 +228,7 @@ class Parts(Caller):
         self, call: str, words: Sequence[int], options: Options
     ) -> tuple[list[list[int]], Options]:
         """Give all ranks each other's words; return them by rank, and what is left of time."""
-        algorithm, mode, seconds, wide = options
+        seconds = options[2]
         start, n = time.monotonic(), len(words)
         mine, everybodys = ffi.new("int64_t[]", list(words)), ffi.new("int64_t[]", self.size * n)
         self._call(
@@ -239,4 +239,4 @@ class Parts(Caller):
             seconds = max(seconds - (time.monotonic() - start), 1e-3)
         found = ffi.unpack(everybodys, self.size * n)
         rows = [found[r * n : (r + 1) * n] for r in range(self.size)]
-        return rows, (algorithm, mode, seconds, wide)
+        return rows, (*options[:2], seconds, *options[3:])

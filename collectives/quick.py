@@ -40,7 +40,7 @@ def _prepare(kind: str, op: str, place: int) -> int:
     call = _PREPARED[place]
     call.size = ffi.sizeof("coll_call")
     call.kind, call.op = KINDS[kind], OPS[op]
-    call.algorithm, call.mode, call.timeout, call.accumulate = AUTOMATIC
+    call.algorithm, call.mode, call.timeout, call.accumulate, call.reproducible = AUTOMATIC
     return int(ffi.cast("uintptr_t", ffi.addressof(_PREPARED, place)))
 
 

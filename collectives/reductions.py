@@ -22,7 +22,7 @@ from collectives.checks import (
     part_shapes,
     refuse_out_of_a_tree,
 )
-from collectives.names import AUTOMATIC, KINDS, Accumulate, how, op_code
+from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
 from collectives.operations import USER_OPS, Op
 from collectives.quick import CALLS, MISSED, NO_OP, ndarray
 
@@ -40,6 +40,7 @@ class Reductions(Caller):
         *,
         op: Op = "sum",
         accumulate: Accumulate | None = None,
+        reproducible: Reproducible = False,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -62,9 +63,9 @@ class Reductions(Caller):
         ``accumulate`` names a wider dtype in which partial results are kept until the result is
         complete, and rounded once, by any algorithm: "float32" or "float64" for narrow floats,
         "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
-        all ranks. More bytes travel, and as many are kept in a buffer of the communicator.
+        all ranks, as is ``reproducible`` (see :class:`Communicator`). More bytes travel.
         """
-        if algorithm is mode is None and timeout is accumulate is None and not async_op:
+        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
             if self._plain and type(x) is ndarray:
                 try:
                     call = _ALLREDUCES[op]  # type: ignore[index]
@@ -78,11 +79,11 @@ class Reductions(Caller):
         if isinstance(x, list | tuple | dict):
             refuse_out_of_a_tree("allreduce", x, out)
             each = partial(
-                self.allreduce, op=op, accumulate=accumulate, algorithm=algorithm, mode=mode,
-                timeout=timeout, async_op=async_op,
+                self.allreduce, op=op, accumulate=accumulate, reproducible=reproducible,
+                algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op,
             )  # fmt: skip
             return self._each("allreduce", x, each, async_op)
-        options = how("allreduce", algorithm, mode, timeout, accumulate)
+        options = how("allreduce", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "allreduce: x")
         target = in_place_target("allreduce", source, out)
         code = op_code("allreduce", op)
@@ -111,6 +112,7 @@ class Reductions(Caller):
         *,
         op: Op = "sum",
         accumulate: Accumulate | None = None,
+        reproducible: Reproducible = False,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -124,12 +126,12 @@ class Reductions(Caller):
         equal parts is refused: see reduce_scatterv. ``out`` may be rank r's own part of ``x``; then
         the rest of ``x`` is lost.
         """
-        if algorithm is mode is None and timeout is accumulate is None and not async_op:
+        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
             result = quick.reduce_scatter(self, x, out, op)
             if result is not MISSED:
                 return result
         code = op_code("reduce_scatter", op)
-        options = how("reduce_scatter", algorithm, mode, timeout, accumulate)
+        options = how("reduce_scatter", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "reduce_scatter: x")
         part = equal_part("reduce_scatter", source, self.size, "reduce_scatterv")
         target = apart_target("reduce_scatter", source, out, part_shapes(part))
@@ -145,6 +147,7 @@ class Reductions(Caller):
         *,
         op: Op = "sum",
         accumulate: Accumulate | None = None,
+        reproducible: Reproducible = False,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -157,7 +160,7 @@ class Reductions(Caller):
         ``out`` may be rank r's own part of ``x``; then the rest of ``x`` is lost.
         """
         code = op_code("reduce_scatterv", op)
-        options = how("reduce_scatter", algorithm, mode, timeout, accumulate)
+        options = how("reduce_scatter", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "reduce_scatterv: x")
         lengths = checked_counts("reduce_scatterv: counts", counts, self.size)
         checked_length("reduce_scatterv", source, sum(lengths), "the sum of counts")
@@ -182,6 +185,7 @@ class Reductions(Caller):
         *,
         op: Op = "sum",
         accumulate: Accumulate | None = None,
+        reproducible: Reproducible = False,
         root: int = 0,
         algorithm: str | None = None,
         mode: str | None = None,
@@ -192,12 +196,12 @@ class Reductions(Caller):
 
         The other ranks get None: their ``x`` and ``out`` are left as they were.
         """
-        if algorithm is mode is None and timeout is accumulate is None and not async_op:
+        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
             result = quick.reduce(self, x, out, op, root)
             if result is not MISSED:
                 return result
         code = op_code("reduce", op)
-        options = how("reduce", algorithm, mode, timeout, accumulate)
+        options = how("reduce", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "reduce: x")
         place = checked_root("reduce", root, self.size)
         target = in_place_target("reduce", source, out) if self.rank == place else None
@@ -212,6 +216,7 @@ class Reductions(Caller):
         *,
         op: Op = "sum",
         accumulate: Accumulate | None = None,
+        reproducible: Reproducible = False,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -224,12 +229,12 @@ class Reductions(Caller):
         ``x``) a new array. There is no ``op="avg"``, since every rank has
         another number of operands.
         """
-        if algorithm is mode is None and timeout is accumulate is None and not async_op:
+        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
             result = quick.alike(self, "scan", x, out, op)
             if result is not MISSED:
                 return result
         code = op_code("scan", op)
-        options = how("scan", algorithm, mode, timeout, accumulate)
+        options = how("scan", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "scan: x")
         target = in_place_target("scan", source, out)
         return self._begin("scan", "scan", source, target, options, op=code, async_op=async_op)
@@ -241,6 +246,7 @@ class Reductions(Caller):
         *,
         op: Op = "sum",
         accumulate: Accumulate | None = None,
+        reproducible: Reproducible = False,
         algorithm: str | None = None,
         mode: str | None = None,
         timeout: float | None = None,
@@ -251,12 +257,12 @@ class Reductions(Caller):
         As scan, but for rank 0, before which there is none: what it gets back is as it was, be it
         ``out`` or ``x`` (of a read-only ``x`` a copy).
         """
-        if algorithm is mode is None and timeout is accumulate is None and not async_op:
+        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
             result = quick.alike(self, "exscan", x, out, op)
             if result is not MISSED:
                 return result
         code = op_code("exscan", op)
-        options = how("exscan", algorithm, mode, timeout, accumulate)
+        options = how("exscan", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "exscan: x")
         target = in_place_target("exscan", source, out)
         if self.rank == 0 and out is None and not source.writable:

@@ -21,9 +21,9 @@ MAIN = "collectives.h"  # which includes the others
 WIDTH = 100
 
 COLLECTIVES = (
-    "allreduce", "reduce_scatter", "reduce_scatterv", "reduce", "scan", "exscan", "broadcast",
-    "allgather", "allgatherv", "gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv",
-    "barrier",
+    "allreduce", "reduce_scatter", "reduce_scatterv", "reduce", "scan", "exscan", "exact_sum",
+    "broadcast", "allgather", "allgatherv", "gather", "gatherv", "scatter", "scatterv", "alltoall",
+    "alltoallv", "barrier",
 )  # fmt: skip
 MESSAGES = ("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe")
 

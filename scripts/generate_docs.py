@@ -31,6 +31,7 @@ MARK = f"<!-- Written by {COMMAND}: do not edit. -->\n"
 
 SHOWN = (2, 4, 5, 8, 64)  # numbers of ranks in the table of costs
 PROVED = 64  # as in tests/native/prove_test.cc
+CANONICAL = "[canonical tree](../arithmetic.md#reproducible), which `reproducible=True` asks for"
 SUMMING = ("allreduce", "reduce_scatter", "reduce", "scan", "exscan")
 MEANING = {
     "p": "p ranks",
@@ -194,6 +195,12 @@ def tree(algorithm: cl.Algorithm, proofs: Sequence[cl.Proof]) -> str:
     if algorithm.kind == "allreduce":
         same = all(one.same_tree_on_ranks for one in proofs)
         facts.insert(0, "All ranks get the same bits." if same else "Bits may differ by rank.")
+    among = sorted({one.p for one in proofs} - {one.p for one in proofs if not one.canonical})
+    if len(among) == len({one.p for one in proofs}):
+        facts.append(f"It is the {CANONICAL} among any number of ranks.")
+    else:
+        few = ", ".join(map(str, among[:-1])) + f" and {among[-1]}"
+        facts.append(f"Among {few} ranks it is the {CANONICAL}; among others up to {PROVED} not.")
     facts.append(roundings(algorithm))
     return "\n".join(f"* {fact}" for fact in facts)
 

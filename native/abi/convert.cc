@@ -14,7 +14,8 @@ Call to_call(const coll_call* given) {
   const coll_call& c = *given;
   // Fields that an older program does not know.
   const bool accumulates = c.size >= offsetof(coll_call, agreed);
-  const bool agrees = c.size >= sizeof(coll_call) && c.agreed != nullptr;
+  const bool agrees = c.size >= offsetof(coll_call, reproducible) && c.agreed != nullptr;
+  const bool repeats = c.size >= sizeof(coll_call);
   return {.kind = static_cast<Kind>(c.kind),
           .dtype = static_cast<Dtype>(c.dtype),
           .op = static_cast<Reduction>(c.op),
@@ -27,6 +28,7 @@ Call to_call(const coll_call* given) {
           .mode = c.mode,
           .timeout = c.timeout,
           .accumulate = accumulates ? static_cast<Accumulate>(c.accumulate) : Accumulate{},
+          .reproducible = repeats ? static_cast<Reproducible>(c.reproducible) : Reproducible::no,
           .words = agrees ? c.agreed : std::string_view()};
 }
 

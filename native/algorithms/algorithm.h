@@ -3,6 +3,7 @@
 // itself.
 #pragma once
 
+#include <bit>
 #include <span>
 
 #include "schedule/builder.h"
@@ -15,6 +16,10 @@ struct TreeClass {
   bool same_on_ranks = false;   // every rank's result has the same bits
   bool same_in_vector = false;  // the tree is the same for all chunks: no dependence on the split
   bool rank_order = false;      // operands in rank order: legal for non-commutative operators
+  bool one_fold = false;        // one op folds all operands: narrow floats are rounded once
+  // Whether every result has the canonical tree of its operands (prove/value.h), for p ranks and
+  // any root: all algorithms of which this holds give the same bits. Two operands have one tree.
+  bool (*canonical)(int p) = [](int p) { return p <= 2; };
 };
 
 struct Algorithm {
@@ -51,6 +56,11 @@ Schedule make_schedule(const Algorithm& algorithm, int p, int root = 0);
 
 // Commonly wanted members of an Algorithm.
 inline bool any_p(int) { return true; }
+// Ones and then zeros in binary: where doubling, neighbours first, makes the canonical tree.
+inline bool ones_then_zeros(int p) {
+  return std::has_single_bit(static_cast<unsigned>(p + (p & -p)));
+}
+inline bool power_of_two(int p) { return std::has_single_bit(static_cast<unsigned>(p)); }
 inline int one_chunk(int) { return 1; }
 inline int chunk_per_rank(int p) { return p; }
 inline int chunk_per_pair(int p) { return p * p; }

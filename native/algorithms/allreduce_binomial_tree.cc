@@ -17,7 +17,7 @@ const Algorithm allreduce_binomial_tree = {
     .bytes = "L",
     .reductions = "L",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true, .canonical = any_p},
     .fits = any_p,
     .chunks = one_chunk,
     .generate = [](Builder& b) {

@@ -22,7 +22,10 @@ const Algorithm allreduce_chain = {
     .bytes = "(p > 1) + (p > 2)",
     .reductions = "p > 1",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true,
+             .same_in_vector = true,
+             .rank_order = true,
+             .canonical = [](int p) { return p <= 3; }},
     .fits = any_p,
     .chunks = one_pipeline,
     .generate = [](Builder& b) {

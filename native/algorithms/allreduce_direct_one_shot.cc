@@ -18,7 +18,11 @@ const Algorithm allreduce_direct_one_shot = {
     .bytes = "p-1",
     .reductions = "p-1",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true,
+             .same_in_vector = true,
+             .rank_order = true,
+             .one_fold = true,
+             .canonical = any_p},
     .fits = any_p,
     .chunks = one_chunk,
     .generate = [](Builder& b) {

@@ -16,7 +16,11 @@ const Algorithm allreduce_direct_two_shot = {
     .bytes = "2*(p-1)/p",
     .reductions = "(p-1)/p",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true,
+             .same_in_vector = true,
+             .rank_order = true,
+             .one_fold = true,
+             .canonical = any_p},
     .fits = any_p,
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {

@@ -110,7 +110,10 @@ const Algorithm allreduce_elimination_3_2 = {
     .bytes = "",
     .reductions = "",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true,
+             .same_in_vector = true,
+             .rank_order = true,
+             .canonical = power_of_two},
     .fits = any_p,
     .chunks = power_below,
     .generate = [](Builder& b) {

@@ -17,7 +17,10 @@ const Algorithm allreduce_recursive_doubling = {
     .bytes = "K+(p>P)",
     .reductions = "K+(p>P)",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true,
+             .same_in_vector = true,
+             .rank_order = true,
+             .canonical = ones_then_zeros},
     .fits = any_p,
     .chunks = one_chunk,
     .generate = [](Builder& b) {

@@ -40,7 +40,10 @@ const Algorithm allreduce_recursive_halving = {
     .bytes = "2*(P-1)/P+(p>P)",
     .reductions = "(P-1)/P+(p>P)",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true,
+             .same_in_vector = true,
+             .rank_order = true,
+             .canonical = ones_then_zeros},
     .fits = any_p,
     .chunks = power_below,
     .generate = [](Builder& b) {

@@ -20,6 +20,9 @@ std::vector<int> factors_of(int n) {
   return n == 1 ? factors : std::vector<int>{};
 }
 
+// All factors but the last are powers of two: groups of such sizes make the canonical tree.
+bool one_odd_factor(int p) { return p / (p & -p) <= 7; }
+
 // The largest number <= p that is a product of such factors.
 int smooth_below(int p) {
   while (p > 1 && factors_of(p).empty()) --p;
@@ -39,7 +42,10 @@ const Algorithm allreduce_recursive_multiplying = {
     .bytes = "",
     .reductions = "",
     .restriction = "",
-    .tree = {.same_on_ranks = true, .same_in_vector = true, .rank_order = true},
+    .tree = {.same_on_ranks = true,
+             .same_in_vector = true,
+             .rank_order = true,
+             .canonical = one_odd_factor},
     .fits = any_p,
     .chunks = one_chunk,
     .generate = [](Builder& b) {

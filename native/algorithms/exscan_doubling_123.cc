@@ -16,7 +16,7 @@ const Algorithm exscan_doubling_123 = {
     .bytes = "(p > 1) + (p > 2) + (p > 4) * lg((p - 1) / 3)",
     .reductions = "(p > 2) + (p > 4) * (1 + lg((p - 3) / 3))",
     .restriction = "",
-    .tree = {.same_in_vector = true, .rank_order = true},
+    .tree = {.same_in_vector = true, .rank_order = true, .canonical = [](int p) { return p <= 4; }},
     .fits = any_p,
     .chunks = one_chunk,
     .generate = [](Builder& b) {

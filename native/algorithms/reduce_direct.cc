@@ -21,7 +21,7 @@ const Algorithm reduce_direct = {
     .bytes = "p > 1",
     .reductions = "p - 1",
     .restriction = "",
-    .tree = {.same_in_vector = true, .rank_order = true},
+    .tree = {.same_in_vector = true, .rank_order = true, .one_fold = true, .canonical = any_p},
     .fits = any_p,
     .chunks = one_chunk,
     .generate = [](Builder& b) {
@@ -29,7 +29,7 @@ const Algorithm reduce_direct = {
       std::vector<int> order(static_cast<std::size_t>(b.p()));
       std::iota(order.begin(), order.end(), 0);
       order[static_cast<std::size_t>(b.rank())] = kSelf;
-      b.recv_reduce(0, order, b.all());
+      b.recv_reduce(0, order, b.all(), Shape::balanced);
     }};
 
 }  // namespace coll

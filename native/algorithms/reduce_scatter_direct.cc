@@ -25,7 +25,7 @@ const Algorithm reduce_scatter_direct = {
     .bytes = "(p-1)/p",
     .reductions = "(p-1)/p",
     .restriction = "",
-    .tree = {.same_in_vector = true, .rank_order = true},
+    .tree = {.same_in_vector = true, .rank_order = true, .one_fold = true, .canonical = any_p},
     .fits = any_p,
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {

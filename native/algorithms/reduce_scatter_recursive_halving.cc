@@ -18,7 +18,7 @@ const Algorithm reduce_scatter_recursive_halving = {
     .bytes = "(p-1)/p+(p>P)/p",
     .reductions = "",
     .restriction = "",
-    .tree = {.same_in_vector = true},
+    .tree = {.same_in_vector = true, .canonical = [](int p) { return p <= 3; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {

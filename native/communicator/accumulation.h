@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a call folds in a wider dtype than its arrays have: the operands are widened into room of
-// its own, the collective runs there, and its result is rounded once.
+// Where a call folds in a wider dtype than its arrays have, or in whole numbers: the operands are
+// widened into room of its own, the collective runs there, and its result is rounded once.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "communicator/call.h"
+#include "kernels/exact.h"
 
 namespace coll {
 
@@ -18,6 +21,9 @@ class Accumulation {
   const void* input() const noexcept { return input_; }
   void* output() const noexcept { return output_; }
 
+  // The unequal parts as they travel; null where there are none.
+  const std::size_t* counts() const noexcept { return counts_; }
+
   // Widens what the call hands in, before it begins.
   void begin() noexcept {
     if (operands_ > 0) widen_operands();
@@ -28,6 +34,7 @@ class Accumulation {
   }
 
  private:
+  void bind_exact(const Call& call, int ranks, std::size_t each);
   void widen_operands() noexcept;
   void round_results() noexcept;
 
@@ -37,6 +44,11 @@ class Accumulation {
   Dtype narrow_ = Dtype::float32, wide_ = Dtype::float32;
   const void* input_ = nullptr;
   void* output_ = nullptr;
+  const std::size_t* counts_ = nullptr;
+  std::vector<std::size_t> scaled_;  // the counts, of elements that travel
+  bool exact_ = false;
+  ExactFormat format_{};
+  std::uint64_t divisor_ = 1;
   std::unique_ptr<std::byte[]> room_;  // kept for calls to come
   std::size_t bytes_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "communicator/fingerprint.h"
+#include "communicator/reproducible.h"
 #include "kernels/user_op.h"
 #include "kernels/widening.h"
 #include "schedule/layout.h"
@@ -86,6 +87,7 @@ void validate_enums(const Call& call, int ranks) {
            "root " + std::to_string(call.root) + " is not a rank of " + std::to_string(ranks));
   }
   validate_accumulate(call);
+  validate_reproducible(call);
   if (!(call.timeout >= 0)) refuse(call, "the time-out must not be negative");
 }
 
@@ -125,7 +127,7 @@ void validate_counts(const Call& call, int ranks, std::size_t most) {
 
 void validate_sizes(const Call& call, int ranks) {
   const std::size_t most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) /
-                           (size_of(folded_dtype(call)) * static_cast<std::size_t>(ranks));
+                           (travel_of(call, ranks).bytes() * static_cast<std::size_t>(ranks));
   validate_counts(call, ranks, most);
   if (call.count > most) refuse(call, "the count is larger than any memory");
   const bool split = call.kind == Kind::reduce_scatter || call.kind == Kind::alltoall;
@@ -252,7 +254,7 @@ const char* name_of(Reduction op) noexcept {
 
 bool keeps_rank_order(const Call& call) noexcept {
   const UserOp* user = reduces(call.kind) ? find_user_op(static_cast<int>(call.op)) : nullptr;
-  return user != nullptr && !user->commutes;
+  return user != nullptr && (!user->commutes || call.reproducible == Reproducible::canonical);
 }
 
 const char* name_of(Purpose purpose) noexcept {

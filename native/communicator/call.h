@@ -18,6 +18,10 @@ enum class Purpose : std::uint8_t { itself, split, subgroup, dup, mesh };
 // values are those of the C interface.
 enum class Accumulate : std::int32_t { as_stored = 0, float32, float64, complex64, complex128 };
 
+// What the bits of a result may depend on besides the contributions; canonical: on the number of
+// ranks, any_p: on nothing. Numeric values are those of the C interface.
+enum class Reproducible : std::int32_t { no = 0, canonical, any_p };
+
 struct Call {
   Kind kind = Kind::barrier;
   Dtype dtype = Dtype::uint8;
@@ -32,6 +36,7 @@ struct Call {
   int mode = -1;
   double timeout = 0;  // seconds; 0: the communicator's
   Accumulate accumulate = Accumulate::as_stored;
+  Reproducible reproducible = Reproducible::no;
   std::string_view words{};  // that all ranks must pass alike; read while the call is prepared
   Purpose purpose = Purpose::itself;
 };
@@ -66,7 +71,7 @@ const char* name_of(Reduction op) noexcept;
 // "split"; of a call made for itself "".
 const char* name_of(Purpose purpose) noexcept;
 bool reduces(Kind kind) noexcept;
-// Whether the call folds with an operation that does not commute.
+// Whether the call folds with an operation that does not commute, or may not to the last bit.
 bool keeps_rank_order(const Call& call) noexcept;
 
 }  // namespace coll

@@ -17,7 +17,9 @@ Claims claims_of(const Algorithm& a, int p) {
           .reductions = value(a.reductions),
           .same_on_ranks = a.tree.same_on_ranks,
           .same_in_vector = a.tree.same_in_vector,
-          .rank_order = a.tree.rank_order};
+          .rank_order = a.tree.rank_order,
+          .canonical = a.tree.canonical(p),
+          .one_fold = a.tree.one_fold};
 }
 
 }  // namespace coll

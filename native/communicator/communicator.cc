@@ -9,6 +9,7 @@
 #include "communicator/fingerprint.h"
 #include "communicator/guard.h"
 #include "communicator/process_forks.h"
+#include "communicator/reproducible.h"
 #include "kernels/user_op.h"
 #include "transport/system_calls.h"
 
@@ -119,10 +120,12 @@ void Communicator::resolve(const Call& call, Prepared& out, Placement placement)
   out.binding = out.direct = nullptr;
   out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
-  const std::size_t bytes = elements * size_of(folded_dtype(call));
+  const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
   const Wish wish{.algorithm = call.algorithm,
                   .mode = call.mode,
                   .rank_order = keeps_rank_order(call),
+                  .canonical = wants_canonical(call),
+                  .one_fold = wants_one_fold(call),
                   .placement = placement};
   const Choice choice = choose(call.kind, ranks_, bytes, wish);
   out.direct_choice.reset();
@@ -143,6 +146,7 @@ void Communicator::resolve(const Call& call, Prepared& out, Placement placement)
   if (call.algorithm >= kGivenSchedules) {
     given = GivenName{plans_.given(call.algorithm).name, plans_.given(call.algorithm).hash};
   }
+  note.reproducible = static_cast<int>(call.reproducible);
   note.detail = detail_of(call, ranks_, given);
   out.call = call;
   out.choice = choice;
@@ -168,8 +172,27 @@ void Communicator::check_given(const Call& call, bool ordered) const {
   if (ordered && !given.tree.rank_order) {
     throw Error(Status::unsupported,
                 "the schedule does not keep the order of ranks, which an operation that does not "
-                "commute needs");
+                "commute, or one of the program that is to be reproducible, needs");
   }
+  if (wants_canonical(call) && !given.tree.canonical) {
+    throw Error(Status::unsupported,
+                "the schedule does not sum in the canonical tree, which a reproducible result "
+                "needs");
+  }
+}
+
+// Narrow floats that a named algorithm folds more than once keep their partial results in float32.
+Call Communicator::settled(const Call& call) const {
+  validate(call, rank_, ranks_);
+  if (!wants_one_fold(call) || call.algorithm < 0) return call;
+  const auto table = algorithms();
+  const auto index = static_cast<std::size_t>(call.algorithm);
+  const bool one_fold = call.algorithm >= kGivenSchedules
+                            ? plans_.given(call.algorithm).tree.one_fold
+                            : index < table.size() && table[index]->tree.one_fold;
+  Call settled = call;
+  if (!one_fold) settled.accumulate = Accumulate::float32;
+  return settled;
 }
 
 int Communicator::add_schedule(Schedule&& schedule, std::string name) {
@@ -268,7 +291,14 @@ Prepared& Communicator::ready(const Call& call) {
 Status Communicator::run(const Call& call) {
   const Guard guard(*this);
   enter();
-  if (!last_->repeats(call)) last_ = &ready(call);
+  const auto make_ready = [this](const Call& made) {
+    if (!last_->repeats(made)) last_ = &ready(made);
+  };
+  if (call.reproducible == Reproducible::no) {
+    make_ready(call);
+  } else {
+    make_ready(settled(call));
+  }
   begin(*last_);
   return drive();
 }

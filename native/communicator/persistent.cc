@@ -12,7 +12,7 @@ Persistent& Communicator::prepare(const Call& call) {
   check_failed();
   validate(call, rank_, ranks_);
   auto made = std::make_unique<Persistent>();
-  Call kept = call;
+  Call kept = settled(call);
   if (call.counts != nullptr) {
     const auto p = static_cast<std::size_t>(ranks_);
     made->counts.assign(call.counts, call.counts + (call.kind == Kind::alltoall ? p * p : p));

@@ -59,15 +59,15 @@ int Plans::add(Schedule&& schedule, std::string name) {
                                               " ranks, the communicator has " +
                                               std::to_string(segment_.shape().ranks));
   }
-  TreeClass tree{.same_on_ranks = true, .same_in_vector = true, .rank_order = true};
+  GivenTree tree;
   for (const bool in_place : {true, false}) {
     const Report report = prove(schedule, in_place, {});
     if (!report.proved) {
       throw Error(Status::invalid_argument, "the schedule is wrong: " + report.message);
     }
-    tree.same_on_ranks = tree.same_on_ranks && report.same_on_ranks;
-    tree.same_in_vector = tree.same_in_vector && report.same_in_vector;
     tree.rank_order = tree.rank_order && report.rank_order;
+    tree.canonical = tree.canonical && report.canonical;
+    tree.one_fold = tree.one_fold && report.one_fold;
   }
   std::uint64_t hash = 0;
   for (const std::int32_t word : encode(schedule)) {

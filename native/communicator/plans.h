@@ -66,10 +66,13 @@ class Plans {
   // Throws Error with the first thing that is wrong with it.
   int add(Schedule&& schedule, std::string name);
   // What a given schedule is, and a hash of all of it: ranks may have been given different ones.
+  struct GivenTree {
+    bool rank_order = true, canonical = true, one_fold = true;
+  };
   struct Given {
     Schedule schedule;
     std::string name;
-    TreeClass tree;
+    GivenTree tree;
     std::uint64_t hash;
   };
   // Throws Error where there is none of this number.

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/prepared.h"
 
+#include "communicator/reproducible.h"
 #include "kernels/user_op.h"
 
 namespace coll {
 
 bool Prepared::serves(const Call& c) const noexcept {
   return binding != nullptr && c.kind == call.kind && c.dtype == call.dtype && c.op == call.op &&
-         c.accumulate == call.accumulate && c.purpose == call.purpose && c.root == call.root &&
-         c.count == call.count && c.algorithm == call.algorithm && c.mode == call.mode &&
-         c.counts == nullptr && call.counts == nullptr && c.words.empty() && call.words.empty() &&
+         c.accumulate == call.accumulate && c.reproducible == call.reproducible &&
+         c.purpose == call.purpose && c.root == call.root && c.count == call.count &&
+         c.algorithm == call.algorithm && c.mode == call.mode && c.counts == nullptr &&
+         call.counts == nullptr && c.words.empty() && call.words.empty() &&
          (static_cast<int>(c.op) < kUserOps ||
           user_op_generation(static_cast<int>(c.op)) == user_op);
 }
@@ -29,23 +31,24 @@ std::size_t Prepared::scratch_bytes(const Call& c, int ranks) const {
   if (!binding->uses_scratch() && (direct == nullptr || !direct->uses_scratch())) return 0;
   // Of alltoall's blocks a rank holds as many as it has itself.
   const std::size_t held = c.kind == Kind::alltoall ? c.count : vector_elements(c, ranks);
-  return held * size_of(folded_dtype(c));
+  return held * travel_of(c, ranks).bytes();
 }
 
 void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   bound = false;  // until nothing can fail any more
-  const std::size_t elements = vector_elements(c, ranks), bytes = scratch_bytes(c, ranks);
-  const Dtype dtype = folded_dtype(c);
+  const Travel travel = travel_of(c, ranks);
+  const std::size_t elements = vector_elements(c, ranks) * travel.each;
+  const std::size_t bytes = scratch_bytes(c, ranks);
   if (scratch.size() < bytes) scratch.resize(bytes);
   accumulation.bind(c, binding->rank(), ranks);
   CallData data{.input = accumulation.input(),
                 .output = accumulation.output(),
                 .scratch = scratch.data(),
                 .count = elements,
-                .counts = c.counts,
+                .counts = accumulation.counts(),
                 .counts_hash = hash_counts(c, ranks),
-                .dtype = dtype,
-                .op = c.op,
+                .dtype = travel.dtype,
+                .op = sums_exactly(c) ? Reduction::sum : c.op,
                 .tile_bytes = choice.tile_bytes,
                 .streams = choice.streams};
   if (!binding->is_bound_to(data)) binding->bind(data);

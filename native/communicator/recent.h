@@ -17,7 +17,7 @@ class Recent {
   // for it is small. It need not be valid.
   static bool takes(const Call& call) noexcept {
     return call.count <= kMostElements && call.counts == nullptr && call.words.empty() &&
-           call.accumulate == Accumulate::as_stored;
+           call.accumulate == Accumulate::as_stored && call.reproducible != Reproducible::any_p;
   }
 
   // What serves a call; else what was not used for longest, to be prepared anew.

@@ -17,11 +17,15 @@ namespace {
 // The mode needs few bits of its byte: the rest is what is accumulated in, 0 for none.
 constexpr int kModeBits = 3;
 static_assert(kModes <= 1 << kModeBits && kDtypes < 1 << (8 - kModeBits));
+// And so with the dtype: the rest is how reproducible the call is.
+constexpr int kDtypeBits = 6;
+static_assert(kDtypes <= 1 << kDtypeBits);
 
 }  // namespace
 
 std::uint64_t pack(const CallNote& n) noexcept {
   return static_cast<std::uint64_t>(n.kind) | static_cast<std::uint64_t>(n.dtype) << 8 |
+         static_cast<std::uint64_t>(n.reproducible) << (8 + kDtypeBits) |
          static_cast<std::uint64_t>(n.op) << 16 | static_cast<std::uint64_t>(n.mode) << 24 |
          static_cast<std::uint64_t>(n.accumulate + 1) << (24 + kModeBits) |
          static_cast<std::uint64_t>(n.algorithm) << 32 |
@@ -67,7 +71,7 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
     return CallNote{.number = number,
                     .fingerprint = word[1],
                     .kind = byte(0),
-                    .dtype = byte(8),
+                    .dtype = byte(8) & ((1 << kDtypeBits) - 1),
                     .op = byte(16),
                     .mode = byte(24) & ((1 << kModeBits) - 1),
                     .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFFFF),
@@ -76,6 +80,7 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
                     .parts = (word[2] >> 63) != 0,
                     .purpose = byte(56) & 0x3F,
                     .accumulate = (byte(24) >> kModeBits) - 1,
+                    .reproducible = byte(8) >> kDtypeBits,
                     .detail = detail};
   }
   return std::nullopt;
@@ -134,7 +139,8 @@ std::string describe(const CallNote& note) {
     if (note.accumulate >= 0) {
       text += std::string(" in ") + name_of(static_cast<Dtype>(note.accumulate));
     }
-    text += ", ";
+    static constexpr std::array ways = {"", ", reproducible", ", reproducible for any p", ""};
+    text += std::string(ways[static_cast<std::size_t>(note.reproducible) % ways.size()]) + ", ";
   }
   if (Layout(kind, 1, 0, 1).rooted()) {
     text += "root " + std::to_string(note.root) + ", ";

@@ -25,6 +25,7 @@ struct CallNote {
   bool parts = false;       // counts per rank
   int purpose = 0;
   int accumulate = -1;  // the dtype of partial results where it is another
+  int reproducible = 0;
   std::optional<CallDetail> detail;
 };
 

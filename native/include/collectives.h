@@ -107,6 +107,13 @@ typedef enum coll_accumulate {
   COLL_ACCUMULATE_COMPLEX128 = 4 /* complex64 */
 } coll_accumulate;
 
+/* What the bits of a result may depend on besides the contributions (docs: arithmetic). */
+typedef enum coll_reproducible {
+  COLL_NOT_REPRODUCIBLE = 0,  /* on the algorithm, which depends on ranks and bytes */
+  COLL_REPRODUCIBLE = 1,      /* on the number of ranks: their canonical summation tree */
+  COLL_REPRODUCIBLE_ANY_P = 2 /* on nothing: sums are exact, and rounded once. sum and avg */
+} coll_reproducible;
+
 /* For coll_split(): this rank is to be in no group. */
 typedef enum coll_color { COLL_NO_COLOR = -1 } coll_color;
 
@@ -148,6 +155,7 @@ typedef struct coll_call {
   double timeout;       /* seconds; 0: the communicator's */
   int32_t accumulate;   /* a coll_accumulate */
   const char* agreed;   /* words that all ranks must pass alike, which errors quote; NULL: none */
+  int32_t reproducible; /* a coll_reproducible */
 } coll_call;
 
 /* ---- life of a communicator ------------------------------------------------------------- */
@@ -309,6 +317,7 @@ coll_status coll_variable_get(int32_t index, coll_variable* out);
 #endif
 
 #include "collectives_algorithms.h" /* algorithms as data */
+#include "collectives_exact.h"      /* exact sums of several contributions */
 #include "collectives_memory.h"     /* arrays that all ranks can reach */
 #include "collectives_messages.h"   /* messages between two ranks */
 #include "collectives_persistent.h" /* calls that are prepared once and begun often */

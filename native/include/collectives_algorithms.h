@@ -45,6 +45,8 @@ typedef struct coll_proof {
   int32_t same_tree_on_ranks; /* every rank's result has the same summation tree */
   int32_t same_tree_in_vector;
   int32_t rank_order;        /* operands in rank order: legal for non-commutative operators */
+  int32_t canonical;         /* the tree that COLL_REPRODUCIBLE asks for */
+  int32_t one_fold;          /* one op folds all: narrow floats are rounded once */
   int32_t ops, waits, posts; /* of rank 0's plan; zero for a schedule */
   char message[512];         /* the first thing wrong: rank, step, chunk */
 } coll_proof;

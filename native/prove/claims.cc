@@ -16,6 +16,8 @@ void hold_to_trees(const Claims& claims, Report& report) {
   hold(claims.same_in_vector, report.same_in_vector, report.other_in_vector,
        "is not that of the first chunk");
   hold(claims.rank_order, report.rank_order, report.out_of_order, "does not keep rank order");
+  hold(claims.canonical, report.canonical, report.not_canonical, "is not the canonical one");
+  hold(claims.one_fold, report.one_fold, report.more_folds, "is more than one fold");
 }
 
 }  // namespace coll

@@ -12,6 +12,7 @@ namespace coll {
 struct Claims {
   std::optional<double> rounds, bytes, reductions;
   bool same_on_ranks = false, same_in_vector = false, rank_order = false;
+  bool canonical = false, one_fold = false;
 };
 
 // Summation trees are where the report says that the results' trees lie: schedules and plans.

@@ -12,6 +12,18 @@ class TreeClassifier {
 
   void add(int rank, int chunk, const Value& value, Interval wanted) {
     if (!layout_.folds()) return;
+    compare(rank, chunk, value, wanted);
+    if (wanted != contributors_) {
+      contributors_ = wanted;
+      canonical_ = Algebra::canonical_tree(wanted);
+    }
+    const Witness here{rank, static_cast<std::size_t>(chunk)};
+    note(value.tree == canonical_, report_.canonical, report_.not_canonical, here);
+    note(value.folds <= 1, report_.one_fold, report_.more_folds, here);
+  }
+
+ private:
+  void compare(int rank, int chunk, const Value& value, Interval wanted) {
     const Witness here{rank, static_cast<std::size_t>(chunk)};
     // Prefixes of different ranks are different sums.
     std::uint64_t& known = tree_[layout_.scans() ? 0 : here.at];
@@ -24,7 +36,6 @@ class TreeClassifier {
     note(Interval{value.low, value.high} == wanted, report_.rank_order, report_.out_of_order, here);
   }
 
- private:
   static void note(bool holds, bool& held, Witness& first, const Witness& here) {
     if (holds || !held) return;
     held = false;
@@ -36,6 +47,8 @@ class TreeClassifier {
   std::vector<std::uint64_t> tree_;
   std::uint64_t first_ = 0;
   int rank_ = -1;
+  Interval contributors_{-1, -1};
+  std::uint64_t canonical_ = 0;
 };
 
 }  // namespace

@@ -34,10 +34,12 @@ struct Report {
   int rounds = 0;
   double bytes = 0, reductions = 0;
   bool same_on_ranks = true, same_in_vector = true, rank_order = true;
+  bool canonical = true, one_fold = true;
   // Steps: of the last round, of the busiest sender, of the busiest adder. Chunks: the first whose
-  // tree differs from another rank's, from chunk 0's, or is not in rank order.
+  // tree differs from another rank's, from chunk 0's, is not in rank order, is not the canonical
+  // one (value.h), or is folded by more than one op.
   Witness last_round, most_bytes, most_reductions;
-  Witness other_on_ranks, other_in_vector, out_of_order;
+  Witness other_on_ranks, other_in_vector, out_of_order, not_canonical, more_folds;
 
   bool wants(Check check) const { return (checks & check) != 0; }
   // True where this is the first fault of interest: only then is its text worth making.

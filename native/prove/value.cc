@@ -2,6 +2,7 @@
 #include "prove/value.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace coll {
 namespace {
@@ -15,6 +16,10 @@ std::uint64_t mix(std::uint64_t x) {
 }
 
 std::uint64_t rank_hash(int rank) { return mix(static_cast<std::uint64_t>(rank) + 1); }
+std::uint64_t leaf_tree(int rank) { return mix(rank_hash(rank)); }
+std::uint64_t joined_tree(std::uint64_t a, std::uint64_t b) {
+  return mix(std::min(a, b) + 3 * mix(std::max(a, b)));
+}
 
 }  // namespace
 
@@ -22,7 +27,7 @@ Value Algebra::leaf(int chunk, int rank) {
   Value value{.chunk = chunk,
               .count = 1,
               .set = rank_hash(rank),
-              .tree = mix(rank_hash(rank)),
+              .tree = leaf_tree(rank),
               .low = rank,
               .high = rank + 1};
   if (details_) {
@@ -38,8 +43,9 @@ Value Algebra::combine(const Value& a, const Value& b) {
   Value sum{.chunk = a.chunk,
             .count = a.count + b.count,
             .set = a.set + b.set,
-            .tree = mix(std::min(a.tree, b.tree) + 3 * mix(std::max(a.tree, b.tree))),
-            .tag = a.tag};
+            .tree = joined_tree(a.tree, b.tree),
+            .tag = a.tag,
+            .folds = std::max(a.folds, b.folds)};
   if (a.low < a.high && a.high == b.low && b.low < b.high) {
     sum.low = a.low;
     sum.high = b.high;
@@ -69,6 +75,16 @@ std::uint64_t Algebra::full_set(Interval contributors) {
   std::uint64_t set = 0;
   for (int r = contributors.low; r < contributors.high; ++r) set += rank_hash(r);
   return set;
+}
+
+std::uint64_t Algebra::canonical_tree(Interval contributors) {
+  const int n = contributors.size();
+  if (n == 0) return 0;
+  if (n == 1) return leaf_tree(contributors.low);
+  const int middle =
+      contributors.low + static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))) / 2;
+  return joined_tree(canonical_tree({contributors.low, middle}),
+                     canonical_tree({middle, contributors.high}));
 }
 
 std::string Algebra::explain(const Value& value, Interval contributors) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedule/layout.h"
@@ -23,6 +24,7 @@ struct Value {
   int detail = -1;          // explicit contributions, where the algebra keeps them
   std::uint32_t tag = 0;    // plans: which call and tile it belongs to; folds only with its like
   bool finished = false;    // plans: the epilogue was applied
+  std::uint8_t folds = 0;   // ops that folded, one behind another: 0, 1, or 2 for more
 
   bool defined() const { return count > 0; }
 };
@@ -38,6 +40,23 @@ class Algebra {
   // Folds what `operand(i)` gives for i in [0, k) in the shape that the kernels use.
   template <class Operand>
   Value fold(std::size_t k, Shape shape, Operand&& operand) {
+    Value sum = folded(k, shape, std::forward<Operand>(operand));
+    if (k > 1 && sum.folds < 2) ++sum.folds;
+    return sum;
+  }
+
+  // What a result of these contributors must consist of.
+  static std::uint64_t full_set(Interval contributors);
+  // The canonical tree of these ranks in order, which `reproducible` asks for: they are split at
+  // the largest power of two below their number, and so are both parts. It is the tree of a
+  // balanced fold, and does not depend on whom the tree belongs to.
+  static std::uint64_t canonical_tree(Interval contributors);
+  // "lacks ranks 1, 5; has rank 0 twice", from the details of a value.
+  std::string explain(const Value& value, Interval contributors) const;
+
+ private:
+  template <class Operand>
+  Value folded(std::size_t k, Shape shape, Operand&& operand) {
     if (shape == Shape::left) {
       Value sum = operand(0);
       for (std::size_t i = 1; i < k; ++i) sum = combine(sum, operand(i));
@@ -52,13 +71,6 @@ class Algebra {
     while (stack_.size() > 1) merge_top();
     return stack_.front();
   }
-
-  // What a result of these contributors must consist of.
-  static std::uint64_t full_set(Interval contributors);
-  // "lacks ranks 1, 5; has rank 0 twice", from the details of a value.
-  std::string explain(const Value& value, Interval contributors) const;
-
- private:
   Value combine(const Value& a, const Value& b);
   void merge_top() {
     const Value upper = stack_.back();

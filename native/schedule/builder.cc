@@ -155,6 +155,15 @@ void Builder::recv_reduce_into(Buffer target, int round, int from, const Chunks&
   program_.steps.push_back(step);
 }
 
+void Builder::recv_fold_into(Buffer target, int round, std::span<const int> from,
+                             const Chunks& chunks, Shape shape) {
+  open(round, true);
+  Step step{.op = Op::recv_reduce, .round = round, .shape = shape};
+  step.peers = peers(from);
+  step.target = into(target, chunks);
+  program_.steps.push_back(step);
+}
+
 void Builder::local(Op op, int round, Buffer source, Buffer target, const Chunks& chunks) {
   open(round, true);
   Step step{.op = op, .round = round};

@@ -39,6 +39,9 @@ class Builder {
   void recv_into(Buffer target, int round, int from, const Chunks& chunks);
   // Folds the sender's value, which comes first, with the one in the buffer.
   void recv_reduce_into(Buffer target, int round, int from, const Chunks& chunks);
+  // Folds what two or more peers sent, in this order, without an operand of its own.
+  void recv_fold_into(Buffer target, int round, std::span<const int> from, const Chunks& chunks,
+                      Shape shape);
   void copy(int round, Buffer source, Buffer target, const Chunks& chunks);
   // target := source folded with target.
   void reduce(int round, Buffer source, Buffer target, const Chunks& chunks);

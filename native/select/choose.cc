@@ -72,23 +72,60 @@ int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers, Placement 
   throw Error(Status::internal, "no rule chooses an algorithm for this kind");
 }
 
-// The chosen one where it keeps the order of ranks, else the first of the table that does.
-int in_rank_order(int chosen, int ranks) {
-  if (at(chosen).tree.rank_order) return chosen;
+// Whether an algorithm sums in the tree that is wished for.
+bool suits(const Algorithm& a, int ranks, const Wish& wish) {
+  return (!wish.rank_order || a.tree.rank_order) && (!wish.canonical || a.tree.canonical(ranks)) &&
+         (!wish.one_fold || a.tree.one_fold);
+}
+
+std::string suitable(Kind kind, int ranks, const Wish& wish) {
+  std::string names;
+  for (const Algorithm* a : algorithms()) {
+    if (a->kind == kind && a->fits(ranks) && suits(*a, ranks, wish)) {
+      names += (names.empty() ? "" : ", ") + std::string(a->name);
+    }
+  }
+  return names;
+}
+
+// The chosen one where its tree suits, else that of another rule, else the first of the table.
+int with_tree(int chosen, int ranks, std::size_t bytes, const Wish& wish) {
+  if (suits(at(chosen), ranks, wish)) return chosen;
+  const Kind kind = at(chosen).kind;
+  for (const Rule& rule : kRules) {
+    if (rule.kind != kind || bytes > rule.most_bytes || rule.buffers != Buffers::any) continue;
+    const int index = find_algorithm(kind, rule.algorithm);
+    if (at(index).fits(ranks) && suits(at(index), ranks, wish)) return index;
+  }
   int index = 0;
   for (const Algorithm* a : algorithms()) {
-    if (a->kind == at(chosen).kind && a->tree.rank_order && a->fits(ranks)) return index;
+    if (a->kind == kind && a->fits(ranks) && suits(*a, ranks, wish)) return index;
     ++index;
   }
   throw Error(Status::unsupported,
-              "no algorithm of this collective keeps the order of ranks, which an operation that "
-              "does not commute needs");
+              "no algorithm of this collective has the summation tree that is wished for");
+}
+
+void refuse_tree(const Algorithm& a, int ranks, const Wish& wish) {
+  const std::string name = a.name;
+  if (wish.rank_order && !a.tree.rank_order) {
+    throw Error(Status::unsupported,
+                name +
+                    " does not keep the order of ranks, which an operation that does not commute, "
+                    "or one of the program that is to be reproducible, needs: choose another "
+                    "algorithm, or none");
+  }
+  throw Error(Status::unsupported,
+              name + " among " + std::to_string(ranks) +
+                  " ranks does not sum in the canonical tree, which a reproducible result needs: "
+                  "choose " +
+                  suitable(a.kind, ranks, wish) + ", or none");
 }
 
 int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers) {
   if (wish.algorithm == kUnchosen) {
     const int chosen = by_rule(kind, ranks, bytes, buffers, wish.placement);
-    return wish.rank_order ? in_rank_order(chosen, ranks) : chosen;
+    return with_tree(chosen, ranks, bytes, wish);
   }
   if (wish.algorithm >= kGivenSchedules) return wish.algorithm;
   const auto table = algorithms();
@@ -102,12 +139,7 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
     throw Error(Status::unsupported, std::string(a.name) + " is not defined for " +
                                          std::to_string(ranks) + " ranks: " + a.restriction);
   }
-  if (wish.rank_order && !a.tree.rank_order) {
-    throw Error(Status::unsupported,
-                std::string(a.name) +
-                    " does not keep the order of ranks, which an operation that does not commute "
-                    "needs: choose another algorithm, or none");
-  }
+  if (!suits(a, ranks, wish)) refuse_tree(a, ranks, wish);
   return wish.algorithm;
 }
 

@@ -31,11 +31,13 @@ inline constexpr int kGivenSchedules = 1 << 12;
 struct Wish {
   int algorithm = kUnchosen, mode = kUnchosen;
   bool rank_order = false;                // the operation does not commute
+  bool canonical = false;                 // results have the canonical tree of their operands,
+  bool one_fold = false;                  // made by one op
   Placement placement = Placement::near;  // of the cores
 };
 
 // `bytes` of the whole vector. Throws Error where the wished algorithm is none of this kind, not
-// for so many ranks, or does not keep the order of ranks where it must.
+// for so many ranks, or has another summation tree than is wished for.
 Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {});
 
 // What to run instead where some rank's buffer is within reach of the others; nothing where that

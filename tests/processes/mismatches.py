@@ -157,6 +157,16 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
         lambda c: c.allreduce(ones(), algorithm="circulant"),
         ("ring", "circulant"),
     ),
+    "reproducible": (
+        lambda c: c.allreduce(ones(), reproducible=True),
+        lambda c: c.allreduce(ones()),
+        ("(sum, reproducible, ", "(sum, direct"),
+    ),
+    "how reproducible": (
+        lambda c: c.allreduce(ones(), reproducible=True),
+        lambda c: c.allreduce(ones(), reproducible="any_p"),
+        ("(sum, reproducible, ", "(sum, reproducible for any p, "),
+    ),
     "name of an operation": (
         lambda c: folded(c, "larger"),
         lambda c: folded(c, "plus"),
