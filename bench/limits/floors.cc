@@ -3,6 +3,7 @@
 // interleaved blocks, and prints one JSON object. `python -m bench.limits --floors` judges it.
 //
 //   coll_floors BLOCKS BYTES...
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,6 @@ namespace limits {
 namespace {
 
 constexpr std::size_t K = 1024;
-constexpr int kWarmUp = 3;
 // Before the ways written by hand: a call of nothing, and the library's.
 constexpr std::size_t kNothing = 0, kLibrary = 1, kFirstWay = 2;
 
@@ -99,12 +99,13 @@ struct Cell {
   Collective collective;
   std::size_t bytes;
   std::vector<Way> ways;
-  std::size_t calls;  // of each contender in a block
+  std::size_t warm_up, calls;  // of each contender in a block
 };
 
 Cell cell_of(Collective collective, std::size_t bytes) {
   const std::size_t calls = bytes <= 64 * K ? 60 : bytes <= K * K ? 15 : bytes <= 8 * K * K ? 7 : 5;
-  return {collective, bytes, ways_of(collective, bytes), calls};
+  const std::size_t warm_up = bytes <= K * K ? 8 : 4;
+  return {collective, bytes, ways_of(collective, bytes), warm_up, calls};
 }
 
 // All contenders of a cell, one after another; `turn` says who begins.
@@ -120,16 +121,22 @@ void play(const Cell& cell, const HandSegment& segment, long turn, coll_comm* co
     const std::size_t number = who < kFirstWay ? 0 : who - kFirstWay;
     const Way& way = cell.ways[number];
     Hand hand(segment, rank, number, way);
-    for (std::size_t i = 0; i < cell.calls + kWarmUp; ++i) {
+    for (std::size_t i = 0; i < cell.warm_up + cell.calls; ++i) {
       exchange.rewrite(++call % 512);
       const double begin = appointment.keep();
       if (who == kLibrary) exchange.by_library(comm);
       if (who >= kFirstWay) exchange.by_hand(hand, way.form);
       const double end = now_ns();
       if (who != kNothing) exchange.check(call % 512);
-      if (i >= kWarmUp) samples[who * cell.calls + i - kWarmUp] = end - begin;
+      if (i >= cell.warm_up) samples[who * cell.calls + i - cell.warm_up] = end - begin;
     }
   }
+}
+
+// What a quarter of the calls do not exceed: whoever else runs on the machine only adds to them.
+double lower_quartile(std::span<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return samples[(samples.size() - 1) / 4];
 }
 
 // One record: the cell between two probes of the placement.
@@ -142,13 +149,16 @@ void print_block(const Cell& cell, long block, const std::vector<int>& cores, bo
                                          play(cell, segment, block, comm, rank, samples);
                                        });
   const double after = line_latency_ns(cores[0], cores[1]);
+  // The best call of nothing: a disturbed one is no part of the others.
+  const double empty =
+      *std::min_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(cell.calls));
   const auto time = [&](std::size_t who) {
-    return median(std::span(times).subspan(who * cell.calls, cell.calls));
+    return lower_quartile(std::span(times).subspan(who * cell.calls, cell.calls));
   };
   std::printf(
       "%s\n  {\"kind\": \"%s\", \"bytes\": %zu, \"block\": %ld, \"line_before_ns\": %.1f, "
       "\"line_after_ns\": %.1f, \"empty_ns\": %.1f, \"ns\": %.1f, \"hands\": {",
-      first ? "" : ",", name_of(cell.collective), cell.bytes, block, before, after, time(kNothing),
+      first ? "" : ",", name_of(cell.collective), cell.bytes, block, before, after, empty,
       time(kLibrary));
   for (std::size_t i = 0; i < cell.ways.size(); ++i) {
     std::printf("%s\"%s\": %.1f", i == 0 ? "" : ", ", name_of(cell.ways[i]).c_str(),
