@@ -194,7 +194,7 @@ inline bool Executor::enter(int spins) noexcept {
   const std::uint64_t left = clock_->left[fingerprint_];
   if (left > clock_->known && !earn_credit(left, spins)) return false;
   ProgressLine& line = own_->progress;
-  if (rank_ == 0 && ring_ == 0 && clock_->calls % LineProbe::kEvery == 0) {
+  if (rank_ == 0 && ring_ == 0 && line_probe_.due()) {
     line_probe_.store(line.fingerprint[fingerprint_], clock_->fingerprint);
   } else {
     line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);

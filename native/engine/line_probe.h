@@ -16,8 +16,9 @@ namespace coll {
 
 class LineProbe {
  public:
-  // Calls between two samples: a sample costs two looks at the clock, and waits for the line.
-  static constexpr std::uint64_t kEvery = 8;
+  // Whether the next call takes a sample, of those that might: it costs two looks at the clock, and
+  // waits for the line.
+  bool due() noexcept { return ++calls_ % kEvery == 0; }
 
   // Stores to a word of such a line.
   void store(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
@@ -42,6 +43,9 @@ class LineProbe {
   // Near cores take 25 to 60 ns and the clock 20, far ones 250.
   static constexpr double kFar = 130;
 
+  static constexpr unsigned kEvery = 4;
+
+  unsigned calls_ = 0;
   std::array<double, 3> samples_{};
   std::size_t next_ = 0;
   std::atomic<std::uint64_t> drained_{0};
