@@ -113,7 +113,7 @@ coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t* algo
     if (kind < 0 || kind >= coll::kKinds) {
       throw coll::Error(Status::invalid_argument, "unknown collective " + std::to_string(kind));
     }
-    const coll::Choice choice = coll::choose(static_cast<coll::Kind>(kind), ranks, bytes);
+    const coll::Choice choice = coll::choose(static_cast<coll::Kind>(kind), ranks, bytes).near;
     chosen = choice.algorithm;
     way = static_cast<int32_t>(choice.mode);
     return Status::ok;

@@ -23,10 +23,13 @@ constexpr Variable kVariables[] = {
      "Counts the restarts of a job, so that ranks left over from an earlier one are refused."},
     {"COLLECTIVES_TIMEOUT", "seconds", "300",
      "How long to wait for the other ranks, at the start and in each call."},
+    {"COLLECTIVES_PLACEMENT", "auto, near or far", "auto",
+     "Whether to take cores to share a cache: large calls run by it. Rank 0's counts; auto: it "
+     "measures."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };
-enum Index { kRank, kSize, kJob, kAttempt, kTimeout, kFault };
+enum Index { kRank, kSize, kJob, kAttempt, kTimeout, kPlacement, kFault };
 
 // The value, or none where it is not set.
 std::optional<std::string> value_of(Index index) {
@@ -96,6 +99,14 @@ Environment read_environment() {
   }
   environment.timeout_s = *seconds;
   return environment;
+}
+
+std::optional<Placement> assumed_placement() {
+  const std::string value = value_of(kPlacement).value_or("auto");
+  if (value == "near") return Placement::near;
+  if (value == "far") return Placement::far;
+  if (value != "auto") throw malformed(kPlacement, value, "auto, near or far");
+  return std::nullopt;
 }
 
 void arm_faults_from_environment() {

@@ -2,8 +2,10 @@
 // Every environment variable that the native layer reads.
 #pragma once
 
+#include <optional>
 #include <span>
 
+#include "base/placement.h"
 #include "bootstrap/handshake.h"
 
 namespace coll {
@@ -26,6 +28,9 @@ struct Environment {
 // of 1. Throws Error(invalid_argument) that names the variable and its value where one is
 // malformed.
 Environment read_environment();
+
+// What COLLECTIVES_PLACEMENT says; nothing where it leaves it to measurement.
+std::optional<Placement> assumed_placement();
 
 // Arms what COLLECTIVES_FAULT says, once in the life of the process.
 void arm_faults_from_environment();

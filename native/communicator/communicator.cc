@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "bootstrap/environment.h"
 #include "communicator/fingerprint.h"
 #include "communicator/guard.h"
 #include "communicator/process_forks.h"
@@ -21,7 +22,7 @@ constexpr int kMailNap = 500;  // microseconds of sleep where messages are on th
 }  // namespace
 
 Communicator::Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-                           bool shares_memory, int most_spins, Placement placement)
+                           bool shares_memory, int most_spins)
     : membership_(std::move(membership)),
       segment_(membership_.segment),
       rank_(rank),
@@ -35,7 +36,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       plans_(segment_, rank, !shares_memory),
       heap_(membership_.arena->heap()),
       executor_(segment_, rank, heap_),
-      epochs_(placement),
+      assumed_(assumed_placement()),
       pairwise_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
@@ -48,7 +49,7 @@ Communicator::~Communicator() = default;
 // Where the ranks of this group share cores, those of its parts do.
 Communicator Communicator::branch(Membership&& place, int rank) const {
   return Communicator(std::move(place), rank, timeout_, interruptible_, shares_memory_,
-                      policy_.spins, epochs_.placement());
+                      policy_.spins);
 }
 
 int Communicator::world_rank() const noexcept {
@@ -116,8 +117,8 @@ PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
 // Chooses the plans of a call that differs from the last one, from what is equal on all ranks.
 // Threads do not reach for each other's buffers: a rank whose call has failed may free what others
 // still use, which the symmetric heap prevents.
-void Communicator::resolve(const Call& call, Prepared& out, Placement placement) {
-  out.binding = out.direct = nullptr;
+void Communicator::resolve(const Call& call, Prepared& out) {
+  out.binding = out.far = out.within = nullptr;
   out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
   const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
@@ -125,11 +126,10 @@ void Communicator::resolve(const Call& call, Prepared& out, Placement placement)
                   .mode = call.mode,
                   .rank_order = keeps_rank_order(call),
                   .canonical = wants_canonical(call),
-                  .one_fold = wants_one_fold(call),
-                  .placement = placement};
-  const Choice choice = choose(call.kind, ranks_, bytes, wish);
-  out.direct_choice.reset();
-  if (heap_) out.direct_choice = choose_within_reach(call.kind, ranks_, bytes, wish);
+                  .one_fold = wants_one_fold(call)};
+  out.choices = choose(call.kind, ranks_, bytes, wish);
+  if (!heap_) out.choices.within_reach.reset();
+  const Choice& choice = out.choices.near;
   if (call.algorithm >= kGivenSchedules) check_given(call, wish.rank_order);
   CallNote& note = out.note;
   note.kind = static_cast<int>(call.kind);
@@ -149,7 +149,6 @@ void Communicator::resolve(const Call& call, Prepared& out, Placement placement)
   note.reproducible = static_cast<int>(call.reproducible);
   note.detail = detail_of(call, ranks_, given);
   out.call = call;
-  out.choice = choice;
   out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));
   out.packed = pack(note);
@@ -221,15 +220,14 @@ void Communicator::begin(Prepared& prepared) {
   clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
-  write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names);
+  write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names,
+               assumed_.value_or(executor_.seen_placement()));
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
-  if (rank_ == 0) {
-    Epochs::say(segment_, clock_.calls, executor_.line_probe().placement(epochs_.placement()));
-  }
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_);
   now_ = &prepared;
   active_ = true;
-  executor_.begin(*prepared.binding, clock_, prepared.direct);
+  executor_.begin(*prepared.binding, clock_,
+                  {prepared.choices.large, prepared.far, prepared.within});
 }
 
 // The call in progress is done.
@@ -244,10 +242,6 @@ void Communicator::enter() {
     throw Error(Status::invalid_argument,
                 "the call before is still in progress: resume it first, or abort");
   }
-  if (epochs_.turn(segment_, clock_.calls + 1)) {
-    recent_.forget();
-    large_.binding = nullptr;
-  }
 }
 
 // Gives a call that was resolved bindings of its own.
@@ -256,8 +250,19 @@ void Communicator::keep(const Call& call, Kept& kept) {
   const auto own = [&](OwnBinding& binding, const Choice& choice) {
     return binding.of(plan_of(call, choice), rank_, segment_);
   };
-  if (prepared.direct_choice) prepared.direct = own(kept.direct, *prepared.direct_choice);
-  prepared.binding = own(kept.binding, prepared.choice);
+  const Choices& choices = prepared.choices;
+  if (choices.within_reach) prepared.within = own(kept.within, *choices.within_reach);
+  if (choices.far != choices.near) prepared.far = own(kept.far, choices.far);
+  prepared.binding = own(kept.binding, choices.near);
+}
+
+// Gives it those that belong to its plans: of the last large call alone.
+void Communicator::share(const Call& call, Prepared& prepared) {
+  const Choices& choices = prepared.choices;
+  Binding* near = &plan_of(call, choices.near).binding;
+  if (choices.within_reach) prepared.within = &plan_of(call, *choices.within_reach).binding;
+  if (choices.far != choices.near) prepared.far = &plan_of(call, choices.far).binding;
+  prepared.binding = near;
 }
 
 // Makes a call ready to begin: what it shares with one of late is not looked up again.
@@ -267,15 +272,11 @@ Prepared& Communicator::ready(const Call& call) {
   if (prepared.repeats(call)) return prepared;
   if (!prepared.fits(call)) validate(call, rank_, ranks_);
   if (!prepared.serves(call)) {
-    resolve(call, prepared, epochs_.placement());
+    resolve(call, prepared);
     if (kept != nullptr) {
       keep(call, *kept);
     } else {
-      PreparedPlan& plan = plan_of(call, prepared.choice);
-      if (prepared.direct_choice) {
-        prepared.direct = &plan_of(call, *prepared.direct_choice).binding;
-      }
-      prepared.binding = &plan.binding;
+      share(call, prepared);
     }
   }
   if (scratch_.size() < prepared.scratch_bytes(call, ranks_)) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,6 @@
 #include "bootstrap/membership.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
-#include "communicator/epochs.h"
 #include "communicator/pairwise.h"
 #include "communicator/patience.h"
 #include "communicator/plans.h"
@@ -27,11 +27,9 @@ namespace coll {
 class Communicator {
  public:
   // `shares_memory`: the ranks are threads of one process, so may read each other's buffers.
-  // `most_spins` bounds what the cores of these ranks alone would suggest (engine/ladder.h);
-  // `placement`: where all ranks take their cores to be, for a beginning.
+  // `most_spins` bounds what the cores of these ranks alone would suggest (engine/ladder.h).
   Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-               bool shares_memory, int most_spins = std::numeric_limits<int>::max(),
-               Placement placement = Placement::near);
+               bool shares_memory, int most_spins = std::numeric_limits<int>::max());
   ~Communicator();
 
   int rank() const noexcept { return rank_; }
@@ -61,8 +59,6 @@ class Communicator {
   // A communicator like this one, for this rank's place in a group of some of its ranks.
   Communicator branch(Membership&& place, int rank) const;
   const Membership& membership() const noexcept { return membership_; }
-  // Where all ranks take their cores to be.
-  Placement placement() const noexcept { return epochs_.placement(); }
   // For arrays within reach of all ranks; null of threads, which reach all memory. Throws Error
   // (unsupported) where the job has none.
   std::shared_ptr<SymmetricHeap> heap() const;
@@ -78,12 +74,13 @@ class Communicator {
  private:
   class Guard;  // guard.h
 
-  void resolve(const Call& call, Prepared& out, Placement placement);
+  void resolve(const Call& call, Prepared& out);
   PreparedPlan& plan_of(const Call& call, const Choice& choice);
   void check_given(const Call& call, bool ordered) const;
   Call settled(const Call& call) const;
   void bind(const Call& call, Prepared& prepared, std::vector<std::byte>& scratch);
   void keep(const Call& call, Kept& kept);
+  void share(const Call& call, Prepared& prepared);
   Prepared& ready(const Call& call);
   std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
   void begin(Prepared& prepared);
@@ -120,7 +117,7 @@ class Communicator {
   std::shared_ptr<SymmetricHeap> heap_;  // null of threads
   Executor executor_;
   GroupClock clock_;
-  Epochs epochs_;
+  std::optional<Placement> assumed_;  // of the cores, by the user
   WaitPolicy policy_;
   Recent recent_;             // small calls
   Prepared large_;            // the last other one that was not persistent

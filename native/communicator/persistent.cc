@@ -18,24 +18,17 @@ Persistent& Communicator::prepare(const Call& call) {
     made->counts.assign(call.counts, call.counts + (call.kind == Kind::alltoall ? p * p : p));
     kept.counts = made->counts.data();
   }
-  // Which placement a call will find depends on when it is begun, on all ranks alike; when it is
-  // made depends on the rank.
-  for (const Placement placement : {Placement::near, Placement::far}) {
-    auto way = std::make_unique<Kept>();
-    Prepared& prepared = way->prepared;
-    resolve(kept, prepared, placement);
-    if (placement != Placement::near && prepared.chooses_as(made->at(Placement::near))) break;
-    keep(kept, *way);
-    bind(kept, prepared, way->scratch);
-    made->kept[static_cast<std::size_t>(placement)] = std::move(way);
-  }
+  Kept& own = made->kept;
+  resolve(kept, own.prepared);
+  keep(kept, own);
+  bind(kept, own.prepared, own.scratch);
   persistent_.push_back(std::move(made));
   return *persistent_.back();
 }
 
 void Communicator::forget(Persistent& persistent) {
   const Guard guard(*this);
-  const bool last = persistent.holds(now_);
+  const bool last = now_ == &persistent.kept.prepared;
   if (last && active_ && !failed(segment_)) {
     throw Error(Status::invalid_argument, "this persistent call is in progress: finish it first");
   }
@@ -49,7 +42,7 @@ void Communicator::forget(Persistent& persistent) {
 void Communicator::start(Persistent& persistent) {
   const Guard guard(*this);
   enter();
-  begin(persistent.at(epochs_.placement()));
+  begin(persistent.kept.prepared);
   persistent.state = Persistent::State::started;
   // What can be done without waiting is done: it may be all that the peers need.
   const Progress progress = executor_.advance(0);
@@ -80,7 +73,7 @@ Status Communicator::finish(Persistent& persistent) {
 Status Communicator::run(Persistent& persistent) {
   const Guard guard(*this);
   enter();
-  begin(persistent.at(epochs_.placement()));
+  begin(persistent.kept.prepared);
   return drive();
 }
 

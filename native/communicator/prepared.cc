@@ -28,7 +28,8 @@ bool Prepared::fits(const Call& c) const noexcept {
 }
 
 std::size_t Prepared::scratch_bytes(const Call& c, int ranks) const {
-  if (!binding->uses_scratch() && (direct == nullptr || !direct->uses_scratch())) return 0;
+  const auto uses = [](const Binding* b) { return b != nullptr && b->uses_scratch(); };
+  if (!uses(binding) && !uses(far) && !uses(within)) return 0;
   // Of alltoall's blocks a rank holds as many as it has itself.
   const std::size_t held = c.kind == Kind::alltoall ? c.count : vector_elements(c, ranks);
   return held * travel_of(c, ranks).bytes();
@@ -49,14 +50,14 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
                 .counts_hash = hash_counts(c, ranks),
                 .dtype = travel.dtype,
                 .op = sums_exactly(c) ? Reduction::sum : c.op,
-                .tile_bytes = choice.tile_bytes,
-                .streams = choice.streams};
-  if (!binding->is_bound_to(data)) binding->bind(data);
-  if (direct != nullptr) {
-    data.tile_bytes = direct_choice->tile_bytes;
-    data.streams = direct_choice->streams;
-    if (!direct->is_bound_to(data)) direct->bind(data);
-  }
+                .tile_bytes = choices.near.tile_bytes};
+  const auto bind_one = [&data](Binding* one, const Choice& choice) {
+    data.tile_bytes = choice.tile_bytes;
+    if (one != nullptr && !one->is_bound_to(data)) one->bind(data);
+  };
+  bind_one(binding, choices.near);
+  bind_one(far, choices.far);
+  if (within != nullptr) bind_one(within, *choices.within_reach);
   call.input = c.input;
   call.output = c.output;
   call.timeout = c.timeout;

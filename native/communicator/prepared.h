@@ -21,11 +21,11 @@ namespace coll {
 
 struct Prepared {
   Call call;
-  Choice choice;
-  std::optional<Choice> direct_choice;
+  Choices choices;
   CallNote note;
   Binding* binding = nullptr;
-  Binding* direct = nullptr;  // runs instead where buffers are within reach, or null
+  // Of a large call, what runs instead on far cores, and where buffers are within reach; or null.
+  Binding *far = nullptr, *within = nullptr;
   Accumulation accumulation;
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
   BufferNames names{};
@@ -35,9 +35,6 @@ struct Prepared {
 
   // Whether another call runs the same plan and says the same in its record.
   bool serves(const Call& c) const noexcept;
-  bool chooses_as(const Prepared& other) const noexcept {
-    return choice == other.choice && direct_choice == other.direct_choice;
-  }
   // Whether it is this very call once more: checked, and bound to its buffers.
   bool repeats(const Call& c) const noexcept {
     return bound && c.input == call.input && c.output == call.output && c.timeout == call.timeout &&
@@ -55,24 +52,15 @@ struct Prepared {
 // A prepared call that keeps its binding.
 struct Kept {
   Prepared prepared;
-  OwnBinding binding, direct;
+  OwnBinding binding, far, within;
   std::vector<std::byte> scratch;  // of a persistent call
 };
 
 // A call that may be begun again at no cost. Its counts are its own.
 struct Persistent {
-  // For each placement; one alone where both make the same choice.
-  std::array<std::unique_ptr<Kept>, kPlacements> kept;
+  Kept kept;
   std::vector<std::size_t> counts;
   enum class State : std::uint8_t { idle, started, done } state = State::idle;
-
-  Prepared& at(Placement placement) const noexcept {
-    const auto& one = kept[static_cast<std::size_t>(placement)];
-    return one ? one->prepared : kept.front()->prepared;
-  }
-  bool holds(const Prepared* call) const noexcept {
-    return call == &at(Placement::near) || call == &at(Placement::far);
-  }
 };
 
 }  // namespace coll

@@ -34,10 +34,6 @@ class Recent {
     return found->kept;
   }
 
-  // Chooses all of them anew.
-  void forget() noexcept {
-    for (Used& used : calls_) used.kept.prepared.binding = nullptr;
-  }
   // Binds all of them anew.
   void unbind() noexcept {
     for (Used& used : calls_) used.kept.prepared.bound = false;

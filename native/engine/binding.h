@@ -29,7 +29,6 @@ struct CallData {
   Dtype dtype = Dtype::float32;
   Reduction op = Reduction::sum;
   std::size_t tile_bytes = 0;        // wished stage bytes per tile; equal on all ranks
-  bool streams = false;              // large messages are staged around the caches
   const Payload* payload = nullptr;  // null: dense
 };
 

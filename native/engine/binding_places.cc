@@ -11,7 +11,7 @@ namespace coll {
 bool Binding::differs_in_places(const CallData& call) const noexcept {
   return bound_ && call.count == call_.count && call.dtype == call_.dtype && call.op == call_.op &&
          call.counts_hash == call_.counts_hash && call.tile_bytes == call_.tile_bytes &&
-         call.streams == call_.streams && call.payload == call_.payload;
+         call.payload == call_.payload;
 }
 
 void* Binding::buffer(Place place) const noexcept {
@@ -55,7 +55,7 @@ void Binding::bind_ready_moves() {
                           .k = op.k,
                           .m = op.m,
                           .balanced = op.balanced,
-                          .streaming = call_.streams ? op.stage_bits : 0,
+                          .streaming = 0,
                           .divisor = op.complete ? divisor_ : 1.0});
       }
     }

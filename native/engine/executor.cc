@@ -165,7 +165,6 @@ void Executor::take_up(const Binding& binding) noexcept {
   depth_ = static_cast<std::size_t>(plan.depth);
   closed_ = plan.layout.closed();
   ring_ = plan.inlined() ? 1 : 0;
-  streams_ = binding.call().streams;
   slot_bytes_ = ring_bytes_[ring_];
 }
 
@@ -174,9 +173,10 @@ inline void Executor::find_slots() noexcept {
   first_offset_ = first_slot_ * slot_bytes_;
 }
 
-void Executor::begin(const Binding& binding, GroupClock& clock, const Binding* direct) noexcept {
+void Executor::begin(const Binding& binding, GroupClock& clock, const Large& large) noexcept {
   if (binding_ != &binding || version_ != binding.version()) take_up(binding);
-  direct_ = direct;
+  large_ = large;
+  streams_ = false;
   clock_ = &clock;
   find_slots();
   iteration_ = 0;
@@ -194,18 +194,17 @@ inline bool Executor::enter(int spins) noexcept {
   const std::uint64_t left = clock_->left[fingerprint_];
   if (left > clock_->known && !earn_credit(left, spins)) return false;
   ProgressLine& line = own_->progress;
-  if (rank_ == 0 && ring_ == 0 && line_probe_.due()) {
+  if (rank_ == 0 && large_.large) {
     line_probe_.store(line.fingerprint[fingerprint_], clock_->fingerprint);
   } else {
     line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);
   }
-  if (ops_->post || direct_ != nullptr) publish(line.tick, clock_->base + 1);
-  entrance_ = direct_ == nullptr ? Entrance::within : Entrance::agreeing;
-  return direct_ == nullptr || agree(spins);
+  if (ops_->post || large_.large) publish(line.tick, clock_->base + 1);
+  entrance_ = large_.large ? Entrance::agreeing : Entrance::within;
+  return !large_.large || agree(spins);
 }
 
-// Every rank waits for the records of all, and so decides the same: where nobody's buffers are
-// within reach, the plan that stages everything moves less.
+// Every rank waits for the records of all, and so decides the same.
 bool Executor::agree(int spins) noexcept {
   for (; credit_ < segment_.shape().ranks; ++credit_) {
     const int peer = static_cast<int>(credit_);
@@ -217,22 +216,30 @@ bool Executor::agree(int spins) noexcept {
   }
   credit_ = 0;
   entrance_ = Entrance::within;
+  choose_plan();
+  return true;
+}
+
+void Executor::choose_plan() noexcept {
   bool within = false;
-  for (std::uint32_t r = 0; r < segment_.shape().ranks && !within; ++r) {
+  for (std::uint32_t r = 0; r < segment_.shape().ranks && large_.within != nullptr; ++r) {
     for (const Place place : {Place::input, Place::output}) {
       within = within || name_of(r, static_cast<int>(place)) != 0;
     }
   }
-  if (within) {
-    take_up(*direct_);
+  const CallRecord& first = segment_.rank(0).records[clock_->calls % kRecords];
+  const bool far = (first.word[4].load(std::memory_order_relaxed) & kFarCores) != 0;
+  const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
+  if (instead != nullptr) {
+    take_up(*instead);
     find_slots();
   }
-  return true;
+  streams_ = far;
 }
 
 Progress Executor::advance(int spins) noexcept {
-  // Which plan runs may be known only behind the entrance.
-  if (direct_ != nullptr && entrance_ != Entrance::within && !enter(spins)) {
+  // Which plan runs is known only behind the entrance.
+  if (large_.large && entrance_ != Entrance::within && !enter(spins)) {
     return stop(iteration_, op_, met_);
   }
   const bool one_tile = iterations_ == 1;

@@ -36,6 +36,14 @@ struct Blocked {
 // failed: an operation of the user.
 enum class Progress : std::uint8_t { done, blocked, mismatch, failed };
 
+// In a large call the ranks first tell each other where their buffers lie, and rank 0 where the
+// cores are. What then runs instead, unless null, is the same call bound to another plan.
+struct Large {
+  bool large = false;
+  const Binding* far = nullptr;     // where the cores share no cache
+  const Binding* within = nullptr;  // where any rank's buffer is within reach of the others
+};
+
 // The place of one rank on its group's clock: what outlives a call.
 struct GroupClock {
   std::uint64_t base = 0;         // tick at which the next call begins, on all ranks
@@ -54,16 +62,14 @@ class Executor {
   // `heap`: where peers' buffers are found; null where all ranks share all memory.
   Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap = nullptr);
 
-  // Starts the bound call; `clock` has counted it and holds its fingerprint. `direct`, unless null,
-  // is the same call bound to a plan for buffers within reach: it runs instead where any rank has
-  // such a buffer, on which all ranks agree first.
-  void begin(const Binding& binding, GroupClock& clock, const Binding* direct = nullptr) noexcept;
+  // Starts the bound call; `clock` has counted it and holds its fingerprint.
+  void begin(const Binding& binding, GroupClock& clock, const Large& large = {}) noexcept;
   // Goes on until done or blocked, spinning `spins` times at each wait before it gives up.
   Progress advance(int spins) noexcept;
   // What advance() returned for: the wait, or the peer whose call differs.
   const Blocked& blocked() const noexcept { return blocked_; }
-  // Where the cores of this group are, as rank 0 has seen; other ranks do not look.
-  const LineProbe& line_probe() const noexcept { return line_probe_; }
+  // Where the cores of this group are, as rank 0 saw in its last large calls; others do not look.
+  Placement seen_placement() const noexcept { return line_probe_.placement(); }
 
  private:
   void take_up(const Binding& binding) noexcept;
@@ -75,6 +81,7 @@ class Executor {
   void find_slots() noexcept;
   bool enter(int spins) noexcept;
   bool agree(int spins) noexcept;
+  void choose_plan() noexcept;
   bool differs(int peer, const std::atomic<std::uint64_t>* tick) noexcept;
   bool has_credit(int tile) const noexcept;
   bool earn_credit(std::uint64_t free, int spins) noexcept;
@@ -132,7 +139,7 @@ class Executor {
   RankControl* own_;
   int rank_;
   const Binding* binding_ = nullptr;
-  const Binding* direct_ = nullptr;  // until it is agreed which of the two runs
+  Large large_;
   std::uint64_t version_ = 0;
   // Of the binding, a load nearer.
   FoldKernel kernel_ = nullptr;

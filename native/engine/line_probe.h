@@ -16,10 +16,6 @@ namespace coll {
 
 class LineProbe {
  public:
-  // Whether the next call takes a sample, of those that might: it costs two looks at the clock, and
-  // waits for the line.
-  bool due() noexcept { return ++calls_ % kEvery == 0; }
-
   // Stores to a word of such a line.
   void store(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
     // What is still on its way to memory would be waited for as well.
@@ -33,9 +29,7 @@ class LineProbe {
   void note(double ns) noexcept { samples_[next_++ % samples_.size()] = ns; }
 
   // By the shortest of the last samples: a rank may lose its core in the middle of one.
-  // `otherwise`: while there are none.
-  Placement placement(Placement otherwise) const noexcept {
-    if (next_ < samples_.size()) return otherwise;
+  Placement placement() const noexcept {
     return *std::ranges::min_element(samples_) > kFar ? Placement::far : Placement::near;
   }
 
@@ -43,10 +37,7 @@ class LineProbe {
   // Near cores take 25 to 60 ns and the clock 20, far ones 250.
   static constexpr double kFar = 130;
 
-  static constexpr unsigned kEvery = 4;
-
-  unsigned calls_ = 0;
-  std::array<double, 3> samples_{};
+  std::array<double, 2> samples_{};
   std::size_t next_ = 0;
   std::atomic<std::uint64_t> drained_{0};
 };

@@ -53,10 +53,9 @@ constexpr std::array kRules = {
 
 // Messages of up to so many bytes travel with their flag.
 constexpr std::size_t kInlineBytes = 4096;
-// From here on peers' buffers are read and written directly where they are within reach.
-constexpr std::size_t kReachBytes = 64 << 10;
-// Far cores write what they stage around the caches from here on.
-constexpr std::size_t kStreamedBytes = 256 << 10;
+// From here on what ranks tell each other first is worth a line's way between cores: whose buffers
+// are within reach, and where the cores are.
+constexpr std::size_t kLargeBytes = 64 << 10;
 constexpr std::size_t kTileBytes = 256 << 10;
 
 const Algorithm& at(int algorithm) { return *algorithms()[static_cast<std::size_t>(algorithm)]; }
@@ -122,9 +121,10 @@ void refuse_tree(const Algorithm& a, int ranks, const Wish& wish) {
                   suitable(a.kind, ranks, wish) + ", or none");
 }
 
-int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers) {
+int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
+                     Placement placement) {
   if (wish.algorithm == kUnchosen) {
-    const int chosen = by_rule(kind, ranks, bytes, buffers, wish.placement);
+    const int chosen = by_rule(kind, ranks, bytes, buffers, placement);
     return with_tree(chosen, ranks, bytes, wish);
   }
   if (wish.algorithm >= kGivenSchedules) return wish.algorithm;
@@ -151,9 +151,10 @@ Mode usual_mode(Kind kind, std::size_t bytes, Buffers buffers) {
   return kind == Kind::allreduce ? Mode::push : Mode::pull;
 }
 
-Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers) {
+Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
+              Placement placement = Placement::near) {
   Choice choice;
-  choice.algorithm = choose_algorithm(kind, ranks, bytes, wish, buffers);
+  choice.algorithm = choose_algorithm(kind, ranks, bytes, wish, buffers, placement);
   if (wish.mode < kUnchosen || wish.mode >= kModes) {
     throw Error(Status::invalid_argument,
                 "mode number " + std::to_string(wish.mode) + " does not exist");
@@ -162,21 +163,20 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
       wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
-  choice.streams =
-      choice.mode != Mode::inlined && wish.placement == Placement::far && bytes >= kStreamedBytes;
   return choice;
 }
 
 }  // namespace
 
-Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
-  return chosen(kind, ranks, bytes, wish, Buffers::own);
-}
-
-std::optional<Choice> choose_within_reach(Kind kind, int ranks, std::size_t bytes,
-                                          const Wish& wish) {
-  if (bytes < kReachBytes || wish.mode != kUnchosen) return std::nullopt;
-  return chosen(kind, ranks, bytes, wish, Buffers::reached);
+Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+  Choices choices;
+  choices.near = chosen(kind, ranks, bytes, wish, Buffers::own);
+  choices.far = chosen(kind, ranks, bytes, wish, Buffers::own, Placement::far);
+  choices.large = ranks > 1 && bytes >= kLargeBytes && choices.near.mode == Mode::staged;
+  if (choices.large && wish.mode == kUnchosen) {
+    choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
+  }
+  return choices;
 }
 
 }  // namespace coll

@@ -17,7 +17,6 @@ struct Choice {
   Mode mode = Mode::staged;
   int lag = 0;
   std::size_t tile_bytes = 0;  // stage bytes per tile
-  bool streams = false;        // what is staged is written around the caches
   bool operator==(const Choice&) const = default;
 };
 
@@ -30,19 +29,20 @@ inline constexpr int kGivenSchedules = 1 << 12;
 // What a caller leaves to the choice, and what not.
 struct Wish {
   int algorithm = kUnchosen, mode = kUnchosen;
-  bool rank_order = false;                // the operation does not commute
-  bool canonical = false;                 // results have the canonical tree of their operands,
-  bool one_fold = false;                  // made by one op
-  Placement placement = Placement::near;  // of the cores
+  bool rank_order = false;  // the operation does not commute
+  bool canonical = false;   // results have the canonical tree of their operands,
+  bool one_fold = false;    // made by one op
+};
+
+// What a call may run. In a large one the ranks first tell each other which it is.
+struct Choices {
+  Choice near, far;                    // by how far apart the cores are
+  std::optional<Choice> within_reach;  // where some rank's buffer is within reach of the others
+  bool large = false;
 };
 
 // `bytes` of the whole vector. Throws Error where the wished algorithm is none of this kind, not
-// for so many ranks, or has another summation tree than is wished for.
-Choice choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {});
-
-// What to run instead where some rank's buffer is within reach of the others; nothing where that
-// changes nothing. Throws as choose().
-std::optional<Choice> choose_within_reach(Kind kind, int ranks, std::size_t bytes,
-                                          const Wish& wish);
+// for so many ranks, or does not keep the order of ranks where it must.
+Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {});
 
 }  // namespace coll

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the cores are: seen by rank 0, told to all in every large call.
+#include <cstdlib>
+#include <vector>
+
+#include "base/error.h"
+#include "bootstrap/environment.h"
+#include "engine/line_probe.h"
+#include "groups_of_test.h"
+#include "select/choose.h"
+
+namespace {
+
+using namespace coll;
+using namespace coll::testing;
+
+TEST(cores_are_far_where_no_sample_is_short) {
+  LineProbe probe;
+  CHECK(probe.placement() == Placement::near);
+  for (int i = 0; i < 2; ++i) probe.note(250);
+  CHECK(probe.placement() == Placement::far);
+  probe.note(60);
+  CHECK(probe.placement() == Placement::near);
+  probe.note(1e6);  // a rank lost its core
+  CHECK(probe.placement() == Placement::near);
+  std::atomic<std::uint64_t> word{0};
+  probe.store(word, 7);
+  CHECK(word == 7);
+}
+
+TEST(two_ranks_far_apart_take_one_shot) {
+  const Choices large = choose(Kind::allreduce, 2, 4 << 20), small = choose(Kind::allreduce, 2, 8);
+  CHECK(large.large && large.near.algorithm != large.far.algorithm && large.within_reach);
+  CHECK(!small.large && small.near == small.far && !small.within_reach);
+  CHECK(!choose(Kind::allreduce, 1, 4 << 20).large);
+}
+
+class Assumed {
+ public:
+  explicit Assumed(const char* placement) { ::setenv(kName, placement, 1); }
+  ~Assumed() { ::unsetenv(kName); }
+  Assumed(const Assumed&) = delete;
+  Assumed& operator=(const Assumed&) = delete;
+
+ private:
+  static constexpr char kName[] = "COLLECTIVES_PLACEMENT";
+};
+
+TEST(what_the_user_says_counts) {
+  CHECK(!assumed_placement());
+  const Assumed far("far");
+  CHECK(assumed_placement() == Placement::far);
+  const Assumed none("nowhere");
+  coll_options options = options_of(0, 1);
+  coll_comm* comm = nullptr;
+  CHECK(coll_local(&options, &comm) == COLL_INVALID_ARGUMENT);
+  CHECK(says("COLLECTIVES_PLACEMENT is 'nowhere'"));
+}
+
+// Of all lengths around those where choices change, in turns and persistent.
+void check_sums(coll_comm* comm) {
+  const int p = coll_ranks(comm);
+  std::vector<float> x(std::size_t{1} << 19), y(x.size());
+  for (int turn = 0; turn < 60; ++turn) {
+    const std::size_t n = (std::size_t{1} << (turn % 7 + 13)) - static_cast<std::size_t>(turn % 3);
+    x.assign(x.size(), 1.0F);
+    ok(coll_allreduce(comm, x.data(), y.data(), n, COLL_FLOAT32, COLL_SUM));
+    CHECK(y[0] == static_cast<float>(p) && y[n - 1] == static_cast<float>(p));
+    ok(coll_broadcast(comm, y.data(), y.data(), n, COLL_FLOAT32, turn % p));
+    const std::size_t part = n / static_cast<std::size_t>(p);
+    ok(coll_reduce_scatter(comm, y.data(), x.data(), part * static_cast<std::size_t>(p),
+                           COLL_FLOAT32, COLL_MAX));
+    CHECK(x[0] == static_cast<float>(p) && x[part - 1] == static_cast<float>(p));
+  }
+}
+
+TEST(all_ranks_run_what_rank_0_says) {
+  for (const char* placement : {"near", "far", "auto"}) {
+    const Assumed assumed(placement);
+    for (const int p : {2, 3}) on_both(p, [](const Comm& comm) { check_sums(comm.get()); });
+  }
+}
+
+TEST(ranks_need_not_assume_the_same) {
+  std::vector<coll_comm*> comms(2);
+  const coll_options options = options_of(0, 2);
+  {
+    const Assumed assumed("far");
+    ok(coll_local(&options, comms.data()));
+  }
+  run_ranks(2, [&](int rank) {
+    const Comm comm(comms[static_cast<std::size_t>(rank)]);
+    check_sums(split(comm.get(), 0).get());  // made without that word
+    check_sums(comm.get());
+  });
+}
+
+}  // namespace
