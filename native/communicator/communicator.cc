@@ -35,8 +35,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       pid_(getpid()),
       plans_(segment_, rank, !shares_memory),
       heap_(membership_.arena->heap()),
-      executor_(segment_, rank, heap_),
-      assumed_(assumed_placement()),
+      executor_(segment_, rank, heap_, assumed_placement()),
       pairwise_(segment_, rank) {
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
@@ -220,8 +219,7 @@ void Communicator::begin(Prepared& prepared) {
   clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
-  write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names,
-               assumed_.value_or(executor_.seen_placement()));
+  write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_);
   now_ = &prepared;

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -117,7 +116,6 @@ class Communicator {
   std::shared_ptr<SymmetricHeap> heap_;  // null of threads
   Executor executor_;
   GroupClock clock_;
-  std::optional<Placement> assumed_;  // of the cores, by the user
   WaitPolicy policy_;
   Recent recent_;             // small calls
   Prepared large_;            // the last other one that was not persistent

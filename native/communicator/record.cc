@@ -40,7 +40,7 @@ std::uint64_t hash_of(const CallNote& n) noexcept {
 }
 
 void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
-                  const BufferNames& names, Placement placement) noexcept {
+                  const BufferNames& names) noexcept {
   // Each later than the one before: who reads a new word finds the number gone.
   constexpr auto later = std::memory_order_release;
   CallRecord& record = rank.records[note.number % kRecords];
@@ -49,8 +49,7 @@ void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
   record.word[1].store(note.fingerprint, later);
   record.word[2].store(packed, later);
   record.word[3].store(note.count, later);
-  const std::uint64_t far = placement == Placement::far ? kFarCores : 0;
-  record.word[4].store(static_cast<std::uint64_t>(note.root) | far, later);
+  record.word[4].store(static_cast<std::uint64_t>(note.root), later);
   for (std::size_t i = 0; i < names.size(); ++i) record.word[5 + i].store(names[i], later);
   record.word[0].store(note.number, later);
 }
@@ -76,7 +75,7 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
                     .op = byte(16),
                     .mode = byte(24) & ((1 << kModeBits) - 1),
                     .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFFFF),
-                    .root = static_cast<int>(word[4] & (kFarCores - 1)),
+                    .root = static_cast<int>(word[4]),
                     .count = word[3],
                     .parts = (word[2] >> 63) != 0,
                     .purpose = byte(56) & 0x3F,

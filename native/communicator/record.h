@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "base/placement.h"
 #include "communicator/detail.h"
 #include "transport/segment.h"
 
@@ -38,7 +37,7 @@ std::uint64_t hash_of(const CallNote& note) noexcept;
 
 // Readers may be looking: the number is written last.
 void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
-                  const BufferNames& names, Placement placement) noexcept;
+                  const BufferNames& names) noexcept;
 
 // The record of call `number` of a rank, where it is still (or already) there.
 std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint64_t number);

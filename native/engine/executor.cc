@@ -9,8 +9,13 @@
 
 namespace coll {
 
-Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap)
-    : segment_(segment), heap_(std::move(heap)), own_(&segment.rank(rank)), rank_(rank) {
+Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap,
+                   std::optional<Placement> assumed)
+    : segment_(segment),
+      heap_(std::move(heap)),
+      own_(&segment.rank(rank)),
+      rank_(rank),
+      line_probe_(assumed) {
   // Of a mixed plan an op names both places where a peer's part can be.
   const auto most = 2 * static_cast<std::size_t>(segment.shape().ranks) + 2;
   sources_.resize(most);
@@ -194,11 +199,8 @@ inline bool Executor::enter(int spins) noexcept {
   const std::uint64_t left = clock_->left[fingerprint_];
   if (left > clock_->known && !earn_credit(left, spins)) return false;
   ProgressLine& line = own_->progress;
-  if (rank_ == 0 && large_.large) {
-    line_probe_.store(line.fingerprint[fingerprint_], clock_->fingerprint);
-  } else {
-    line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);
-  }
+  line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);
+  if (rank_ == 0 && large_.large) line_probe_.tell(segment_.header().cores.placement);
   if (ops_->post || large_.large) publish(line.tick, clock_->base + 1);
   entrance_ = large_.large ? Entrance::agreeing : Entrance::within;
   return !large_.large || agree(spins);
@@ -227,8 +229,8 @@ void Executor::choose_plan() noexcept {
       within = within || name_of(r, static_cast<int>(place)) != 0;
     }
   }
-  const CallRecord& first = segment_.rank(0).records[clock_->calls % kRecords];
-  const bool far = (first.word[4].load(std::memory_order_relaxed) & kFarCores) != 0;
+  const auto told = segment_.header().cores.placement.load(std::memory_order_relaxed);
+  const bool far = static_cast<Placement>(told) == Placement::far;
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
   if (instead != nullptr) {
     take_up(*instead);

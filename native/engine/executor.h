@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/binding.h"
@@ -60,7 +61,9 @@ struct GroupClock {
 class Executor {
  public:
   // `heap`: where peers' buffers are found; null where all ranks share all memory.
-  Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap = nullptr);
+  // `assumed`: where to take the cores to be, instead of measuring.
+  Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap = nullptr,
+           std::optional<Placement> assumed = std::nullopt);
 
   // Starts the bound call; `clock` has counted it and holds its fingerprint.
   void begin(const Binding& binding, GroupClock& clock, const Large& large = {}) noexcept;
@@ -68,8 +71,6 @@ class Executor {
   Progress advance(int spins) noexcept;
   // What advance() returned for: the wait, or the peer whose call differs.
   const Blocked& blocked() const noexcept { return blocked_; }
-  // Where the cores of this group are, as rank 0 saw in its last large calls; others do not look.
-  Placement seen_placement() const noexcept { return line_probe_.placement(); }
 
  private:
   void take_up(const Binding& binding) noexcept;

@@ -43,8 +43,6 @@ struct alignas(kLine) WatchLine {
 struct alignas(kLine) CallRecord {
   std::atomic<std::uint64_t> word[8];
 };
-// In word[4] of rank 0, beside the root: it takes the group's cores to be far from each other.
-inline constexpr std::uint64_t kFarCores = std::uint64_t{1} << 32;
 
 // What few calls say besides, in the words of their callers: an operation's name, say. Belongs to
 // the record of the same place, and is written before its number.
@@ -109,12 +107,19 @@ struct SegmentShape {
   bool operator==(const SegmentShape&) const = default;
 };
 
+// In every large call rank 0 writes it and the others read it: where the group's cores are. Nothing
+// else touches the line, so that the time of that write tells it (engine/line_probe.h).
+struct alignas(kLine) PlacementLine {
+  std::atomic<std::uint64_t> placement;
+};
+
 struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint64_t> magic;  // written last by the creator
   std::uint64_t version;
   std::uint64_t group;  // identity of this group, part of every fingerprint
   SegmentShape shape;
   std::atomic<std::uint32_t> attached;  // ranks that have mapped it
+  PlacementLine cores;
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;

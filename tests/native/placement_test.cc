@@ -23,9 +23,11 @@ TEST(cores_are_far_where_no_sample_is_short) {
   CHECK(probe.placement() == Placement::near);
   probe.note(1e6);  // a rank lost its core
   CHECK(probe.placement() == Placement::near);
-  std::atomic<std::uint64_t> word{0};
-  probe.store(word, 7);
-  CHECK(word == 7);
+  std::atomic<std::uint64_t> word{7};
+  probe.tell(word);
+  CHECK(word == static_cast<std::uint64_t>(probe.placement()));
+  LineProbe(Placement::far).tell(word);
+  CHECK(word == static_cast<std::uint64_t>(Placement::far));
 }
 
 TEST(two_ranks_far_apart_take_one_shot) {
