@@ -25,7 +25,7 @@ constexpr Variable kVariables[] = {
      "How long to wait for the other ranks, at the start and in each call."},
     {"COLLECTIVES_PLACEMENT", "auto, near or far", "auto",
      "Whether to take cores to share a cache: large calls run by it. Rank 0's counts; auto: it "
-     "measures."},
+     "tries what is faster."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };

@@ -96,6 +96,9 @@ static_assert(sizeof(BoundOp) == kLine);
 
 class Binding {
  public:
+  // Moves of fewer bytes are not worth asking how to store them.
+  static constexpr std::size_t kBulky = 32 << 10;
+
   // The plan must outlive the binding.
   Binding(const Plan& plan, int rank, Segment segment);
 

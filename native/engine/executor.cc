@@ -2,6 +2,7 @@
 #include "engine/executor.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "engine/pause.h"
@@ -15,7 +16,7 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
       heap_(std::move(heap)),
       own_(&segment.rank(rank)),
       rank_(rank),
-      line_probe_(assumed) {
+      assumed_(assumed) {
   // Of a mixed plan an op names both places where a peer's part can be.
   const auto most = 2 * static_cast<std::size_t>(segment.shape().ranks) + 2;
   sources_.resize(most);
@@ -149,7 +150,14 @@ inline void Executor::end() noexcept {
   if (closed_) clock_->known = std::max(clock_->known, clock_->base);
   clock_->base = finished;
   clock_->left[fingerprint_] = finished;
+  if (trial_ != nullptr) note_plan();
   publish(own_->done.tick, finished);
+}
+
+void Executor::note_plan() noexcept {
+  const std::size_t bytes = binding_->call().count * binding_->element_bytes();
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - agreed_;
+  trial_->note(far_, bytes, spent.count());
 }
 
 // What a binding says of all its calls.
@@ -182,6 +190,7 @@ void Executor::begin(const Binding& binding, GroupClock& clock, const Large& lar
   if (binding_ != &binding || version_ != binding.version()) take_up(binding);
   large_ = large;
   streams_ = false;
+  trial_ = nullptr;
   clock_ = &clock;
   find_slots();
   iteration_ = 0;
@@ -200,10 +209,21 @@ inline bool Executor::enter(int spins) noexcept {
   if (left > clock_->known && !earn_credit(left, spins)) return false;
   ProgressLine& line = own_->progress;
   line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);
-  if (rank_ == 0 && large_.large) line_probe_.tell(segment_.header().cores.placement);
+  if (rank_ == 0 && large_.large) say_plan();
   if (ops_->post || large_.large) publish(line.tick, clock_->base + 1);
   entrance_ = large_.large ? Entrance::agreeing : Entrance::within;
   return !large_.large || agree(spins);
+}
+
+// What was faster of late, for calls of this kind and size.
+void Executor::say_plan() noexcept {
+  const std::size_t bytes = binding_->call().count * binding_->element_bytes();
+  auto& of_size = plans_[std::min<std::size_t>(std::bit_width(bytes), plans_.size() - 1)];
+  trial_ = &of_size[static_cast<std::size_t>(binding_->plan().layout.kind)];
+  far_ = assumed_ ? *assumed_ == Placement::far : trial_->second();
+  const Placement said = far_ ? Placement::far : Placement::near;
+  segment_.header().cores.placement.store(static_cast<std::uint64_t>(said),
+                                          std::memory_order_relaxed);
 }
 
 // Every rank waits for the records of all, and so decides the same.
@@ -237,6 +257,8 @@ void Executor::choose_plan() noexcept {
     find_slots();
   }
   streams_ = far;
+  if (within) trial_ = nullptr;
+  if (trial_ != nullptr) agreed_ = std::chrono::steady_clock::now();
 }
 
 Progress Executor::advance(int spins) noexcept {

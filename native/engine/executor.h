@@ -6,14 +6,15 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/placement.h"
 #include "engine/binding.h"
-#include "engine/line_probe.h"
-#include "engine/store_choice.h"
+#include "engine/trial.h"
 #include "transport/segment.h"
 #include "transport/symmetric_heap.h"
 
@@ -61,7 +62,7 @@ struct GroupClock {
 class Executor {
  public:
   // `heap`: where peers' buffers are found; null where all ranks share all memory.
-  // `assumed`: where to take the cores to be, instead of measuring.
+  // `assumed`: where to take the cores to be, instead of trying what is faster.
   Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap = nullptr,
            std::optional<Placement> assumed = std::nullopt);
 
@@ -82,13 +83,15 @@ class Executor {
   void find_slots() noexcept;
   bool enter(int spins) noexcept;
   bool agree(int spins) noexcept;
+  void say_plan() noexcept;
   void choose_plan() noexcept;
+  void note_plan() noexcept;
   bool differs(int peer, const std::atomic<std::uint64_t>* tick) noexcept;
   bool has_credit(int tile) const noexcept;
   bool earn_credit(std::uint64_t free, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
-  StoreChoice* choice_of(const BoundOp& op) noexcept;
+  Trial* trial_of(const BoundOp& op) noexcept;
   // `around`: results are written around the caches.
   std::size_t run_pieces(const BoundOp& op, int tile, bool around) noexcept;
   bool counts(const BoundOperand& o) const noexcept;
@@ -164,9 +167,14 @@ class Executor {
   bool streams_ = false;         // what is staged is written around the caches
   enum class Entrance : std::uint8_t { before, agreeing, within } entrance_ = Entrance::before;
   bool mismatch_ = false, closed_ = false, user_failed_ = false;
-  LineProbe line_probe_;
+  std::optional<Placement> assumed_;
+  // Rank 0's, of the plans for near and far cores: by the logarithm of the bytes and by kind.
+  std::vector<std::array<Trial, kKinds>> plans_ = std::vector<std::array<Trial, kKinds>>(48);
+  Trial* trial_ = nullptr;  // of this call
+  bool far_ = false;
+  std::chrono::steady_clock::time_point agreed_;
   // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.
-  std::vector<StoreChoice> output_stores_ = std::vector<StoreChoice>(40, StoreChoice(1.05));
+  std::vector<Trial> output_stores_ = std::vector<Trial>(48, Trial(1.05));
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
 };

@@ -26,25 +26,25 @@ bool Executor::counts(const BoundOperand& o) const noexcept {
 }
 
 // Where the stores of an op's results are chosen; null where that is not worth it.
-StoreChoice* Executor::choice_of(const BoundOp& op) noexcept {
+Trial* Executor::trial_of(const BoundOp& op) noexcept {
   if (!binding_->bulky() || op.stages || op.pieces == op.pieces_end) return nullptr;
   const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
-  if (bytes < StoreChoice::kBulky) return nullptr;
+  if (bytes < Binding::kBulky) return nullptr;
   const auto size = static_cast<std::size_t>(std::bit_width(bytes));
   return &output_stores_[std::min(size, output_stores_.size() - 1)];
 }
 
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
-  StoreChoice* choice = choice_of(op);
-  if (choice == nullptr) {
+  Trial* trial = trial_of(op);
+  if (trial == nullptr) {
     run_pieces(op, tile, false);
     return;
   }
-  const bool streamed = choice->streaming();
+  const bool streamed = trial->second();
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t bytes = run_pieces(op, tile, streamed);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
-  if (bytes >= StoreChoice::kBulky) choice->note(streamed, bytes, spent.count());
+  if (bytes >= Binding::kBulky) trial->note(streamed, bytes, spent.count());
 }
 
 // All of a fold but its operands and their length.

@@ -20,7 +20,8 @@ enum class Buffers : std::uint8_t { any, own, reached };
 // First line that fits wins. Measured on one machine with two cores (bench/results): one-shot has
 // the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
 // p-fold reading costs more than rounds do. Two ranks move half as many bytes in two shots, but on
-// far cores the second exchange costs more than that.
+// far cores the second exchange costs more than that. What is for near and for far cores must give
+// the same bits: which one runs depends on timing.
 struct Rule {
   Kind kind;
   int most_ranks;

@@ -107,8 +107,7 @@ struct SegmentShape {
   bool operator==(const SegmentShape&) const = default;
 };
 
-// In every large call rank 0 writes it and the others read it: where the group's cores are. Nothing
-// else touches the line, so that the time of that write tells it (engine/line_probe.h).
+// In every large call rank 0 says here which plan runs: that for near cores or that for far ones.
 struct alignas(kLine) PlacementLine {
   std::atomic<std::uint64_t> placement;
 };

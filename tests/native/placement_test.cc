@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the cores are: seen by rank 0, told to all in every large call.
+// Plans for near and far cores: rank 0 tells all, in every large call, which one runs.
 #include <cstdlib>
 #include <vector>
 
 #include "base/error.h"
 #include "bootstrap/environment.h"
-#include "engine/line_probe.h"
+#include "engine/trial.h"
 #include "groups_of_test.h"
 #include "select/choose.h"
 
@@ -14,20 +14,19 @@ namespace {
 using namespace coll;
 using namespace coll::testing;
 
-TEST(cores_are_far_where_no_sample_is_short) {
-  LineProbe probe;
-  CHECK(probe.placement() == Placement::near);
-  for (int i = 0; i < 2; ++i) probe.note(250);
-  CHECK(probe.placement() == Placement::far);
-  probe.note(60);
-  CHECK(probe.placement() == Placement::near);
-  probe.note(1e6);  // a rank lost its core
-  CHECK(probe.placement() == Placement::near);
-  std::atomic<std::uint64_t> word{7};
-  probe.tell(word);
-  CHECK(word == static_cast<std::uint64_t>(probe.placement()));
-  LineProbe(Placement::far).tell(word);
-  CHECK(word == static_cast<std::uint64_t>(Placement::far));
+TEST(what_was_faster_of_late_is_taken) {
+  Trial trial;
+  CHECK(!trial.second());
+  trial.note(false, 100, 200);
+  CHECK(trial.second());  // it has not been tried
+  trial.note(true, 100, 100);
+  int second = 0;
+  for (int i = 0; i < 64; ++i) second += trial.second() ? 1 : 0;
+  CHECK(second == 62);  // the other one is tried now and then
+  for (int i = 0; i < 20; ++i) trial.note(true, 100, 400);
+  CHECK(!trial.second());
+  trial.note(true, 100, 50);
+  CHECK(trial.second());
 }
 
 TEST(two_ranks_far_apart_take_one_shot) {
