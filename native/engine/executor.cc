@@ -24,6 +24,13 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
   ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
 }
 
+namespace {
+
+// Vectors from here on are staged around the caches of far cores.
+constexpr std::size_t kStreamedBytes = 256 << 10;
+
+}  // namespace
+
 // Either the sleeper sees the new word, or we see the sleeper: the fence between our store and our
 // load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line
 // transfer.
@@ -218,6 +225,7 @@ inline bool Executor::enter(int spins) noexcept {
 // What was faster of late, for calls of this kind and size.
 void Executor::say_plan() noexcept {
   const std::size_t bytes = binding_->call().count * binding_->element_bytes();
+  if (bytes < kStreamedBytes && large_.far == nullptr) return;  // they are one
   auto& of_size = plans_[std::min<std::size_t>(std::bit_width(bytes), plans_.size() - 1)];
   trial_ = &of_size[static_cast<std::size_t>(binding_->plan().layout.kind)];
   far_ = assumed_ ? *assumed_ == Placement::far : trial_->second();
@@ -256,7 +264,7 @@ void Executor::choose_plan() noexcept {
     take_up(*instead);
     find_slots();
   }
-  streams_ = far;
+  streams_ = far && binding_->call().count * binding_->element_bytes() >= kStreamedBytes;
   if (within) trial_ = nullptr;
   if (trial_ != nullptr) agreed_ = std::chrono::steady_clock::now();
 }
