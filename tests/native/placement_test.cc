@@ -16,13 +16,15 @@ using namespace coll::testing;
 
 TEST(what_was_faster_of_late_is_taken) {
   Trial trial;
-  CHECK(!trial.second());
-  trial.note(false, 100, 200);
-  CHECK(trial.second());  // it has not been tried
-  trial.note(true, 100, 100);
+  for (int i = 0; i < 3; ++i) {  // the first use of each is slow
+    CHECK(!trial.second());
+    trial.note(false, 100, i == 0 ? 1000 : 200);
+    CHECK(trial.second());
+    trial.note(true, 100, i == 0 ? 1500 : 100);
+  }
   int second = 0;
   for (int i = 0; i < 64; ++i) second += trial.second() ? 1 : 0;
-  CHECK(second == 62);  // the other one is tried now and then
+  CHECK(second == 60);  // the other one is tried now and then
   for (int i = 0; i < 20; ++i) trial.note(true, 100, 400);
   CHECK(!trial.second());
   trial.note(true, 100, 50);
