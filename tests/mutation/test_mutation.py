@@ -29,7 +29,7 @@ CHECKS = {
     "mixed_plan": ("structure", "matching", "defined", "result", "tree"),
 }
 RECORD = "RECORD_MUTATION" in os.environ
-MUTANTS = {"schedule": 10_000, "plan": 10_000, "mixed_plan": 3_000}
+MUTANTS = {"schedule": 7_000, "plan": 7_000, "mixed_plan": 2_000}
 SEEDS = 20 if RECORD else 10
 # Enough to see that the interpreter runs what is right; what is not right it sees at once.
 SEEDS_OF_ORIGINALS = 2

@@ -19,7 +19,8 @@ def bits() -> list[str]:
     wrong = []
     for kind in KINDS:
         for name in (None, *(a.name for a in cl.algorithms(kind) if a.fits(comm.size))):
-            for dtype in FLOATS:
+            # Of more ranks fewer dtypes: they all share two cores.
+            for dtype in FLOATS if comm.size < 8 else FLOATS[:2]:
                 wrong += differing(comm, kind, name, dtype)
     comm.close()
     return wrong
