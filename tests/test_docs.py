@@ -30,6 +30,7 @@ ALL = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 ELSEWHERE = {
     "pip install .": "tests/test_wheel.py",
     "source .venv/bin/activate": "tests/test_tooling.py",
+    "python -m scripts.generate_docs": "tests/test_docs.py",  # --check, and by hand
 }
 NOT_COPIED = ("build", "dist", ".*", "__pycache__")
 

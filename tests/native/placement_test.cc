@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "bootstrap/environment.h"
 #include "engine/trial.h"
@@ -37,6 +38,27 @@ TEST(two_ranks_far_apart_take_one_shot) {
   CHECK(large.large && large.near.algorithm != large.far.algorithm && large.within_reach);
   CHECK(!small.large && small.near == small.far && !small.within_reach);
   CHECK(!choose(Kind::allreduce, 1, 4 << 20).large);
+}
+
+// Which of them runs depends on timing and on where buffers lie: results must not. The sum of two
+// operands in rank order has one tree only.
+TEST(all_that_a_call_may_run_sums_alike) {
+  const auto tree = [](const Choice& c) {
+    return algorithms()[static_cast<std::size_t>(c.algorithm)]->tree;
+  };
+  for (int kind = 0; kind < kKinds; ++kind) {
+    for (int p = 2; p <= 20; ++p) {
+      for (std::size_t bytes = 8; bytes < std::size_t{1} << 32; bytes *= 2) {
+        const Choices choices = choose(static_cast<Kind>(kind), p, bytes);
+        std::vector<Choice> others = {choices.far};
+        if (choices.within_reach) others.push_back(*choices.within_reach);
+        for (const Choice& other : others) {
+          if (other.algorithm == choices.near.algorithm) continue;
+          CHECK(p == 2 && tree(other).rank_order && tree(choices.near).rank_order);
+        }
+      }
+    }
+  }
 }
 
 class Assumed {
