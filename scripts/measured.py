@@ -32,7 +32,8 @@ def rivals(results: Path) -> str:
     text = (
         f"`make bench-peers`, {_machine(found.machine)}. Median microseconds of a call from Python "
         "on float32, two ranks, one core each, all libraries interleaved in one run, each at its "
-        f"best thread level, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores share a cache at that moment. "
+        f"best thread level, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores "
+        "share a cache at that moment. "
         "Persistent: `comm.persistent.allreduce(x)`, made once; shared arrays: `comm.empty`."
     )
     return table(["bytes", *HEADS, *titles], rows, numbers=range(1, 9)) + f"\n\n{text}"
