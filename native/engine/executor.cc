@@ -230,8 +230,9 @@ void Executor::say_plan() noexcept {
   trial_ = &of_size[static_cast<std::size_t>(binding_->plan().layout.kind)];
   far_ = assumed_ ? *assumed_ == Placement::far : trial_->second();
   const Placement said = far_ ? Placement::far : Placement::near;
-  segment_.header().cores.placement.store(static_cast<std::uint64_t>(said),
-                                          std::memory_order_relaxed);
+  segment_.header()
+      .cores.at(clock_->calls)
+      .store(static_cast<std::uint64_t>(said), std::memory_order_relaxed);
 }
 
 // Every rank waits for the records of all, and so decides the same.
@@ -257,7 +258,8 @@ void Executor::choose_plan() noexcept {
       within = within || name_of(r, static_cast<int>(place)) != 0;
     }
   }
-  const auto told = segment_.header().cores.placement.load(std::memory_order_relaxed);
+  auto& said = segment_.header().cores.at(clock_->calls);
+  const auto told = said.load(std::memory_order_relaxed);
   const bool far = static_cast<Placement>(told) == Placement::far;
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
   if (instead != nullptr) {

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <type_traits>
 
 namespace coll {
 
@@ -108,9 +110,15 @@ struct SegmentShape {
 };
 
 // In every large call rank 0 says here which plan runs: that for near cores or that for far ones.
+// Of call number i, at i mod 8: where it only sends, rank 0 may speak of the next call before all
+// have read of this one, but never so many calls ahead.
 struct alignas(kLine) PlacementLine {
-  std::atomic<std::uint64_t> placement;
+  std::atomic<std::uint64_t> of_call[8];
+  std::atomic<std::uint64_t>& at(std::uint64_t call) noexcept {
+    return of_call[call % std::size(of_call)];
+  }
 };
+static_assert(std::extent_v<decltype(PlacementLine::of_call)> > kFingerprints);
 
 struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint64_t> magic;  // written last by the creator
