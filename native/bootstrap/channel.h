@@ -5,16 +5,13 @@
 #include <sys/socket.h>
 
 #include <cstddef>
-#include <functional>
 #include <string>
 
 #include "base/deadline.h"
+#include "base/stop.h"
 #include "transport/descriptor.h"
 
 namespace coll {
-
-// Asked at least every 50 ms and after every signal while a wait lasts; true gives up.
-using Stop = std::function<bool()>;
 
 // The outcome of a call that opens a socket: a descriptor, or the errno that stood in the way.
 struct Opened {

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -23,13 +24,34 @@ constexpr Variable kVariables[] = {
      "Counts the restarts of a job, so that ranks left over from an earlier one are refused."},
     {"COLLECTIVES_TIMEOUT", "seconds", "300",
      "How long to wait for the other ranks, at the start and in each call."},
+    {"COLLECTIVES_INTERFACE", "names", "",
+     "The interface at which other machines reach this rank, as eth0; of eth0,eth1 the first that "
+     "is "
+     "there; ^docker0: not that one. Without it the one that leads to MASTER_ADDR, or to the "
+     "default "
+     "route."},
     {"COLLECTIVES_PLACEMENT", "auto, near or far", "auto",
      "Whether to take cores to share a cache: large calls run by it. Rank 0's counts; auto: it "
      "tries what is faster."},
+    {"COLLECTIVES_RENDEZVOUS", "path", "",
+     "A folder that all ranks reach and only their user: they meet there, where the launcher has "
+     "no key-value store."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };
-enum Index { kRank, kSize, kJob, kAttempt, kTimeout, kPlacement, kFault };
+enum Index {
+  kRank,
+  kSize,
+  kJob,
+  kAttempt,
+  kTimeout,
+  kInterface,
+  kPlacement,
+  kRendezvous,
+  kFault,
+  kIndexEnd
+};
+static_assert(std::size(kVariables) == kIndexEnd);
 
 // The value, or none where it is not set.
 std::optional<std::string> value_of(Index index) {

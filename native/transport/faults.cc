@@ -15,32 +15,41 @@ namespace {
 // In the order of SystemCall. poll and futex_wait hand EINTR on, because their callers must look at
 // the signal; close() must not be called twice: Linux has closed the descriptor when it says EINTR.
 constexpr CallTraits kTraits[] = {
-    {"memfd_create", false, false}, {"ftruncate", true, true},    {"fallocate", true, true},
-    {"fcntl", false, false},        {"fstat", false, false},      {"mmap", false, false},
-    {"munmap", false, false},       {"madvise", false, false},    {"socket", false, false},
-    {"bind", false, false},         {"listen", false, false},     {"accept4", true, true},
-    {"connect", true, true},        {"sendmsg", true, true},      {"recvmsg", true, true},
-    {"poll", true, false},          {"getsockopt", false, false}, {"getrandom", true, true},
-    {"open", true, true},           {"read", true, true},         {"close", true, false},
-    {"opendir", false, false},      {"kill", false, false},       {"futex_wait", true, false},
-    {"futex_wake", false, false},   {"membarrier", false, false}, {"get_robust_list", false, false},
+    {"memfd_create", false, false}, {"ftruncate", true, true},
+    {"fallocate", true, true},      {"fcntl", false, false},
+    {"fstat", false, false},        {"mmap", false, false},
+    {"munmap", false, false},       {"madvise", false, false},
+    {"socket", false, false},       {"bind", false, false},
+    {"listen", false, false},       {"accept4", true, true},
+    {"connect", true, true},        {"sendmsg", true, true},
+    {"recvmsg", true, true},        {"poll", true, false},
+    {"getsockopt", false, false},   {"setsockopt", false, false},
+    {"getsockname", false, false},  {"getpeername", false, false},
+    {"shutdown", false, false},     {"getifaddrs", false, false},
+    {"getrandom", true, true},      {"open", true, true},
+    {"read", true, true},           {"close", true, false},
+    {"opendir", false, false},      {"kill", false, false},
+    {"futex_wait", true, false},    {"futex_wake", false, false},
+    {"membarrier", false, false},   {"get_robust_list", false, false},
     {"any", false, false},
 };
 static_assert(std::size(kTraits) == static_cast<std::size_t>(SystemCall::any) + 1);
 
+enum class Manner : std::uint8_t { one, interrupting, disturbing };
+
 struct Plan {
   faults::Fault fault;
-  bool random = false;
+  Manner manner = Manner::one;
   std::uint64_t seed = 0;
   std::atomic<std::uint64_t> seen{0};
   std::atomic<std::uint64_t> fired{0};
 };
 Plan plan;
 
-void start(const faults::Fault& fault, bool random, std::uint64_t seed) {
+void start(const faults::Fault& fault, Manner manner, std::uint64_t seed) {
   faults::clear();
   plan.fault = fault;
-  plan.random = random;
+  plan.manner = manner;
   plan.seed = seed;
   plan.seen.store(0, std::memory_order_relaxed);
   plan.fired.store(0, std::memory_order_relaxed);
@@ -99,24 +108,40 @@ void arm(const Fault& fault) {
         Status::invalid_argument,
         "a call that is interrupted for ever would be retried for ever; leave out 'always'");
   }
-  start(fault, false, 0);
+  start(fault, Manner::one, 0);
 }
 
-void interrupt_at_random(std::uint64_t seed) { start({}, true, seed); }
+void interrupt_at_random(std::uint64_t seed) { start({}, Manner::interrupting, seed); }
+
+void disturb_at_random(std::uint64_t seed) { start({}, Manner::disturbing, seed); }
 
 void clear() noexcept { armed.store(false, std::memory_order_release); }
 
 std::uint64_t fired() noexcept { return plan.fired.load(std::memory_order_relaxed); }
 
 int planned(SystemCall call) noexcept {
-  const bool counts = plan.random ? traits_of(call).interruptible
-                                  : plan.fault.call == SystemCall::any || plan.fault.call == call;
+  const bool random = plan.manner != Manner::one;
+  const bool counts = random ? traits_of(call).interruptible
+                             : plan.fault.call == SystemCall::any || plan.fault.call == call;
   if (!counts) return 0;
   const std::uint64_t count = plan.seen.fetch_add(1, std::memory_order_relaxed) + 1;
-  const bool fails = plan.random ? scramble(plan.seed + count) % 4 == 0 : hits(plan.fault, count);
-  if (!fails) return 0;
+  const std::uint64_t dice = random ? scramble(plan.seed + count) % 4 : 0;
+  const bool moves = call == SystemCall::sendmsg || call == SystemCall::recvmsg;
+  const bool blocks = dice == 1 && moves && plan.manner == Manner::disturbing;
+  if (random ? dice != 0 && !blocks : !hits(plan.fault, count)) return 0;
   plan.fired.fetch_add(1, std::memory_order_relaxed);
-  return plan.random ? EINTR : plan.fault.error;
+  return blocks ? EAGAIN : random ? EINTR : plan.fault.error;
+}
+
+std::size_t planned_bytes() noexcept {
+  if (plan.manner != Manner::disturbing) return kAll;
+  const std::uint64_t count = plan.seen.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t dice = scramble(plan.seed + count);
+  if (dice % 2 == 0) return kAll;
+  plan.fired.fetch_add(1, std::memory_order_relaxed);
+  // Any order of magnitude is as likely as another: ends inside a header, inside a payload.
+  const std::uint64_t magnitude = (dice >> 1) % 20;
+  return 1 + ((dice >> 8) & ((std::uint64_t{1} << magnitude) - 1));
 }
 
 void arm_from(std::string_view text) {

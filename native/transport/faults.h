@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -27,6 +28,11 @@ enum class SystemCall : std::uint8_t {
   recvmsg,
   poll,
   getsockopt,
+  setsockopt,
+  getsockname,
+  getpeername,
+  shutdown,
+  getifaddrs,
   getrandom,
   open,
   read,
@@ -62,9 +68,12 @@ struct Fault {
 void arm(const Fault& fault);
 // Ends one in four interruptible calls with EINTR, chosen by `seed`.
 void interrupt_at_random(std::uint64_t seed);
+// What a busy network does: that, and of sendmsg and recvmsg one in four would block (EAGAIN), and
+// half of the others move only a part of the bytes.
+void disturb_at_random(std::uint64_t seed);
 void clear() noexcept;
 
-// How many failures have been made since the last arm() or interrupt_at_random().
+// How many failures have been made since the last arm() or ..._at_random().
 std::uint64_t fired() noexcept;
 
 // Arms "<call>:<n>:<errno name>[:always]", for instance "mmap:2:ENOMEM" or "any:7:EIO:always".
@@ -76,6 +85,13 @@ extern std::atomic<bool> armed;
 int planned(SystemCall call) noexcept;
 inline int next(SystemCall call) noexcept {
   return armed.load(std::memory_order_acquire) ? planned(call) : 0;
+}
+
+// How many bytes the next sendmsg or recvmsg may move.
+inline constexpr std::size_t kAll = SIZE_MAX;
+std::size_t planned_bytes() noexcept;
+inline std::size_t most_bytes() noexcept {
+  return armed.load(std::memory_order_acquire) ? planned_bytes() : kAll;
 }
 
 }  // namespace faults

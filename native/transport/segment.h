@@ -24,10 +24,11 @@ struct alignas(kLine) ProgressLine {
   std::atomic<std::uint64_t> fingerprint[kFingerprints];  // of call number i, at i mod 7
 };
 
-// The tick of the last finished call. A line of its own: on the polled line it would cost the
-// peers one more transfer per call.
+// The tick of the last finished call, and how long the last one took that was timed (Spent). A line
+// of its own: on the polled line it would cost the peers one more transfer per call.
 struct alignas(kLine) DoneLine {
   std::atomic<std::uint64_t> tick;
+  std::atomic<std::uint64_t> spent;
 };
 
 // How many ranks sleep on something that this rank will write, and the cores that it may use (the
@@ -126,11 +127,13 @@ struct alignas(kLine) SegmentHeader {
   std::uint64_t group;  // identity of this group, part of every fingerprint
   SegmentShape shape;
   std::atomic<std::uint32_t> attached;  // ranks that have mapped it
+  // From this call on the ranks tell each other which buffers are within reach; 0: never so far.
+  std::atomic<std::uint64_t> reach_from;
   PlacementLine cores;
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 3;
+inline constexpr std::uint64_t kSegmentVersion = 4;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "transport/faults.h"
@@ -39,6 +41,25 @@ long futex(const void* address, int operation, std::uint32_t value,
            const timespec* timeout) noexcept {
   return ::syscall(SYS_futex, address, operation, value, timeout, nullptr, 0);
 }
+
+// The first `most` bytes of a message without control data: what a test lets through.
+struct Shortened {
+  Shortened(const msghdr& whole, std::size_t most) noexcept : message(whole) {
+    message.msg_iov = parts.data();
+    message.msg_iovlen = 0;
+    for (std::size_t i = 0; i < whole.msg_iovlen && i < parts.size() && most > 0; ++i) {
+      parts[i] = whole.msg_iov[i];
+      parts[i].iov_len = std::min(parts[i].iov_len, most);
+      most -= parts[i].iov_len;
+      ++message.msg_iovlen;
+    }
+  }
+  Shortened(const Shortened&) = delete;
+  Shortened& operator=(const Shortened&) = delete;
+
+  std::array<iovec, 8> parts{};
+  msghdr message;
+};
 
 }  // namespace
 
@@ -145,16 +166,47 @@ int connect(int fd, const sockaddr* address, socklen_t size) noexcept {
 }
 
 ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept {
+  const std::size_t most = faults::most_bytes();
+  if (most != faults::kAll) [[unlikely]] {
+    const Shortened part(*message, most);
+    return guarded(SystemCall::sendmsg, [&] { return ::sendmsg(fd, &part.message, flags); });
+  }
   return guarded(SystemCall::sendmsg, [&] { return ::sendmsg(fd, message, flags); });
 }
 
 ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept {
+  const std::size_t most = faults::most_bytes();
+  if (most != faults::kAll) [[unlikely]] {
+    Shortened part(*message, most);
+    return guarded(SystemCall::recvmsg, [&] { return ::recvmsg(fd, &part.message, flags); });
+  }
   return guarded(SystemCall::recvmsg, [&] { return ::recvmsg(fd, message, flags); });
 }
 
 int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
   return guarded(SystemCall::getsockopt,
                  [&] { return ::getsockopt(fd, level, name, value, size); });
+}
+
+int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
+  return guarded(SystemCall::setsockopt,
+                 [&] { return ::setsockopt(fd, level, name, value, size); });
+}
+
+int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
+  return guarded(SystemCall::getsockname, [&] { return ::getsockname(fd, address, size); });
+}
+
+int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept {
+  return guarded(SystemCall::getpeername, [&] { return ::getpeername(fd, address, size); });
+}
+
+int shutdown(int fd, int how) noexcept {
+  return guarded(SystemCall::shutdown, [&] { return ::shutdown(fd, how); });
+}
+
+int getifaddrs(ifaddrs** list) noexcept {
+  return guarded(SystemCall::getifaddrs, [&] { return ::getifaddrs(list); });
 }
 
 int poll(pollfd* fds, nfds_t count, int milliseconds) noexcept {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <ifaddrs.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -54,6 +55,12 @@ int connect(int fd, const sockaddr* address, socklen_t size) noexcept;
 ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept;
 ssize_t recvmsg(int fd, msghdr* message, int flags) noexcept;
 int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept;
+int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept;
+int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept;
+int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept;
+int shutdown(int fd, int how) noexcept;
+// The addresses of all interfaces, to be given back with ::freeifaddrs().
+int getifaddrs(ifaddrs** list) noexcept;
 int poll(pollfd* fds, nfds_t count, int milliseconds) noexcept;
 
 ssize_t getrandom(void* buffer, std::size_t size) noexcept;

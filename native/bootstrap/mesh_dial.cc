@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/mesh_dial.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/system_error.h"
+#include "bootstrap/words.h"
+
+namespace coll {
+namespace {
+
+MeshDial::Clock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<MeshDial::Clock::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+MeshDial::MeshDial(int rank, const Endpoint& door, const MeshTerms& terms, const MeshLimits& limits)
+    : rank_(rank), door_(door), terms_(&terms), limits_(&limits), pause_s_(limits.first_pause_s) {}
+
+std::optional<Connection> MeshDial::step(Clock::time_point now) {
+  if (!talk_ && !connecting_.fd) {
+    if (now < next_) return std::nullopt;
+    begin(now);
+  }
+  if (connecting_.fd) follow(now);
+  if (!talk_) return std::nullopt;
+  switch (talk_->step()) {
+    case MeshHandshake::State::talking:
+      break;
+    case MeshHandshake::State::done:
+      return talk_->take();
+    case MeshHandshake::State::refused:
+      if (talk_->proved()) throw talk_->error(rank_);
+      fail(now, talk_->sentence());
+      break;
+    case MeshHandshake::State::lost:
+      if (talk_->welcomed()) throw talk_->error(rank_);
+      dropped(now, talk_->sentence());
+      break;
+  }
+  return std::nullopt;
+}
+
+pollfd MeshDial::watched() const noexcept {
+  if (talk_) return talk_->watched();
+  return {connecting_.fd.get(), POLLOUT, 0};
+}
+
+std::string MeshDial::standing() const {
+  std::string text = "rank " + std::to_string(rank_) + " at " + door_.text();
+  if (talk_) return text + " is connected and has not answered yet: it has not come to this point";
+  if (connecting_.fd) return text + " does not answer: is that host up, is there a firewall?";
+  return text + (trouble_.empty() ? " has not been asked yet" : " was tried in vain: " + trouble_);
+}
+
+void MeshDial::begin(Clock::time_point now) {
+  connecting_ = tcp_begin_connect(door_, limits_->tcp);
+  if (!connecting_.fd) fail(now, system_error("connecting", connecting_.error).what());
+}
+
+void MeshDial::follow(Clock::time_point now) {
+  const int error = connecting_.error == 0 ? 0 : tcp_connected(connecting_.fd);
+  if (error == EINPROGRESS) return;
+  const std::string why = error == 0 ? "" : system_error("connecting", error).what();
+  if (error == ECONNRESET) return dropped(now, why);
+  if (error != 0) return fail(now, why);
+  connecting_.error = 0;
+  talk_.emplace(std::move(connecting_), *terms_, Role::connector, rank_);
+}
+
+// Somebody listens, but has let go of this connection: among many strangers, or because this rank
+// was away for long.
+void MeshDial::dropped(Clock::time_point now, const std::string& why) {
+  failing_since_.reset();
+  trouble_ = why;
+  rest(now);
+}
+
+void MeshDial::fail(Clock::time_point now, const std::string& why) {
+  if (!failing_since_) failing_since_ = now;
+  trouble_ = why;
+  rest(now);
+  if (now - *failing_since_ < duration_of(limits_->unreachable_s)) return;
+  throw Error(Status::bootstrap,
+              "rank " + std::to_string(terms_->self.rank) + " of " + job_in_words(terms_->self) +
+                  " cannot reach rank " + std::to_string(rank_) + " at " + door_.text() + " for " +
+                  seconds_in_words(limits_->unreachable_s) + ": " + trouble_ +
+                  "; look whether that rank has ended, and whether its host lets this port through",
+              rank_);
+}
+
+void MeshDial::rest(Clock::time_point now) noexcept {
+  talk_.reset();
+  connecting_.fd.reset();
+  next_ = now + duration_of(pause_s_);
+  pause_s_ = std::min(2 * pause_s_, limits_->longest_pause_s);
+}
+
+}  // namespace coll

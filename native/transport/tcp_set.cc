@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/tcp_set.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace coll {
+namespace {
+
+constexpr std::chrono::milliseconds kSilenceLook{250};
+
+}  // namespace
+
+void TcpSet::add(TcpStream& stream) {
+  polled_.reserve(streams_.size() + 1);
+  streams_.push_back(&stream);
+  polled_.resize(streams_.size());
+}
+
+void TcpSet::remove(const TcpStream& stream) noexcept {
+  std::erase(streams_, &stream);
+  polled_.resize(streams_.size());
+}
+
+std::size_t TcpSet::progress() noexcept {
+  if (streams_.size() > kFew) return progress_of_ready(0);
+  std::size_t moved = 0;
+  for (TcpStream* stream : streams_) moved += stream->progress(kTurn);
+  return moved;
+}
+
+std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
+  std::size_t moved = progress();
+  const Clock::time_point end = Clock::now() + spin_;
+  while (moved == 0 && lost() == nullptr && error_ == 0 && Clock::now() < end) moved = progress();
+  if (moved > 0 || lost() != nullptr || error_ != 0) return moved;
+  moved = progress_of_ready(deadline.milliseconds(kPollSlice));
+  const Clock::time_point now = Clock::now();
+  if (now - looked_ >= kSilenceLook) {
+    looked_ = now;
+    for (TcpStream* stream : streams_) stream->check_silence(now);
+  }
+  return moved;
+}
+
+// Also a stream that asks for nothing is watched: it may be held back, and its peer die. It has its
+// turn whatever poll() says, because only its receiver knows whether there is a place by now.
+std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const TcpStream& stream = *streams_[i];
+    polled_[i] = {stream.watched() ? stream.fd() : -1, stream.interest(), 0};
+  }
+  const int ready = sys::poll(polled_.data(), polled_.size(), milliseconds);
+  if (ready < 0) {
+    if (errno != EINTR) error_ = errno;
+    return 0;
+  }
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const short events = polled_[i].revents;
+    if (events == 0 && !streams_[i]->held_back()) continue;
+    streams_[i]->heed(events);
+    moved += streams_[i]->progress(kTurn);
+  }
+  return moved;
+}
+
+TcpStream* TcpSet::lost() const noexcept {
+  const auto is_open = [](const TcpStream* s) { return s->state() == StreamState::open; };
+  const auto it = std::find_if_not(streams_.begin(), streams_.end(), is_open);
+  return it == streams_.end() ? nullptr : *it;
+}
+
+}  // namespace coll

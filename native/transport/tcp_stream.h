@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// One TCP connection as a pair of queues of messages. Never waits, never throws, and allocates
+// nothing once it is made. One thread at a time. To destroy it with bytes unread is a reset for the
+// peer.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/descriptor.h"
+#include "transport/tcp_endpoint.h"
+#include "transport/tcp_frame.h"
+
+namespace coll {
+
+// What can become of a connection. Only `open` goes on.
+enum class StreamState : std::uint8_t {
+  open,
+  ended,   // the peer has closed
+  reset,   // the peer's kernel has: its process is gone, or has closed without reading all
+  silent,  // the peer's kernel does not answer: a dead machine, a cut line
+  broken,  // what came is not our protocol, or not due
+  failed,  // a system call of ours
+  closed   // by us
+};
+
+struct TcpLimits {
+  std::size_t queue = 64;               // messages posted and not yet sent
+  std::uint64_t payload = 1ULL << 32U;  // bytes; a longer message is refused unread
+  double silence_s = 15;                // see check_silence()
+};
+
+class TcpStream {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `fd` is connected and non-blocking (tcp_socket.h). Allocates; all else does not.
+  TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver,
+            const TcpLimits& limits = {});
+  TcpStream(const TcpStream&) = delete;
+  TcpStream& operator=(const TcpStream&) = delete;
+
+  // Queues a message of header.length bytes; progress() sends it. Mark and version are filled in.
+  // The payload must stay until sent() has passed this message's number, that is posted() - 1.
+  // False: the queue is full, the message too long for any receiver, or the stream not open.
+  bool post(TcpHeader header, const void* payload) noexcept;
+  std::uint64_t posted() const noexcept { return posted_; }
+  // How many messages are with the kernel entirely.
+  std::uint64_t sent() const noexcept { return sent_; }
+
+  // One turn: reads what has come, then writes what can be written; begins no further read, or
+  // write, once it has moved `budget` bytes that way. Returns the bytes moved. What a peer has said
+  // before its end is read before the end is.
+  std::size_t progress(std::size_t budget = kNoLimit) noexcept;
+
+  // What to ask poll() for, and what to do with its answer. A stream that is not to be watched is
+  // left out: poll() would return for it at once, again and again.
+  short interest() const noexcept;
+  bool watched() const noexcept { return state_ == StreamState::open && !hung_up_; }
+  void heed(short events) noexcept;
+
+  // Whether the peer's kernel still answers. Data that it does not acknowledge for `silence_s`, and
+  // a second more (an answer may be on its way), end the stream; a peer that acknowledges but does
+  // not read is slow, not silent. For slow moments: a system call.
+  void check_silence(Clock::time_point now) noexcept;
+
+  // No message will follow: once the queue is empty the peer reads the end, and sends no more
+  // either. For when all that is due has come.
+  void finish() noexcept;
+  // At once: nothing more is sent, what has come is dropped, and the peer sees a reset.
+  void abandon() noexcept;
+
+  StreamState state() const noexcept { return state_; }
+  // A message is under way that has no place yet.
+  bool held_back() const noexcept { return held_back_; }
+  // Whether the stream ended between messages, in both directions.
+  bool ended_cleanly() const noexcept;
+  // A sentence that names the peer and what happened; allocates.
+  std::string why() const;
+  int fd() const noexcept { return fd_.get(); }
+  const Endpoint& peer() const noexcept { return peer_; }
+
+  static constexpr std::size_t kNoLimit = SIZE_MAX;
+
+ private:
+  struct Outgoing {
+    TcpHeader header;
+    const std::byte* payload = nullptr;
+  };
+  struct Incoming {
+    std::byte* place = nullptr;
+    std::uint64_t done = 0;
+  };
+  enum class Complaint : std::uint8_t { none, mark, version, length, refused, place };
+
+  static constexpr std::size_t kBatch = 16;  // messages in one sendmsg
+  struct Batch {
+    std::array<iovec, 2 * kBatch> parts;
+    std::size_t count = 0, bytes = 0;
+  };
+
+  std::size_t receive(std::size_t budget) noexcept;
+  bool digest() noexcept;
+  bool parse() noexcept;
+  bool fill_payload() noexcept;
+  std::size_t read_more(bool* drained) noexcept;
+  std::size_t send(std::size_t budget) noexcept;
+  Batch gather() const noexcept;
+  void consume(std::size_t bytes) noexcept;
+  void cannot_send(int error) noexcept;
+  void shut_if_finished() noexcept;
+  void lose(int error, const char* doing) noexcept;
+  void complain(Complaint complaint) noexcept;
+  std::string complaint() const;
+  bool in_message() const noexcept { return in_payload_ || begin_ != end_; }
+
+  Descriptor fd_;
+  Endpoint peer_;
+  TcpReceiver& receiver_;
+  TcpLimits limits_;
+
+  std::unique_ptr<Outgoing[]> queue_;
+  std::uint64_t posted_ = 0, sent_ = 0;
+  std::size_t offset_ = 0;  // bytes of message sent_ that are with the kernel, header included
+
+  // Bytes begin_ ... end_ of the buffer have been read and not been looked at. Payloads come
+  // through it only as far as they came with their header.
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+  TcpHeader header_;
+  Incoming incoming_;
+  bool in_payload_ = false;  // header_ has a place, incoming_
+  bool held_back_ = false;   // header_ has none yet
+
+  bool finishing_ = false, shut_ = false, hung_up_ = false;
+  StreamState state_ = StreamState::open;
+  Complaint complaint_ = Complaint::none;
+  int error_ = 0;
+  const char* doing_ = "";
+  bool suspected_ = false;
+  Clock::time_point suspected_at_{};
+};
+
+}  // namespace coll
