@@ -6,6 +6,16 @@
 
 namespace coll {
 
+int allgather_doubling_phase(Builder& b, int round, const Team& team, const Blocks& blocks) {
+  for (int distance = 1; distance < team.size(); distance *= 2, ++round) {
+    const int partner = team.me ^ distance;
+    const int mine = team.me / distance * distance, theirs = partner / distance * distance;
+    b.send(round, team.at(partner), cyclic(blocks, mine, distance));
+    b.recv(round, team.at(partner), cyclic(blocks, theirs, distance));
+  }
+  return round;
+}
+
 const Algorithm allgather_recursive_doubling = {
     .kind = Kind::allgather,
     .name = "recursive_doubling",
@@ -21,15 +31,6 @@ const Algorithm allgather_recursive_doubling = {
     .fits = [](int p) { return power_below(p) == p; },
     .chunks = chunk_per_rank,
     .generate =
-        [](Builder& b) {
-          const Team team = world(b);
-          const Blocks blocks = split(b.all(), b.p());
-          for (int round = 0, distance = 1; distance < b.p(); distance *= 2, ++round) {
-            const int partner = team.me ^ distance;
-            const int mine = team.me / distance * distance, theirs = partner / distance * distance;
-            b.send(round, partner, cyclic(blocks, mine, distance));
-            b.recv(round, partner, cyclic(blocks, theirs, distance));
-          }
-        }};
+        [](Builder& b) { allgather_doubling_phase(b, 0, world(b), split(b.all(), b.p())); }};
 
 }  // namespace coll

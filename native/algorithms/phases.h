@@ -86,6 +86,9 @@ int reduce_scatter_ring_phase(Builder& b, int round, const Team& team, const Blo
 int allgather_ring_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 int reduce_scatter_circulant_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 int allgather_circulant_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+// Teams of a power of two: half of what is left to a partner; all that both have.
+int reduce_scatter_halving_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
+int allgather_doubling_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 int reduce_scatter_direct_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 int allgather_direct_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 

@@ -7,6 +7,16 @@
 
 namespace coll {
 
+int reduce_scatter_halving_phase(Builder& b, int round, const Team& team, const Blocks& blocks) {
+  for (int distance = team.size() / 2; distance > 0; distance /= 2, ++round) {
+    const int partner = team.me ^ distance;
+    const int mine = team.me / distance * distance, given = partner / distance * distance;
+    b.send(round, team.at(partner), cyclic(blocks, given, distance));
+    b.recv_reduce(round, team.at(partner), cyclic(blocks, mine, distance));
+  }
+  return round;
+}
+
 const Algorithm reduce_scatter_recursive_halving = {
     .kind = Kind::reduce_scatter,
     .name = "recursive_halving",
@@ -24,19 +34,14 @@ const Algorithm reduce_scatter_recursive_halving = {
     .generate = [](Builder& b) {
       const int members = power_below(b.p()), merged = 2 * (b.p() - members);
       const Chunks partner_block(b.rank() & ~1, 1);  // of those that merge, the even ones' own
-      fold_neighbours(
-          b, members, floor_log2(members), partner_block, [&](int round, const Team& team) {
-            Blocks blocks;
-            for (const int rank : team.ranks) {
-              blocks.push_back(rank < merged ? Chunks(rank - 1, 2) : Chunks(rank, 1));
-            }
-            for (int distance = members / 2; distance > 0; distance /= 2, ++round) {
-              const int partner = team.me ^ distance;
-              const int mine = team.me / distance * distance, given = partner / distance * distance;
-              b.send(round, team.at(partner), cyclic(blocks, given, distance));
-              b.recv_reduce(round, team.at(partner), cyclic(blocks, mine, distance));
-            }
-          });
+      fold_neighbours(b, members, floor_log2(members), partner_block,
+                      [&](int round, const Team& team) {
+                        Blocks blocks;
+                        for (const int rank : team.ranks) {
+                          blocks.push_back(rank < merged ? Chunks(rank - 1, 2) : Chunks(rank, 1));
+                        }
+                        reduce_scatter_halving_phase(b, round, team, blocks);
+                      });
     }};
 
 }  // namespace coll

@@ -163,7 +163,7 @@ void Binding::bind(const CallData& call) {
   divisor_ = call.op == Reduction::avg && plan_.layout.folds_all() ? plan_.layout.p : 1.0;
   partition_.cut(call.count, call.counts);
   choose_tile();
-  bulky_ = partition_.tile_elements() * element_bytes_ >= kBulky;
+  bulky_ = bytes() >= kOverflowing && partition_.tile_elements() * element_bytes_ >= kBulky;
   place_areas();
   bind_pieces();
   bind_flags();

@@ -9,28 +9,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/call_data.h"
 #include "engine/partition.h"
-#include "engine/payload.h"
 #include "kernels/kernels.h"
 #include "kernels/user_op.h"
 #include "plan/plan.h"
 #include "transport/segment.h"
 
 namespace coll {
-
-// What differs between calls that run the same plan.
-struct CallData {
-  const void* input = nullptr;
-  void* output = nullptr;
-  void* scratch = nullptr;  // as many elements as the vector, where the plan uses it
-  std::size_t count = 0;    // of the whole vector: for allgather, of all parts together
-  const std::size_t* counts = nullptr;
-  std::uint64_t counts_hash = 0;
-  Dtype dtype = Dtype::float32;
-  Reduction op = Reduction::sum;
-  std::size_t tile_bytes = 0;        // wished stage bytes per tile; equal on all ranks
-  const Payload* payload = nullptr;  // null: dense
-};
 
 enum class Home : std::uint8_t {
   local,  // this rank's own buffer
@@ -98,6 +84,8 @@ class Binding {
  public:
   // Moves of fewer bytes are not worth asking how to store them.
   static constexpr std::size_t kBulky = 32 << 10;
+  // Nor are those of a call whose vectors the caches hold.
+  static constexpr std::size_t kOverflowing = 4 << 20;
 
   // The plan must outlive the binding.
   Binding(const Plan& plan, int rank, Segment segment);
@@ -109,6 +97,7 @@ class Binding {
 
   const Plan& plan() const noexcept { return plan_; }
   const CallData& call() const noexcept { return call_; }
+  std::size_t bytes() const noexcept { return call_.count * element_bytes_; }  // of the vector
   int rank() const noexcept { return rank_; }
   // Changes with every bind() to more than other buffers; no two bindings ever have the same.
   std::uint64_t version() const noexcept { return version_; }

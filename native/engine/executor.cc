@@ -24,13 +24,6 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
   ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
 }
 
-namespace {
-
-// Vectors from here on are staged around the caches of far cores.
-constexpr std::size_t kStreamedBytes = 256 << 10;
-
-}  // namespace
-
 // Either the sleeper sees the new word, or we see the sleeper: the fence between our store and our
 // load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line
 // transfer.
@@ -124,7 +117,7 @@ template <bool kOneTile>
 inline bool Executor::move(const BoundOp& op, int tile) noexcept {
   if (!kOneTile || ready_ == nullptr) {
     move_pieces(op, tile);
-    return !user_failed_;
+    return !user_failed_ && !unmapped_;
   }
   const std::size_t pieces = op.pieces_end - op.pieces;
   const Fold* fold = ready_ + op.ready + first_slot_ * pieces;
@@ -157,14 +150,13 @@ inline void Executor::end() noexcept {
   if (closed_) clock_->known = std::max(clock_->known, clock_->base);
   clock_->base = finished;
   clock_->left[fingerprint_] = finished;
-  if (trial_ != nullptr) note_plan();
+  if (timed_) note_time();
   publish(own_->done.tick, finished);
 }
 
-void Executor::note_plan() noexcept {
-  const std::size_t bytes = binding_->call().count * binding_->element_bytes();
+void Executor::note_time() noexcept {
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - agreed_;
-  trial_->note(far_, bytes, spent.count());
+  own_->done.spent.store(Spent(clock_->calls, spent.count()).word(), std::memory_order_relaxed);
 }
 
 // What a binding says of all its calls.
@@ -197,13 +189,13 @@ void Executor::begin(const Binding& binding, GroupClock& clock, const Large& lar
   if (binding_ != &binding || version_ != binding.version()) take_up(binding);
   large_ = large;
   streams_ = false;
-  trial_ = nullptr;
+  timed_ = false;
   clock_ = &clock;
   find_slots();
   iteration_ = 0;
   op_ = 1;
   met_ = credit_ = 0;
-  mismatch_ = user_failed_ = false;
+  mismatch_ = user_failed_ = unmapped_ = false;
   entrance_ = Entrance::before;
   fingerprint_ = clock.calls % kFingerprints;
 }
@@ -216,23 +208,34 @@ inline bool Executor::enter(int spins) noexcept {
   if (left > clock_->known && !earn_credit(left, spins)) return false;
   ProgressLine& line = own_->progress;
   line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);
-  if (rank_ == 0 && large_.large) say_plan();
-  if (ops_->post || large_.large) publish(line.tick, clock_->base + 1);
-  entrance_ = large_.large ? Entrance::agreeing : Entrance::within;
-  return !large_.large || agree(spins);
+  const bool agreed = large_.agreed();
+  if (rank_ == 0 && large_.placed) say_plan();
+  if (ops_->post || agreed) publish(line.tick, clock_->base + 1);
+  entrance_ = agreed ? Entrance::agreeing : Entrance::within;
+  return !agreed || agree(spins);
 }
 
 // What was faster of late, for calls of this kind and size.
 void Executor::say_plan() noexcept {
-  const std::size_t bytes = binding_->call().count * binding_->element_bytes();
-  if (bytes < kStreamedBytes && large_.far == nullptr) return;  // they are one
-  auto& of_size = plans_[std::min<std::size_t>(std::bit_width(bytes), plans_.size() - 1)];
-  trial_ = &of_size[static_cast<std::size_t>(binding_->plan().layout.kind)];
-  far_ = assumed_ ? *assumed_ == Placement::far : trial_->second();
-  const Placement said = far_ ? Placement::far : Placement::near;
+  const Kind kind = binding_->plan().layout.kind;
+  const bool far =
+      assumed_ ? *assumed_ == Placement::far : plans_.far(kind, binding_->bytes(), clock_->calls);
+  const Placement said = far ? Placement::far : Placement::near;
   segment_.header()
       .cores.at(clock_->calls)
       .store(static_cast<std::uint64_t>(said), std::memory_order_relaxed);
+}
+
+// How long a call took on the slowest rank, if all have said so: none has more than begun this one.
+std::optional<double> Executor::slowest(std::uint64_t call) const noexcept {
+  double most = 0;
+  for (std::uint32_t r = 0; r < segment_.shape().ranks; ++r) {
+    const auto& said = segment_.rank(static_cast<int>(r)).done.spent;
+    const auto ns = Spent(said.load(std::memory_order_relaxed)).of(call);
+    if (!ns) return std::nullopt;
+    most = std::max(most, *ns);
+  }
+  return most;
 }
 
 // Every rank waits for the records of all, and so decides the same.
@@ -258,22 +261,26 @@ void Executor::choose_plan() noexcept {
       within = within || name_of(r, static_cast<int>(place)) != 0;
     }
   }
+  timed_ = large_.placed && !within;
+  if (rank_ == 0) {
+    plans_.learn([this](std::uint64_t call) { return slowest(call); });
+    if (!timed_) plans_.forget();
+  }
   auto& said = segment_.header().cores.at(clock_->calls);
   const auto told = said.load(std::memory_order_relaxed);
-  const bool far = static_cast<Placement>(told) == Placement::far;
+  const bool far = large_.placed && static_cast<Placement>(told) == Placement::far;
+  streams_ = far;
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
   if (instead != nullptr) {
     take_up(*instead);
     find_slots();
   }
-  streams_ = far && binding_->call().count * binding_->element_bytes() >= kStreamedBytes;
-  if (within) trial_ = nullptr;
-  if (trial_ != nullptr) agreed_ = std::chrono::steady_clock::now();
+  if (timed_) agreed_ = std::chrono::steady_clock::now();
 }
 
 Progress Executor::advance(int spins) noexcept {
   // Which plan runs is known only behind the entrance.
-  if (large_.large && entrance_ != Entrance::within && !enter(spins)) {
+  if (large_.agreed() && entrance_ != Entrance::within && !enter(spins)) {
     return stop(iteration_, op_, met_);
   }
   const bool one_tile = iterations_ == 1;

@@ -14,6 +14,7 @@
 
 #include "base/placement.h"
 #include "engine/binding.h"
+#include "engine/plan_trial.h"
 #include "engine/trial.h"
 #include "transport/segment.h"
 #include "transport/symmetric_heap.h"
@@ -35,15 +36,17 @@ struct Blocked {
   }
 };
 
-// failed: an operation of the user.
+// failed: an operation of the user, or the mapping of peers' memory.
 enum class Progress : std::uint8_t { done, blocked, mismatch, failed };
 
-// In a large call the ranks first tell each other where their buffers lie, and rank 0 where the
+// In a large call the ranks may first tell each other where their buffers lie, and rank 0 where the
 // cores are. What then runs instead, unless null, is the same call bound to another plan.
 struct Large {
-  bool large = false;
+  bool placed = false;              // where the cores are counts
   const Binding* far = nullptr;     // where the cores share no cache
   const Binding* within = nullptr;  // where any rank's buffer is within reach of the others
+
+  bool agreed() const noexcept { return placed || within != nullptr; }
 };
 
 // The place of one rank on its group's clock: what outlives a call.
@@ -72,6 +75,8 @@ class Executor {
   Progress advance(int spins) noexcept;
   // What advance() returned for: the wait, or the peer whose call differs.
   const Blocked& blocked() const noexcept { return blocked_; }
+  // Of a call that failed: it is not the user's operation, but that peers' memory cannot be mapped.
+  bool unmapped() const noexcept { return unmapped_; }
 
  private:
   void take_up(const Binding& binding) noexcept;
@@ -85,7 +90,8 @@ class Executor {
   bool agree(int spins) noexcept;
   void say_plan() noexcept;
   void choose_plan() noexcept;
-  void note_plan() noexcept;
+  std::optional<double> slowest(std::uint64_t call) const noexcept;
+  void note_time() noexcept;
   bool differs(int peer, const std::atomic<std::uint64_t>* tick) noexcept;
   bool has_credit(int tile) const noexcept;
   bool earn_credit(std::uint64_t free, int spins) noexcept;
@@ -167,11 +173,10 @@ class Executor {
   bool streams_ = false;         // what is staged is written around the caches
   enum class Entrance : std::uint8_t { before, agreeing, within } entrance_ = Entrance::before;
   bool mismatch_ = false, closed_ = false, user_failed_ = false;
+  bool unmapped_ = false;  // peers' memory that this call needs cannot be mapped
   std::optional<Placement> assumed_;
-  // Rank 0's, of the plans for near and far cores: by the logarithm of the bytes and by kind.
-  std::vector<std::array<Trial, kKinds>> plans_ = std::vector<std::array<Trial, kKinds>>(48);
-  Trial* trial_ = nullptr;  // of this call
-  bool far_ = false;
+  PlanTrial plans_;     // rank 0's
+  bool timed_ = false;  // how long this call takes counts
   std::chrono::steady_clock::time_point agreed_;
   // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.
   std::vector<Trial> output_stores_ = std::vector<Trial>(48, Trial(1.05));

@@ -16,6 +16,7 @@ std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offset,
   if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
   const std::uint64_t name = name_of(o.rank, o.place);
   std::byte* buffer = heap_ ? heap_->reach(name) : reinterpret_cast<std::byte*>(name);
+  unmapped_ = unmapped_ || buffer == nullptr;
   return buffer + reinterpret_cast<std::uintptr_t>(o.base) + tile_offset;
 }
 
@@ -99,6 +100,7 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool around) noexc
     Fold fold = packed ? unpacked_operands(op, operand, skip * size, done)
                        : gather_operands(op, operand, skip * size, start + done, around);
     done += n * size;
+    if (unmapped_) return moved;
     if (fold.m == 0) continue;
     fold.n = n;
     kernel_(fold);

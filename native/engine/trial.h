@@ -4,6 +4,7 @@
 // their cores every few seconds. So every use is timed, and now and then the other way is tried.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 namespace coll {
@@ -18,7 +19,10 @@ class Trial {
     const bool usual = usually_second();
     ++uses_;
     if (uses_ <= kBeginning) return uses_ % 2 == 0;
-    return uses_ % kTryEvery == 0 ? !usual : usual;
+    if (uses_ < next_) return usual;
+    interval_ = much_worse(!usual) ? std::min(2 * interval_, kTrySeldom) : kTryOften;
+    next_ = uses_ + interval_;
+    return !usual;
   }
 
   void note(bool second, std::size_t bytes, double ns) noexcept {
@@ -31,7 +35,12 @@ class Trial {
  private:
   static constexpr double kRise = 0.2;
   // In turns at first: what is used for the first time is slow.
-  static constexpr unsigned kBeginning = 6, kTryEvery = 16;
+  static constexpr unsigned kBeginning = 6, kTryOften = 16, kTrySeldom = 128;
+  static constexpr double kMuch = 1.25;
+
+  bool much_worse(bool second) const noexcept {
+    return per_byte_[second ? 1 : 0] > kMuch * per_byte_[second ? 0 : 1];
+  }
 
   bool usually_second() const noexcept {
     return per_byte_[1] > 0 && per_byte_[0] > clearly_ * per_byte_[1];
@@ -39,7 +48,7 @@ class Trial {
 
   double clearly_;
   double per_byte_[2] = {0, 0};  // ns
-  unsigned uses_ = 0;
+  unsigned uses_ = 0, interval_ = kTryOften / 2, next_ = kBeginning + kTryOften;
 };
 
 }  // namespace coll

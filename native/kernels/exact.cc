@@ -17,7 +17,7 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr int kMantissa = 52;  // stored bits of a double
 constexpr int kSpecial = 0x7ff;
-constexpr std::size_t kBlock = 512;  // numbers that are widened at a time
+constexpr std::size_t kAtATime = 512;  // numbers that are widened at a time
 
 struct Range {
   int lowest, highest;  // numbers are whole multiples of 2^lowest, below 2^highest
@@ -251,8 +251,8 @@ void blockwise(Dtype dtype, const void* array, std::size_t n, Body body) noexcep
   const auto* from = static_cast<const std::byte*>(array);
   const Dtype part = part_dtype(dtype);
   const std::size_t all = n * static_cast<std::size_t>(parts_of(dtype));
-  for (std::size_t first = 0; first < all; first += kBlock) {
-    body(part, from + first * size_of(part), first, std::min(kBlock, all - first));
+  for (std::size_t first = 0; first < all; first += kAtATime) {
+    body(part, from + first * size_of(part), first, std::min(kAtATime, all - first));
   }
 }
 
@@ -282,7 +282,7 @@ void to_exact(const ExactFormat& format, std::int64_t* limbs, Dtype dtype, const
   const Limbs adder(format);
   blockwise(dtype, array, n,
             [&](Dtype part, const std::byte* from, std::size_t first, std::size_t count) {
-              std::array<double, kBlock> wide;
+              std::array<double, kAtATime> wide;
               widen(wide.data(), part, from, count);
               for (std::size_t i = 0; i < count; ++i)
                 adder.add(limbs + (first + i) * each, wide[i]);
@@ -295,7 +295,7 @@ void add_exact(const ExactFormat& format, std::int64_t* limbs, Dtype dtype, cons
   const Limbs adder(format);
   blockwise(dtype, array, n,
             [&](Dtype part, const std::byte* from, std::size_t first, std::size_t count) {
-              std::array<double, kBlock> wide;
+              std::array<double, kAtATime> wide;
               widen(wide.data(), part, from, count);
               for (std::size_t i = 0; i < count; ++i) {
                 std::int64_t* to = limbs + (first + i) * each;
@@ -312,7 +312,7 @@ void round_exact(const ExactFormat& format, Dtype dtype, void* array, const std:
   Rounding round(format, divisor, in_full);
   blockwise(dtype, array, n,
             [&](Dtype part, const std::byte* from, std::size_t first, std::size_t count) {
-              std::array<double, kBlock> wide;
+              std::array<double, kAtATime> wide;
               for (std::size_t i = 0; i < count; ++i) wide[i] = round(limbs + (first + i) * each);
               auto* to =
                   static_cast<std::byte*>(array) + (from - static_cast<const std::byte*>(array));

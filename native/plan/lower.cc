@@ -16,6 +16,14 @@ namespace {
 
 constexpr int kUnwritten = -1;
 
+bool overlap(std::span<const CellRange> some, std::span<const CellRange> others) {
+  return std::any_of(some.begin(), some.end(), [&](const CellRange& a) {
+    return std::any_of(others.begin(), others.end(), [&](const CellRange& b) {
+      return a.buffer == b.buffer && a.first < b.first + b.cells && b.first < a.first + a.cells;
+    });
+  });
+}
+
 // Numbers the rounds 0, 1, 2, ... and gives each phase its lag, the same on all ranks.
 class Clock {
  public:
@@ -97,10 +105,14 @@ class Lowerer {
         if (steps[i].op == Op::send) lower_send(rank, i);
       }
       for (std::size_t i = begin; i < end; ++i) {
+        if (goes_first(program(rank), begin, end, i)) lower_local(rank, i, Phase::send);
+      }
+      for (std::size_t i = begin; i < end; ++i) {
         if (steps[i].op == Op::recv || steps[i].op == Op::recv_reduce) lower_receive(rank, i);
       }
       for (std::size_t i = begin; i < end; ++i) {
-        if (steps[i].op == Op::copy || steps[i].op == Op::reduce) lower_local(rank, i);
+        const bool local = steps[i].op == Op::copy || steps[i].op == Op::reduce;
+        if (local && !goes_first(program(rank), begin, end, i)) lower_local(rank, i, Phase::copy);
       }
     }
     plan_of(rank).ops.push_back({});  // EXIT
@@ -196,12 +208,30 @@ class Lowerer {
     note_writer(rank, target, op);
   }
 
-  void lower_local(int rank, std::size_t index) {
+  // Whether a copy is independent of what its round receives, so that it can be made while the
+  // messages travel.
+  static bool goes_first(const Program& mine, std::size_t begin, std::size_t end,
+                         std::size_t copy) {
+    const Step& step = mine.steps[copy];
+    if (step.op != Op::copy) return false;
+    for (std::size_t i = begin; i < end; ++i) {
+      const Step& other = mine.steps[i];
+      if (i == copy || other.op == Op::send) continue;
+      if (overlap(mine.target(other), mine.source(step)) ||
+          overlap(mine.target(other), mine.target(step)) ||
+          overlap(mine.source(other), mine.target(step))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void lower_local(int rank, std::size_t index, Phase phase) {
     const Step& step = program(rank).steps[index];
     const auto target = program(rank).target(step);
     std::vector<Operand> sources = {operand(rank, rank, program(rank).source(step))};
     if (step.op == Op::reduce) sources.push_back(operand(rank, rank, target));
-    const int op = push_op(rank, step, Phase::copy, sources, {operand(rank, rank, target)});
+    const int op = push_op(rank, step, phase, sources, {operand(rank, rank, target)});
     plan_of(rank).ops[static_cast<std::size_t>(op)].complete =
         complete_[static_cast<std::size_t>(rank)][index];
     note_writer(rank, target, op);

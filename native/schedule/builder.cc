@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/builder.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -74,7 +75,7 @@ Slice Builder::move(const Chunks& chunks) {
 }
 
 void Builder::send(int round, std::span<const int> to, const Chunks& chunks) {
-  if (to.empty()) return;
+  if (to.empty() || chunks.ranges().empty()) return;
   open(round, false);
   Step step{.op = Op::send, .round = round};
   step.peers = peers(to);
@@ -87,6 +88,7 @@ void Builder::send(int round, int to, const Chunks& chunks) {
 }
 
 void Builder::recv(int round, int from, const Chunks& chunks) {
+  if (chunks.ranges().empty()) return;
   open(round, true);
   Step step{.op = Op::recv, .round = round};
   step.peers = peers(std::span<const int>(&from, 1));
@@ -97,6 +99,7 @@ void Builder::recv(int round, int from, const Chunks& chunks) {
 void Builder::recv_reduce(int round, std::span<const int> order, const Chunks& chunks,
                           Shape shape) {
   if (order.size() < 2) return;  // nothing but the own value: it stays where it is
+  if (chunks.ranges().empty()) return;
   open(round, true);
   Step step{.op = Op::recv_reduce, .round = round, .shape = shape};
   step.peers = peers(order);
@@ -180,17 +183,36 @@ void Builder::reduce(int round, Buffer source, Buffer target, const Chunks& chun
   local(Op::reduce, round, source, target, chunks);
 }
 
+void Builder::beside(int round) {
+  if (round > round_) return;
+  round_ = round;
+  received_ = false;
+  unsorted_ = true;
+}
+
 Program Builder::finish() && {
+  if (unsorted_) {
+    // Phases speak of different chunks: what one reads no other has written.
+    const auto place = [](const Step& s) {
+      const int turn = s.op == Op::send ? 0 : s.op == Op::recv || s.op == Op::recv_reduce ? 1 : 2;
+      return std::pair(s.round, turn);
+    };
+    std::stable_sort(program_.steps.begin(), program_.steps.end(),
+                     [&](const Step& a, const Step& b) { return place(a) < place(b); });
+  }
   Chunks left;
   for (int cell = 0; cell < layout_.cells(rank_, Buffer::output); ++cell) {
     const int c = layout_.chunk(rank_, Buffer::output, cell);
     if (place_[static_cast<std::size_t>(c)] == Place::input) left.add(c, 1);
   }
   if (!left.ranges().empty()) {
-    Step step{.op = Op::copy, .round = round_ + 1};
+    // Nobody else touches these cells: in the first round a rank copies them while messages travel.
+    std::vector<Step>& steps = program_.steps;
+    Step step{.op = Op::copy, .round = steps.empty() ? 0 : steps.front().round};
     step.source = where(left);
     step.target = move(left);
-    program_.steps.push_back(step);
+    const auto later = [&](const Step& other) { return other.round > step.round; };
+    steps.insert(std::find_if(steps.begin(), steps.end(), later), step);
   }
   return std::move(program_);
 }

@@ -23,7 +23,8 @@ class Builder {
   int chunks() const { return layout_.chunks; }
   Chunks all() const { return Chunks(0, layout_.chunks); }
 
-  // Sends of a round must be written before its receives: they read what was there before.
+  // Sends of a round must be written before its receives: they read what was there before. A
+  // message of no chunks is left out, on both sides.
   void send(int round, std::span<const int> to, const Chunks& chunks);
   void send(int round, int to, const Chunks& chunks);
   void recv(int round, int from, const Chunks& chunks);
@@ -46,6 +47,10 @@ class Builder {
   // target := source folded with target.
   void reduce(int round, Buffer source, Buffer target, const Chunks& chunks);
 
+  // What follows begins at this round again, beside what was written since, and speaks of other
+  // chunks: several phases at a time.
+  void beside(int round);
+
   // Copies to the output what never left the input.
   Program finish() &&;
 
@@ -65,6 +70,7 @@ class Builder {
   int rank_;
   int round_ = -1;
   bool received_ = false;
+  bool unsorted_ = false;
   std::vector<Place> place_;
   Program program_;
 };
