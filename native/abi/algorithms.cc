@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Algorithms, schedules, plans and proofs as data, behind the C interface.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "abi/guarded.h"
+#include "abi/proof.h"
 #include "abi/words.h"
 #include "algorithms/algorithm.h"
 #include "base/formula.h"
@@ -29,20 +29,6 @@ const Algorithm& algorithm_at(int32_t index) {
     throw Error(Status::invalid_argument, "there is no algorithm number " + std::to_string(index));
   }
   return *table[static_cast<std::size_t>(index)];
-}
-
-void fill(const Report& report, coll_proof& out) {
-  out = {};
-  out.proved = report.proved ? 1 : 0;
-  out.rounds = report.rounds;
-  out.bytes = report.bytes;
-  out.reductions = report.reductions;
-  out.same_tree_on_ranks = report.same_on_ranks ? 1 : 0;
-  out.same_tree_in_vector = report.same_in_vector ? 1 : 0;
-  out.rank_order = report.rank_order ? 1 : 0;
-  out.canonical = report.canonical ? 1 : 0;
-  out.one_fold = report.one_fold ? 1 : 0;
-  std::snprintf(out.message, sizeof(out.message), "%s", report.message.c_str());
 }
 
 void fill_sizes(const Plan& plan, coll_proof& out) {

@@ -44,8 +44,10 @@ SegmentShape shape_of(const coll_options& options) {
 }
 
 coll_comm* make(Membership&& membership, int rank, const coll_options& options, bool threads) {
-  return new coll_comm{Communicator(std::move(membership), rank, options.timeout,
-                                    options.interruptible != 0, threads)};
+  auto made = std::make_unique<coll_comm>();
+  made->communicator.emplace(std::move(membership), rank, options.timeout,
+                             options.interruptible != 0, threads);
+  return made.release();
 }
 
 coll_comm* join(const Identity& identity, const coll_options& options) {
@@ -66,17 +68,18 @@ coll_status run_parts(coll_comm* comm, Kind kind, const void* input, void* outpu
       throw Error(Status::invalid_argument,
                   std::string(name_of(kind)) + "v: the counts are a null pointer");
     }
-    return communicator(comm).run({.kind = kind,
-                                   .dtype = static_cast<Dtype>(dtype),
-                                   .op = static_cast<Reduction>(op),
-                                   .root = root,
-                                   .input = input,
-                                   .output = output,
-                                   .count = 0,
-                                   .counts = counts,
-                                   .algorithm = -1,
-                                   .mode = COLL_MODE_AUTO,
-                                   .timeout = 0});
+    const Call call{.kind = kind,
+                    .dtype = static_cast<Dtype>(dtype),
+                    .op = static_cast<Reduction>(op),
+                    .root = root,
+                    .input = input,
+                    .output = output,
+                    .count = 0,
+                    .counts = counts,
+                    .algorithm = -1,
+                    .mode = COLL_MODE_AUTO,
+                    .timeout = 0};
+    return on_either(comm, [&call](auto& communicator) { return communicator.run(call); });
   });
 }
 
@@ -85,6 +88,7 @@ coll_status run_parts(coll_comm* comm, Kind kind, const void* input, void* outpu
 
 using coll::guarded;
 using coll::Kind;
+using coll::on_either;
 using coll::run_parts;
 using coll::Status;
 
@@ -134,42 +138,39 @@ coll_status coll_local(const coll_options* given, coll_comm** comms) {
 coll_status coll_close(coll_comm* comm) {
   const std::unique_ptr<coll_comm> owned(comm);
   return guarded([&] {
-    coll::communicator(comm).close();
+    on_either(comm, [](auto& communicator) { communicator.close(); });
     return Status::ok;
   });
 }
 
 coll_status coll_abort(coll_comm* comm, const char* reason) {
   return guarded([&] {
-    coll::communicator(comm).abort(reason != nullptr ? reason : "no reason given");
+    on_either(comm, [reason](auto& communicator) {
+      communicator.abort(reason != nullptr ? reason : "no reason given");
+    });
     return Status::ok;
   });
 }
 
 int32_t coll_rank(const coll_comm* comm) {
-  return comm == nullptr ? -1 : comm->communicator.rank();
+  if (comm == nullptr) return -1;
+  return comm->wire != nullptr ? comm->wire->rank() : comm->communicator->rank();
 }
 
 int32_t coll_ranks(const coll_comm* comm) {
-  return comm == nullptr ? 0 : comm->communicator.ranks();
+  if (comm == nullptr) return 0;
+  return comm->wire != nullptr ? comm->wire->ranks() : comm->communicator->ranks();
 }
 
 uint64_t coll_sequence(const coll_comm* comm) {
-  return comm == nullptr ? 0 : comm->communicator.calls();
+  if (comm == nullptr) return 0;
+  return comm->wire != nullptr ? comm->wire->calls() : comm->communicator->calls();
 }
 
 coll_status coll_run(coll_comm* comm, const coll_call* given) {
-  return guarded([&] { return coll::communicator(comm).run(coll::to_call(given)); });
-}
-
-coll_status coll_run_on(coll_comm* comm, const coll_call* given, const void* input, void* output,
-                        size_t count) {
   return guarded([&] {
-    coll::Call call = coll::to_call(given);
-    call.input = input;
-    call.output = output;
-    call.count = count;
-    return coll::communicator(comm).run(call);
+    return on_either(
+        comm, [given](auto& communicator) { return communicator.run(coll::to_call(given)); });
   });
 }
 
@@ -177,16 +178,17 @@ coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t lengt
                               int32_t* algorithm) {
   return guarded([&] {
     if (data == nullptr || algorithm == nullptr) coll::refuse("a null pointer");
-    *algorithm = coll::communicator(comm).add_schedule(coll::decode({data, length}),
-                                                       name != nullptr ? name : "");
+    *algorithm = on_either(comm, [&](auto& communicator) {
+      return communicator.add_schedule(coll::decode({data, length}), name != nullptr ? name : "");
+    });
     return Status::ok;
   });
 }
 
 coll_status coll_resume(coll_comm* comm) {
   return guarded([&] {
-    coll::Communicator& communicator = coll::communicator(comm);
-    return comm->regroup ? coll::resume_regroup(*comm) : communicator.resume();
+    if (comm != nullptr && comm->regroup) return coll::resume_regroup(*comm);
+    return on_either(comm, [](auto& communicator) { return communicator.resume(); });
   });
 }
 
@@ -194,17 +196,18 @@ coll_status coll_collective(coll_comm* comm, int32_t kind, const void* input, vo
                             size_t count, int32_t dtype, int32_t op, int32_t root,
                             int32_t algorithm, int32_t mode, double timeout) {
   return guarded([&] {
-    return coll::communicator(comm).run({.kind = static_cast<coll::Kind>(kind),
-                                         .dtype = static_cast<coll::Dtype>(dtype),
-                                         .op = static_cast<coll::Reduction>(op),
-                                         .root = root,
-                                         .input = input,
-                                         .output = output,
-                                         .count = count,
-                                         .counts = nullptr,
-                                         .algorithm = algorithm,
-                                         .mode = mode,
-                                         .timeout = timeout});
+    const coll::Call call{.kind = static_cast<coll::Kind>(kind),
+                          .dtype = static_cast<coll::Dtype>(dtype),
+                          .op = static_cast<coll::Reduction>(op),
+                          .root = root,
+                          .input = input,
+                          .output = output,
+                          .count = count,
+                          .counts = nullptr,
+                          .algorithm = algorithm,
+                          .mode = mode,
+                          .timeout = timeout};
+    return on_either(comm, [&call](auto& communicator) { return communicator.run(call); });
   });
 }
 

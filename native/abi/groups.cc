@@ -17,7 +17,11 @@ constexpr std::int64_t kMostAxes = 64;
 
 Status finish(coll_comm& comm, Status status) {
   if (status != Status::ok) return status;  // in progress
-  if (comm.regroup->member()) *comm.made = new coll_comm{comm.regroup->take()};
+  if (comm.regroup->member()) {
+    auto made = std::make_unique<coll_comm>();
+    made->communicator.emplace(Made{[&comm] { return comm.regroup->take(); }});
+    *comm.made = made.release();
+  }
   comm.regroup.reset();
   return Status::ok;
 }

@@ -46,7 +46,7 @@ coll_status coll_memory_new(coll_comm* comm, size_t bytes, coll_memory** memory,
 void coll_memory_free(coll_memory* memory) { delete memory; }
 
 int32_t coll_is_symmetric(const coll_comm* comm, const void* data, size_t bytes) {
-  return comm != nullptr && comm->communicator.reaches(data, bytes) ? 1 : 0;
+  return comm != nullptr && comm->communicator && comm->communicator->reaches(data, bytes) ? 1 : 0;
 }
 
 }  // extern "C"

@@ -45,7 +45,7 @@ coll_status coll_persistent_new(coll_comm* comm, const coll_call* call,
 coll_status coll_start(coll_persistent* persistent) {
   return guarded([&] {
     coll_persistent& p = given(persistent);
-    p.comm->communicator.start(*p.call);
+    p.comm->communicator->start(*p.call);
     return Status::ok;
   });
 }
@@ -53,21 +53,21 @@ coll_status coll_start(coll_persistent* persistent) {
 coll_status coll_finish(coll_persistent* persistent) {
   return guarded([&] {
     coll_persistent& p = given(persistent);
-    return p.comm->communicator.finish(*p.call);
+    return p.comm->communicator->finish(*p.call);
   });
 }
 
 coll_status coll_run_persistent(coll_persistent* persistent) {
   return guarded([&] {
     coll_persistent& p = given(persistent);
-    return p.comm->communicator.run(*p.call);
+    return p.comm->communicator->run(*p.call);
   });
 }
 
 coll_status coll_persistent_free(coll_persistent* persistent) {
   return guarded([&] {
     if (persistent == nullptr) return Status::ok;
-    persistent->comm->communicator.forget(*persistent->call);
+    persistent->comm->communicator->forget(*persistent->call);
     delete persistent;
     return Status::ok;
   });

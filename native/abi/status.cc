@@ -4,6 +4,7 @@
 
 #include "abi/guarded.h"
 #include "base/version.h"
+#include "communicator/call.h"
 
 namespace coll {
 namespace {
@@ -37,6 +38,8 @@ const char* coll_status_name(int32_t status) {
   const auto i = static_cast<std::size_t>(status);
   return i < names.size() ? names[i] : "unknown";
 }
+
+const char* coll_kind_name(int32_t kind) { return coll::name_of(static_cast<coll::Kind>(kind)); }
 
 const char* coll_version(void) { return coll::kLibraryVersion; }
 

@@ -21,7 +21,7 @@ MODULE = "collectives._native"
 CALLBACKS = 'extern "Python" int32_t asked_to_stop(void *context);'
 
 # What plain.c adds to the module.
-INSTALL = "int32_t install_plain_calls(void);"
+DOOR = Path(__file__).with_name("door.h")
 
 
 def cdef_of(header: str) -> str:
@@ -56,8 +56,8 @@ def write_binding(header: Path, output: Path) -> None:
     ffi = FFI()
     ffi.cdef(cdef_of(whole(header)))
     ffi.cdef(CALLBACKS)
-    ffi.cdef(INSTALL)
-    ffi.set_source(MODULE, f'#include "{header.name}"\n{INSTALL}')
+    ffi.cdef(cdef_of(DOOR.read_text(encoding="utf-8")))
+    ffi.set_source(MODULE, f'#include "{header.name}"\n#include "bindings/{DOOR.name}"')
     ffi.emit_c_code(str(output))
     output.touch()  # cffi leaves an unchanged file alone; the build must see that it is current
 

@@ -22,4 +22,11 @@ Claims claims_of(const Algorithm& a, int p) {
           .one_fold = a.tree.one_fold};
 }
 
+Claims claims_of(Kind kind, const ProductCost& cost) {
+  return {.rounds = cost.rounds,
+          .bytes = cost.bytes,
+          .reductions = cost.reductions,
+          .same_on_ranks = kind == Kind::allreduce || kind == Kind::broadcast};
+}
+
 }  // namespace coll

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "algorithms/algorithm.h"
+#include "algorithms/product.h"
 #include "prove/claims.h"
 
 namespace coll {
 
 Claims claims_of(const Algorithm& algorithm, int p);
+Claims claims_of(Kind kind, const ProductCost& cost);
 
 }  // namespace coll

@@ -9,7 +9,9 @@
 #include "bootstrap/environment.h"
 #include "communicator/fingerprint.h"
 #include "communicator/guard.h"
+#include "communicator/note.h"
 #include "communicator/process_forks.h"
+#include "communicator/reach.h"
 #include "communicator/reproducible.h"
 #include "kernels/user_op.h"
 #include "transport/system_calls.h"
@@ -105,11 +107,7 @@ void Communicator::check_failed() {
 
 PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
   PreparedPlan& plan = plans_.get(choice, root_of(call));
-  if (call.kind == Kind::alltoall && call.counts != nullptr && plan.binding.uses_scratch()) {
-    throw Error(Status::unsupported,
-                "this algorithm passes blocks on through other ranks, so they must be of one size: "
-                "choose pairwise, or none");
-  }
+  check_blocks(call, plan.binding.uses_scratch());
   return plan;
 }
 
@@ -121,81 +119,20 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
   const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
-  const Wish wish{.algorithm = call.algorithm,
-                  .mode = call.mode,
-                  .rank_order = keeps_rank_order(call),
-                  .canonical = wants_canonical(call),
-                  .one_fold = wants_one_fold(call)};
-  out.choices = choose(call.kind, ranks_, bytes, wish);
+  out.choices = choose(call.kind, ranks_, bytes, wish_of(call));
   if (!heap_) out.choices.within_reach.reset();
-  const Choice& choice = out.choices.near;
-  if (call.algorithm >= kGivenSchedules) check_given(call, wish.rank_order);
-  CallNote& note = out.note;
-  note.kind = static_cast<int>(call.kind);
-  note.dtype = static_cast<int>(call.dtype);
-  note.op = reduces(call.kind) ? static_cast<int>(call.op) : 0;
-  note.mode = static_cast<int>(choice.mode);
-  note.algorithm = choice.algorithm;
-  note.root = root_of(call);
-  note.count = call.counts != nullptr ? elements : call.count;
-  note.parts = call.counts != nullptr;
-  note.purpose = static_cast<int>(call.purpose);
-  note.accumulate = accumulates_wider(call) ? static_cast<int>(folded_dtype(call)) : -1;
-  std::optional<GivenName> given;
-  if (call.algorithm >= kGivenSchedules) {
-    given = GivenName{plans_.given(call.algorithm).name, plans_.given(call.algorithm).hash};
-  }
-  note.reproducible = static_cast<int>(call.reproducible);
-  note.detail = detail_of(call, ranks_, given);
+  check_given(call, plans_.given());
+  out.note = note_of(call, ranks_, out.choices.near, plans_.given());
   out.call = call;
   out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));
-  out.packed = pack(note);
-  out.hash = hash_of(note);
-}
-
-// A schedule from outside the table must be one for this call.
-void Communicator::check_given(const Call& call, bool ordered) const {
-  const Plans::Given& given = plans_.given(call.algorithm);
-  if (given.schedule.kind != call.kind) {
-    throw Error(Status::invalid_argument, std::string("the schedule is one for ") +
-                                              name_of(given.schedule.kind) + ", not for " +
-                                              name_of(call.kind));
-  }
-  if (Layout(given.schedule).rooted() && given.schedule.root != call.root) {
-    throw Error(Status::invalid_argument, "the schedule has root " +
-                                              std::to_string(given.schedule.root) + ", the call " +
-                                              std::to_string(call.root));
-  }
-  if (ordered && !given.tree.rank_order) {
-    throw Error(Status::unsupported,
-                "the schedule does not keep the order of ranks, which an operation that does not "
-                "commute, or one of the program that is to be reproducible, needs");
-  }
-  if (wants_canonical(call) && !given.tree.canonical) {
-    throw Error(Status::unsupported,
-                "the schedule does not sum in the canonical tree, which a reproducible result "
-                "needs");
-  }
-}
-
-// Narrow floats that a named algorithm folds more than once keep their partial results in float32.
-Call Communicator::settled(const Call& call) const {
-  validate(call, rank_, ranks_);
-  if (!wants_one_fold(call) || call.algorithm < 0) return call;
-  const auto table = algorithms();
-  const auto index = static_cast<std::size_t>(call.algorithm);
-  const bool one_fold = call.algorithm >= kGivenSchedules
-                            ? plans_.given(call.algorithm).tree.one_fold
-                            : index < table.size() && table[index]->tree.one_fold;
-  Call settled = call;
-  if (!one_fold) settled.accumulate = Accumulate::float32;
-  return settled;
+  out.packed = pack(out.note);
+  out.hash = hash_of(out.note);
 }
 
 int Communicator::add_schedule(Schedule&& schedule, std::string name) {
   const Guard guard(*this);
-  return plans_.add(std::move(schedule), std::move(name));
+  return plans_.given().add(std::move(schedule), std::move(name));
 }
 
 // An array that begins in the heap ends there.
@@ -224,8 +161,10 @@ void Communicator::begin(Prepared& prepared) {
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_);
   now_ = &prepared;
   active_ = true;
+  const bool told =
+      prepared.within != nullptr && tells_reach(segment_, clock_.calls, prepared.names);
   executor_.begin(*prepared.binding, clock_,
-                  {prepared.choices.large, prepared.far, prepared.within});
+                  {prepared.choices.placed, prepared.far, told ? prepared.within : nullptr});
 }
 
 // The call in progress is done.
@@ -296,7 +235,8 @@ Status Communicator::run(const Call& call) {
   if (call.reproducible == Reproducible::no) {
     make_ready(call);
   } else {
-    make_ready(settled(call));
+    validate(call, rank_, ranks_);
+    make_ready(settled(call, plans_.given()));
   }
   begin(*last_);
   return drive();
@@ -333,11 +273,7 @@ Status Communicator::drive() {
 }
 
 void Communicator::fail_of(Progress progress) {
-  if (progress == Progress::failed) {
-    fail({Status::aborted, rank_,
-          "rank " + std::to_string(rank_) + ": its operation has failed on operands of " +
-              describe(now_->note)});
-  }
+  if (progress == Progress::failed) fail(failed_here(rank_, now_->note, executor_.unmapped()));
   const auto cause = find_mismatch(segment_, own_call());
   fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer, kLongAgo}));
 }

@@ -75,8 +75,6 @@ class Communicator {
 
   void resolve(const Call& call, Prepared& out);
   PreparedPlan& plan_of(const Call& call, const Choice& choice);
-  void check_given(const Call& call, bool ordered) const;
-  Call settled(const Call& call) const;
   void bind(const Call& call, Prepared& prepared, std::vector<std::byte>& scratch);
   void keep(const Call& call, Kept& kept);
   void share(const Call& call, Prepared& prepared);

@@ -18,23 +18,27 @@ std::optional<Cause> compare(const Segment& segment, const OwnCall& own, int pee
     const auto mine = read_record(segment, own.rank, number);
     const auto theirs = read_record(segment, peer, number);
     if (!mine || !theirs || mine->fingerprint == theirs->fingerprint) continue;
-    const int low = std::min(own.rank, peer), high = std::max(own.rank, peer);
-    const CallNote& first = low == own.rank ? *mine : *theirs;
-    const CallNote& second = low == own.rank ? *theirs : *mine;
-    const std::string calls[] = {describe(first), describe(second)};
-    const std::string hidden = calls[0] == calls[1] ? difference(first, second) : "";
-    if (calls[0] == calls[1] && hidden.empty()) {
-      return Cause{Status::mismatch, peer, label(*mine) + ": " + kLongAgo};
-    }
-    return Cause{Status::mismatch, peer,
-                 label(*mine) + ": the ranks do not make the same call: rank " +
-                     std::to_string(low) + " calls " + calls[0] + ", rank " + std::to_string(high) +
-                     " calls " + calls[1] + hidden};
+    return disagreement(own.rank, *mine, peer, *theirs);
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+Cause disagreement(int rank, const CallNote& mine, int peer, const CallNote& theirs) {
+  const int low = std::min(rank, peer), high = std::max(rank, peer);
+  const CallNote& first = low == rank ? mine : theirs;
+  const CallNote& second = low == rank ? theirs : mine;
+  const std::string calls[] = {describe(first), describe(second)};
+  const std::string hidden = calls[0] == calls[1] ? difference(first, second) : "";
+  if (calls[0] == calls[1] && hidden.empty()) {
+    return Cause{Status::mismatch, peer, label(mine) + ": " + kLongAgo};
+  }
+  return Cause{Status::mismatch, peer,
+               label(mine) + ": the ranks do not make the same call: rank " + std::to_string(low) +
+                   " calls " + calls[0] + ", rank " + std::to_string(high) + " calls " + calls[1] +
+                   hidden};
+}
 
 std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own) {
   for (int peer = 0; peer < static_cast<int>(segment.shape().ranks); ++peer) {
@@ -68,6 +72,17 @@ std::string how_it_left(const Segment& segment, int peer, Life life) {
          std::to_string(line.pid.load(std::memory_order_relaxed)) +
          (world != peer ? ", rank " + std::to_string(world) + " of the world" : "") + ")" +
          (life == Life::dead ? " died" : " closed its communicator");
+}
+
+Cause failed_here(int rank, const CallNote& note, bool unmapped) {
+  const std::string who = "rank " + std::to_string(rank);
+  if (!unmapped) {
+    return {Status::aborted, rank,
+            who + ": its operation has failed on operands of " + describe(note)};
+  }
+  return {Status::out_of_memory, rank,
+          who + " cannot map the symmetric memory of the others for " + describe(note) +
+              ": it has no address space left (ulimit -v); raise that, or use ordinary arrays"};
 }
 
 std::string ahead(const Segment& segment, int rank, int peer) {

@@ -28,11 +28,18 @@ struct Cause {
 // Where the ranks differ, but no more in what their records hold.
 inline constexpr char kLongAgo[] = "the ranks made different calls, longer ago than is remembered";
 
+// Two notes of the same number that differ.
+Cause disagreement(int rank, const CallNote& mine, int peer, const CallNote& theirs);
+
 // A peer that makes another call than we do, or did so before; nothing where all known calls agree.
 std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own);
 
 // A peer that died or left before it had finished our call.
 std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own);
+
+// Why a call of this rank cannot be done: an operation of the user has failed, or peers' memory is
+// unmapped.
+Cause failed_here(int rank, const CallNote& note, bool unmapped);
 
 // "rank 1 (pid 99) died"
 std::string how_it_left(const Segment& segment, int peer, Life life);

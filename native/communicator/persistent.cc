@@ -4,6 +4,7 @@
 
 #include "communicator/communicator.h"
 #include "communicator/guard.h"
+#include "communicator/note.h"
 
 namespace coll {
 
@@ -12,7 +13,7 @@ Persistent& Communicator::prepare(const Call& call) {
   check_failed();
   validate(call, rank_, ranks_);
   auto made = std::make_unique<Persistent>();
-  Call kept = settled(call);
+  Call kept = settled(call, plans_.given());
   if (call.counts != nullptr) {
     const auto p = static_cast<std::size_t>(ranks_);
     made->counts.assign(call.counts, call.counts + (call.kind == Kind::alltoall ? p * p : p));

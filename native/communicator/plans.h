@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "communicator/given.h"
 #include "engine/binding.h"
 #include "plan/plan.h"
 #include "select/choose.h"
@@ -56,27 +57,17 @@ class Plans {
  public:
   // `mixed`: whether peers reach a buffer is known only at the call (of processes).
   Plans(const Segment& segment, int rank, bool mixed)
-      : segment_(segment), rank_(rank), mixed_(mixed) {}
+      : segment_(segment),
+        rank_(rank),
+        mixed_(mixed),
+        given_(static_cast<int>(segment.shape().ranks)) {}
 
   // A plan that does not prove is never run: then the staged form takes its place, on all ranks
   // alike, since all prove the same.
   PreparedPlan& get(const Choice& choice, int root);
 
-  // Takes a schedule from outside the table, if it proves, and returns its number for Choice.
-  // Throws Error with the first thing that is wrong with it.
-  int add(Schedule&& schedule, std::string name);
-  // What a given schedule is, and a hash of all of it: ranks may have been given different ones.
-  struct GivenTree {
-    bool rank_order = true, canonical = true, one_fold = true;
-  };
-  struct Given {
-    Schedule schedule;
-    std::string name;
-    GivenTree tree;
-    std::uint64_t hash;
-  };
-  // Throws Error where there is none of this number.
-  const Given& given(int number) const;
+  GivenSchedules& given() noexcept { return given_; }
+  const GivenSchedules& given() const noexcept { return given_; }
 
  private:
   Plan make(const Choice& choice, int root) const;
@@ -85,7 +76,7 @@ class Plans {
   Segment segment_;
   int rank_;
   bool mixed_;
-  std::vector<Given> given_;
+  GivenSchedules given_;
   std::unordered_map<std::uint64_t, std::unique_ptr<PreparedPlan>> plans_;
 };
 

@@ -9,6 +9,7 @@
 #include "communicator/fingerprint.h"
 #include "kernels/user_op.h"
 #include "plan/plan.h"
+#include "select/choose_wire.h"
 
 namespace coll {
 
@@ -54,6 +55,24 @@ void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
   record.word[0].store(note.number, later);
 }
 
+CallNote unpack(const RecordWords& word, const std::optional<CallDetail>& detail) noexcept {
+  const auto byte = [&](int shift) { return static_cast<int>(word[2] >> shift & 0xFF); };
+  return {.number = word[0],
+          .fingerprint = word[1],
+          .kind = byte(0),
+          .dtype = byte(8) & ((1 << kDtypeBits) - 1),
+          .op = byte(16),
+          .mode = byte(24) & ((1 << kModeBits) - 1),
+          .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFFFF),
+          .root = static_cast<int>(word[4]),
+          .count = word[3],
+          .parts = (word[2] >> 63) != 0,
+          .purpose = byte(56) & 0x3F,
+          .accumulate = (byte(24) >> kModeBits) - 1,
+          .reproducible = byte(8) >> kDtypeBits,
+          .detail = detail};
+}
+
 std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint64_t number) {
   const CallRecord& record = segment.rank(rank).records[number % kRecords];
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -67,21 +86,7 @@ std::optional<CallNote> read_record(const Segment& segment, int rank, std::uint6
       detail = read_detail(segment.rank(rank).details[number % kRecords]);
     }
     if (record.word[0].load(std::memory_order_acquire) != number) continue;
-    const auto byte = [&](int shift) { return static_cast<int>(word[2] >> shift & 0xFF); };
-    return CallNote{.number = number,
-                    .fingerprint = word[1],
-                    .kind = byte(0),
-                    .dtype = byte(8) & ((1 << kDtypeBits) - 1),
-                    .op = byte(16),
-                    .mode = byte(24) & ((1 << kModeBits) - 1),
-                    .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFFFF),
-                    .root = static_cast<int>(word[4]),
-                    .count = word[3],
-                    .parts = (word[2] >> 63) != 0,
-                    .purpose = byte(56) & 0x3F,
-                    .accumulate = (byte(24) >> kModeBits) - 1,
-                    .reproducible = byte(8) >> kDtypeBits,
-                    .detail = detail};
+    return unpack({number, word[1], word[2], word[3], word[4]}, detail);
   }
   return std::nullopt;
 }
@@ -115,6 +120,7 @@ std::string algorithm(const CallNote& note) {
   const auto table = algorithms();
   const auto a = static_cast<std::size_t>(note.algorithm);
   if (a < table.size()) return table[a]->name;
+  if (note.algorithm == kHierarchical) return "hierarchical";
   const CallDetail detail = note.detail.value_or(CallDetail{});
   const std::string name(detail.algorithm.view());
   return name.empty() ? "a given schedule" : "own algorithm " + name;
@@ -145,7 +151,8 @@ std::string describe(const CallNote& note) {
   if (Layout(kind, 1, 0, 1).rooted()) {
     text += "root " + std::to_string(note.root) + ", ";
   }
-  static constexpr std::array modes = {"staged", "inline", "pull", "push"};
+  static constexpr std::array modes = {"staged", "inline", "pull", "push", "by messages"};
+  static_assert(kByMessages + 1 == modes.size());
   text += algorithm(note) + ", " + modes[static_cast<std::size_t>(note.mode) % modes.size()] + ")";
   if (note.detail && note.detail->words != 0) {
     text += " for " + std::string(note.detail->agreed.view());

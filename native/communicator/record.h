@@ -9,12 +9,16 @@
 #include <string>
 
 #include "communicator/detail.h"
+#include "plan/plan.h"
 #include "transport/segment.h"
 
 namespace coll {
 
 // What peers know this rank's input, output and scratch by; 0 where they cannot reach it.
 using BufferNames = std::array<std::uint64_t, 3>;
+
+// Where a mode would stand, of a call between machines.
+inline constexpr int kByMessages = kModes;
 
 // What a record says, unpacked.
 struct CallNote {
@@ -31,6 +35,10 @@ struct CallNote {
 
 // The first word of a record that all ranks must agree on.
 std::uint64_t pack(const CallNote& note) noexcept;
+
+// A note as words: number, fingerprint, what pack() says, count, root.
+using RecordWords = std::array<std::uint64_t, 5>;
+CallNote unpack(const RecordWords& words, const std::optional<CallDetail>& detail) noexcept;
 
 // Of all that the ranks must agree on.
 std::uint64_t hash_of(const CallNote& note) noexcept;

@@ -184,10 +184,6 @@ uint64_t coll_sequence(const coll_comm* comm);
 /* Makes the call and returns when this rank's part is done and its buffers are its own again. All
  * ranks must make the same calls in the same order; where they do not, all get COLL_MISMATCH. */
 coll_status coll_run(coll_comm* comm, const coll_call* call);
-/* The same, on these buffers and this count instead of the call's own, which are not read: for who
- * makes many calls that differ in nothing else. */
-coll_status coll_run_on(coll_comm* comm, const coll_call* call, const void* input, void* output,
-                        size_t count);
 /* Goes on with a call that returned COLL_IN_PROGRESS. */
 coll_status coll_resume(coll_comm* comm);
 
@@ -296,6 +292,8 @@ const char* coll_last_error(void);
 int32_t coll_last_error_rank(void);
 /* "peer_lost" for COLL_PEER_LOST, and so on. */
 const char* coll_status_name(int32_t status);
+/* "allreduce"; "collective" where it is none. */
+const char* coll_kind_name(int32_t kind);
 /* Of the library, for instance "0.1.0". */
 const char* coll_version(void);
 
@@ -317,8 +315,10 @@ coll_status coll_variable_get(int32_t index, coll_variable* out);
 #endif
 
 #include "collectives_algorithms.h" /* algorithms as data */
+#include "collectives_directory.h"  /* values between ranks that are not connected yet */
 #include "collectives_exact.h"      /* exact sums of several contributions */
 #include "collectives_memory.h"     /* arrays that all ranks can reach */
 #include "collectives_messages.h"   /* messages between two ranks */
 #include "collectives_persistent.h" /* calls that are prepared once and begun often */
+#include "collectives_wire.h"       /* ranks on several machines */
 #endif

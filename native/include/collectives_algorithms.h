@@ -112,6 +112,38 @@ void coll_builder_free(coll_builder* builder);
 coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t length, const char* name,
                               int32_t* algorithm);
 
+/* How the members of a group talk, at one level of a hierarchical schedule. Allreduce,
+ * reduce_scatter and allgather take all but binomial; broadcast, reduce and barrier take direct and
+ * binomial. */
+typedef enum coll_phase {
+  COLL_PHASE_RING = 0,
+  COLL_PHASE_CIRCULANT = 1,
+  COLL_PHASE_DIRECT = 2,
+  COLL_PHASE_HALVING = 3, /* groups of a power of two */
+  COLL_PHASE_BINOMIAL = 4
+} coll_phase;
+
+/* A hierarchical schedule for ranks on sockets of hosts of racks: one phase per level, the level of
+ * the nearest ranks first. Hosts may have any numbers of ranks, and those any numbers. */
+typedef struct coll_product {
+  size_t size; /* sizeof(coll_product) */
+  int32_t kind, p, root;
+  int32_t levels;        /* 1 (all ranks are alike), 2 (hosts), 3, ... */
+  const int32_t* groups; /* (levels - 1) * p numbers: that of each rank's group, finest groups
+                          * first; they nest. NULL for one level */
+  const int32_t* phases; /* a coll_phase for each level */
+  int32_t far_first;     /* 1: the farthest level begins; all groups of a level of one size */
+} coll_product;
+
+/* The schedule, encoded (coll_free() it): for coll_add_schedule(). */
+coll_status coll_product_schedule(const coll_product* product, int32_t** data, size_t* length);
+/* Proves it, and compares its cost with what is claimed. */
+coll_status coll_product_prove(const coll_product* product, int32_t in_place, coll_proof* out);
+/* What passes the border of a member of a level's groups (at the last level: of a host, say) out
+ * and in, in vectors: of the member with the most of it. */
+coll_status coll_product_between(const coll_product* product, int32_t level, double* sent,
+                                 double* received);
+
 /* Frees what coll_schedule() or coll_plan() handed out. */
 void coll_free(void* data);
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "select/choose.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <string>
 
 #include "algorithms/algorithm.h"
 #include "base/error.h"
+#include "select/wished.h"
 
 namespace coll {
 namespace {
@@ -55,11 +58,18 @@ constexpr std::array kRules = {
 // Messages of up to so many bytes travel with their flag.
 constexpr std::size_t kInlineBytes = 4096;
 // From here on what ranks tell each other first is worth a line's way between cores: whose buffers
-// are within reach, and where the cores are.
-constexpr std::size_t kLargeBytes = 64 << 10;
-constexpr std::size_t kTileBytes = 256 << 10;
+// are within reach; and of longer vectors, which are staged around the caches of far cores, where
+// the cores are.
+constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 256 << 10;
 
-const Algorithm& at(int algorithm) { return *algorithms()[static_cast<std::size_t>(algorithm)]; }
+// What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
+// one rank to the next, the next begins when a tile is there.
+constexpr std::size_t kTileBytes = 256 << 10, kFlowingTile = 128 << 10, kLeastTile = 16 << 10;
+
+std::size_t tile_bytes(Kind kind, std::size_t bytes) noexcept {
+  if (kind != Kind::broadcast && kind != Kind::reduce) return kTileBytes;
+  return std::clamp(std::bit_floor(bytes) / 4, kLeastTile, kFlowingTile);
+}
 
 int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers, Placement placement) {
   for (const Rule& rule : kRules) {
@@ -72,54 +82,16 @@ int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers, Placement 
   throw Error(Status::internal, "no rule chooses an algorithm for this kind");
 }
 
-// Whether an algorithm sums in the tree that is wished for.
-bool suits(const Algorithm& a, int ranks, const Wish& wish) {
-  return (!wish.rank_order || a.tree.rank_order) && (!wish.canonical || a.tree.canonical(ranks)) &&
-         (!wish.one_fold || a.tree.one_fold);
-}
-
-std::string suitable(Kind kind, int ranks, const Wish& wish) {
-  std::string names;
-  for (const Algorithm* a : algorithms()) {
-    if (a->kind == kind && a->fits(ranks) && suits(*a, ranks, wish)) {
-      names += (names.empty() ? "" : ", ") + std::string(a->name);
-    }
-  }
-  return names;
-}
-
 // The chosen one where its tree suits, else that of another rule, else the first of the table.
 int with_tree(int chosen, int ranks, std::size_t bytes, const Wish& wish) {
-  if (suits(at(chosen), ranks, wish)) return chosen;
-  const Kind kind = at(chosen).kind;
+  if (suits(algorithm_at(chosen), ranks, wish)) return chosen;
+  const Kind kind = algorithm_at(chosen).kind;
   for (const Rule& rule : kRules) {
     if (rule.kind != kind || bytes > rule.most_bytes || rule.buffers != Buffers::any) continue;
     const int index = find_algorithm(kind, rule.algorithm);
-    if (at(index).fits(ranks) && suits(at(index), ranks, wish)) return index;
+    if (algorithm_at(index).fits(ranks) && suits(algorithm_at(index), ranks, wish)) return index;
   }
-  int index = 0;
-  for (const Algorithm* a : algorithms()) {
-    if (a->kind == kind && a->fits(ranks) && suits(*a, ranks, wish)) return index;
-    ++index;
-  }
-  throw Error(Status::unsupported,
-              "no algorithm of this collective has the summation tree that is wished for");
-}
-
-void refuse_tree(const Algorithm& a, int ranks, const Wish& wish) {
-  const std::string name = a.name;
-  if (wish.rank_order && !a.tree.rank_order) {
-    throw Error(Status::unsupported,
-                name +
-                    " does not keep the order of ranks, which an operation that does not commute, "
-                    "or one of the program that is to be reproducible, needs: choose another "
-                    "algorithm, or none");
-  }
-  throw Error(Status::unsupported,
-              name + " among " + std::to_string(ranks) +
-                  " ranks does not sum in the canonical tree, which a reproducible result needs: "
-                  "choose " +
-                  suitable(a.kind, ranks, wish) + ", or none");
+  return first_suitable(kind, ranks, wish);
 }
 
 int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
@@ -128,20 +100,7 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
     const int chosen = by_rule(kind, ranks, bytes, buffers, placement);
     return with_tree(chosen, ranks, bytes, wish);
   }
-  if (wish.algorithm >= kGivenSchedules) return wish.algorithm;
-  const auto table = algorithms();
-  if (wish.algorithm < 0 || wish.algorithm >= static_cast<int>(table.size()) ||
-      at(wish.algorithm).kind != kind) {
-    throw Error(Status::invalid_argument, "algorithm number " + std::to_string(wish.algorithm) +
-                                              " is not one for this collective");
-  }
-  const Algorithm& a = at(wish.algorithm);
-  if (!a.fits(ranks)) {
-    throw Error(Status::unsupported, std::string(a.name) + " is not defined for " +
-                                         std::to_string(ranks) + " ranks: " + a.restriction);
-  }
-  if (!suits(a, ranks, wish)) refuse_tree(a, ranks, wish);
-  return wish.algorithm;
+  return wished_algorithm(kind, ranks, wish);
 }
 
 // Pushed, the result of a fold goes from the registers to every output; what is only moved is read
@@ -163,7 +122,7 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
   choice.mode =
       wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
-  choice.tile_bytes = choice.mode == Mode::inlined ? 0 : kTileBytes;
+  choice.tile_bytes = choice.mode == Mode::inlined ? 0 : tile_bytes(kind, bytes);
   return choice;
 }
 
@@ -173,8 +132,9 @@ Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
   Choices choices;
   choices.near = chosen(kind, ranks, bytes, wish, Buffers::own);
   choices.far = chosen(kind, ranks, bytes, wish, Buffers::own, Placement::far);
-  choices.large = ranks > 1 && bytes >= kLargeBytes && choices.near.mode == Mode::staged;
-  if (choices.large && wish.mode == kUnchosen) {
+  if (ranks == 1 || choices.near.mode != Mode::staged) return choices;
+  choices.placed = bytes >= kPlacedBytes || choices.far != choices.near;
+  if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
   }
   return choices;

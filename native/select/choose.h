@@ -34,11 +34,11 @@ struct Wish {
   bool one_fold = false;    // made by one op
 };
 
-// What a call may run. In a large one the ranks first tell each other which it is.
+// What a call may run: which it is, the ranks first tell each other.
 struct Choices {
   Choice near, far;                    // by how far apart the cores are
   std::optional<Choice> within_reach;  // where some rank's buffer is within reach of the others
-  bool large = false;
+  bool placed = false;                 // it matters how far apart the cores are
 };
 
 // `bytes` of the whole vector. Throws Error where the wished algorithm is none of this kind, not

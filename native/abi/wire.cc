@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks on several machines, behind the C interface.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/handle.h"
+#include "bootstrap/secret.h"
+#include "bootstrap/wire_door.h"
+
+struct coll_listener {
+  std::vector<coll::TcpListener> sockets;  // for data, for control
+};
+
+namespace coll {
+namespace {
+
+[[noreturn]] void refuse_wire(const std::string& why) {
+  throw Error(Status::invalid_argument, why);
+}
+
+coll_wire_options known_wire_options(const coll_wire_options* given) {
+  const coll_wire_options& all = required(given, "options");
+  if (all.size < sizeof(std::size_t)) refuse_wire("set options.size to sizeof(coll_wire_options)");
+  coll_wire_options options{};
+  std::memcpy(&options, given, std::min(all.size, sizeof options));
+  if (!(options.timeout >= 0)) refuse_wire("the time-out must not be negative");
+  if (!(options.silence >= 0)) refuse_wire("the time of silence must not be negative");
+  if (options.ranks < 1 || options.ranks > 1024) refuse_wire("ranks must be 1 ... 1024");
+  if (options.rank < 0 || options.rank >= options.ranks) {
+    refuse_wire("rank " + std::to_string(options.rank) + " is none of " +
+                std::to_string(options.ranks));
+  }
+  required(options.secret, "the secret");
+  required(options.doors, "the doors of the ranks");
+  return options;
+}
+
+void read_doors(const coll_wire_options& options, WirePlace& place) {
+  for (int r = 0; r < options.ranks; ++r) {
+    const std::string text = &required(options.doors[r], "the door of a rank");
+    const std::size_t blank = text.find(' ');
+    if (blank == std::string::npos) {
+      refuse_wire("the door of rank " + std::to_string(r) + " is '" + text +
+                  "': it must be two endpoints");
+    }
+    place.data_doors.push_back(Endpoint::parse(text.substr(0, blank)));
+    place.control_doors.push_back(Endpoint::parse(text.substr(blank + 1)));
+    if (options.hosts != nullptr) {
+      place.hosts.emplace_back(&required(options.hosts[r], "the host of a rank"));
+    }
+  }
+}
+
+WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
+  std::array<std::uint8_t, Secret::kBytes> secret{};
+  static_assert(Secret::kBytes == COLL_SECRET_BYTES);
+  std::copy_n(options.secret, secret.size(), secret.begin());
+  WirePlace place{.self = {.rank = options.rank,
+                           .ranks = options.ranks,
+                           .job = options.job != nullptr ? options.job : "default",
+                           .attempt = options.attempt},
+                  .secret = Secret(secret),
+                  .doors = std::move(listener.sockets),
+                  .data_doors = {},
+                  .control_doors = {},
+                  .hosts = {}};
+  read_doors(options, place);
+  if (options.spin >= 0) place.spin = std::chrono::microseconds(options.spin);
+  if (options.silence > 0) place.silence_s = options.silence;
+  return place;
+}
+
+void copy_text(const std::string& text, char* to, std::size_t room) {
+  if (text.size() >= room) refuse_wire("there is no room for " + text);
+  std::memcpy(to, text.c_str(), text.size() + 1);
+}
+
+// "192.0.2.7:0" without the port.
+std::string without_port(const Endpoint& endpoint) {
+  const std::string text = endpoint.text();
+  return text.substr(0, text.rfind(':'));
+}
+
+}  // namespace
+}  // namespace coll
+
+using coll::guarded;
+using coll::required;
+using coll::Status;
+
+extern "C" {
+
+coll_status coll_listener_open(const char* address, coll_listener** listener) {
+  return guarded([&] {
+    required(listener, "listener") = nullptr;
+    const coll::Endpoint at = coll::Endpoint::parse(&required(address, "the address")).with_port(0);
+    if (at.is_every_address()) {
+      coll::refuse_wire(
+          "a door that is open to every network is not opened: give the address of one interface");
+    }
+    auto made = std::make_unique<coll_listener>();
+    for (int i = 0; i < 2; ++i) made->sockets.emplace_back(at, 128);
+    *listener = made.release();
+    return Status::ok;
+  });
+}
+
+size_t coll_listener_text(const coll_listener* listener, char* text, size_t room) {
+  if (listener == nullptr || listener->sockets.size() != 2) return 0;
+  const std::string both =
+      listener->sockets[0].endpoint().text() + " " + listener->sockets[1].endpoint().text();
+  if (text != nullptr && both.size() < room) std::memcpy(text, both.c_str(), both.size() + 1);
+  return both.size();
+}
+
+void coll_listener_close(coll_listener* listener) { delete listener; }
+
+coll_status coll_own_address(const char* interfaces, const char* peer, char* text, size_t room) {
+  return guarded([&] {
+    std::optional<coll::Endpoint> towards;
+    constexpr std::uint16_t kDiscard = 9;  // a way is asked for, nothing is sent
+    if (peer != nullptr) towards = coll::Endpoint::parse(peer).with_port(kDiscard);
+    const auto own = coll::wire_address(&required(interfaces, "the interfaces"), towards);
+    coll::copy_text(coll::without_port(own), &required(text, "text"), room);
+    return Status::ok;
+  });
+}
+
+coll_status coll_init_wire(const coll_wire_options* given, coll_listener* listener,
+                           coll_comm** comm) {
+  const std::unique_ptr<coll_listener> owned(listener);
+  return guarded([&] {
+    required(comm, "comm") = nullptr;
+    const coll_wire_options options = coll::known_wire_options(given);
+    if (required(listener, "listener").sockets.size() != 2) coll::refuse_wire("it listens nowhere");
+    const double timeout = options.timeout > 0 ? options.timeout : 300;
+    auto made = std::make_unique<coll_comm>();
+    made->wire = std::make_unique<coll::WireCommunicator>(coll::place_of(options, *listener),
+                                                          timeout, options.interruptible != 0);
+    *comm = made.release();
+    return Status::ok;
+  });
+}
+
+coll_status coll_make_secret(uint8_t* secret) {
+  return guarded([&] {
+    const coll::Secret made = coll::Secret::make();
+    std::ranges::copy(made.bytes(), &required(secret, "secret"));
+    return Status::ok;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/wire_links.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/system_calls.h"
+
+namespace coll {
+namespace {
+
+constexpr double kFlush = 0.2;  // seconds that a parting word may take
+
+Identity for_control(Identity self) {
+  self.job += ".control";
+  return self;
+}
+
+TcpLimits limits_of(const WirePlace& place, std::uint64_t payload) {
+  return {.queue = 64, .payload = payload, .silence_s = place.silence_s};
+}
+
+MeshLimits mesh_limits(const WirePlace& place) {
+  MeshLimits limits;
+  limits.tcp.silence_s = place.silence_s;
+  return limits;
+}
+
+}  // namespace
+
+WireLinks::WireLinks(WirePlace&& place)
+    : place_(std::move(place)),
+      data_(std::in_place, place_.self, place_.secret, std::move(place_.doors.at(0)),
+            place_.data_doors, mesh_limits(place_)),
+      control_(std::in_place, for_control(place_.self), place_.secret,
+               std::move(place_.doors.at(1)), place_.control_doors, mesh_limits(place_)),
+      executor_(place_.self.ranks),
+      controls_(index_of(place_.self.ranks)),
+      set_(place_.spin) {}
+
+bool WireLinks::connected(int peer) const noexcept {
+  return executor_.stream(peer) != nullptr && control(peer) != nullptr;
+}
+
+bool WireLinks::connect(const std::vector<int>& peers) {
+  connecting_ = false;
+  for (const int peer : peers) {
+    if (connected(peer)) continue;
+    data_->want(peer);
+    control_->want(peer);
+    connecting_ = true;
+  }
+  if (!connecting_) return true;
+  serve_doors();
+  connecting_ = false;
+  for (const int peer : peers) {
+    if (connected(peer)) continue;
+    probe(peer);
+    connecting_ = true;
+  }
+  return !connecting_;
+}
+
+void WireLinks::probe(int peer) {
+  const auto it = probes_.try_emplace(peer, place_.data_doors[index_of(peer)]).first;
+  if (it->second.step(WireProbe::Clock::now()) && gone(peer).empty()) gone_.push_back(peer);
+}
+
+// Also of ranks that this one does not need now: they are to be told where something goes wrong.
+void WireLinks::take_ready() {
+  for (int peer = 0; peer < place_.self.ranks; ++peer) {
+    if (peer == place_.self.rank || connected(peer)) continue;
+    if (!data_->connected(peer) || !control_->connected(peer)) continue;
+    take(peer);
+  }
+}
+
+// Both connections of a peer are there.
+void WireLinks::take(int peer) {
+  Connection control = control_->take(peer);
+  auto link = std::make_unique<WireControl>();
+  link->attach(std::make_unique<TcpStream>(std::move(control.fd), control.peer, *link,
+                                           limits_of(place_, WireControl::kLongest)));
+  Connection data = data_->take(peer);
+  auto stream = std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
+                                            limits_of(place_, std::uint64_t{1} << 40U));
+  set_.add(*link->stream());
+  set_.add(*stream);
+  executor_.attach(peer, std::move(stream));
+  controls_[index_of(peer)] = std::move(link);
+  known_.insert(std::ranges::lower_bound(known_, peer), peer);
+  probes_.erase(peer);
+}
+
+void WireLinks::serve_doors() {
+  if (!data_) return;
+  data_->step();
+  control_->step();
+  take_ready();
+}
+
+void WireLinks::give_up() noexcept {
+  executor_.abandon();
+  data_.reset();
+  control_.reset();
+}
+
+bool WireLinks::wait(int milliseconds) noexcept {
+  if (!connecting_) return set_.wait(Deadline(milliseconds * 1e-3)) > 0;
+  if (set_.progress() > 0) return true;
+  watched_.clear();
+  data_->watch(watched_);
+  control_->watch(watched_);
+  constexpr int kSlice = 10;  // streams are not watched meanwhile
+  sys::poll(watched_.data(), watched_.size(), std::min(milliseconds, kSlice));
+  return false;
+}
+
+std::string WireLinks::standing(int peer) const {
+  return data_->connected(peer) ? control_->standing(peer) : data_->standing(peer);
+}
+
+std::string WireLinks::name_of(int peer) const {
+  const std::string rank = "rank " + std::to_string(peer);
+  return index_of(peer) < place_.hosts.size() ? rank + " on " + place_.hosts[index_of(peer)] : rank;
+}
+
+std::string WireLinks::fault_of_data(int peer) const {
+  const TcpStream* stream = executor_.stream(peer);
+  return stream == nullptr || stream->state() == StreamState::open ? "" : stream->why();
+}
+
+std::string WireLinks::fault_of_control(int peer) const {
+  const TcpStream* stream = control(peer) == nullptr ? nullptr : control(peer)->stream();
+  return stream == nullptr || stream->state() == StreamState::open ? "" : stream->why();
+}
+
+std::string WireLinks::gone(int peer) const {
+  if (std::ranges::find(gone_, peer) == gone_.end()) return "";
+  return "it does not listen any more at " + place_.data_doors[index_of(peer)].text() +
+         ", so it has ended, closed its communicator or given up";
+}
+
+void WireLinks::close() noexcept {
+  for (const int peer : known_) control(peer)->say_leave();
+  const Deadline end(kFlush);
+  const auto pending = [this](int peer) {
+    const TcpStream& stream = *control(peer)->stream();
+    return stream.state() == StreamState::open && stream.sent() < stream.posted();
+  };
+  while (std::ranges::any_of(known_, pending) && !end.passed()) set_.wait(end);
+}
+
+}  // namespace coll

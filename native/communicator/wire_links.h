@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's connections to the ranks of other machines: a stream for data and one for control to
+// each peer that it has ever talked to, made when the first call needs them.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bootstrap/mesh.h"
+#include "communicator/wire_control.h"
+#include "communicator/wire_probe.h"
+#include "engine/wire_executor.h"
+#include "transport/tcp_set.h"
+
+namespace coll {
+
+// Where all ranks of a job listen, and what only they know.
+struct WirePlace {
+  Identity self;
+  Secret secret;
+  std::vector<TcpListener> doors;                   // two: for data, for control
+  std::vector<Endpoint> data_doors, control_doors;  // by rank
+  std::vector<std::string> hosts;                   // by rank: its name, for sentences
+  std::chrono::microseconds spin = TcpSet::kSpin;
+  double silence_s = 15;  // after which a machine that does not answer is taken for dead
+};
+
+class WireLinks {
+ public:
+  explicit WireLinks(WirePlace&& place);
+
+  // Makes what is missing to these peers; returns whether all is there. Never waits. Throws Error.
+  bool connect(const std::vector<int>& peers);
+  // One turn of every stream, without waiting. Returns whether bytes moved.
+  bool turn() noexcept { return set_.progress() > 0; }
+  // Until bytes move on any stream, a connection may have come, or `milliseconds` (at most 50) have
+  // passed. Returns whether bytes moved.
+  bool wait(int milliseconds) noexcept;
+  // Lets in who knocks, wanted or not. Throws Error where a rank of the job cannot be let in.
+  void serve_doors();
+  // After a failure: no stream touches the caller's arrays any more, and who still wants to connect
+  // is refused. What is said on the connections for control goes out.
+  void give_up() noexcept;
+
+  WireExecutor& executor() noexcept { return executor_; }
+  const WireExecutor& executor() const noexcept { return executor_; }
+  WireControl* control(int peer) const noexcept { return controls_[index_of(peer)].get(); }
+  bool connected(int peer) const noexcept;
+  // Peers with a connection.
+  const std::vector<int>& known() const noexcept { return known_; }
+  // Why there is no connection yet.
+  std::string standing(int peer) const;
+  // "rank 2 on host2"
+  std::string name_of(int peer) const;
+  // Something is wrong with the connection for data, or for control, to this peer: its text; ""
+  // nothing.
+  std::string fault_of_data(int peer) const;
+  std::string fault_of_control(int peer) const;
+  // A peer that we wait for to connect is gone: how that is known; "" it is not.
+  std::string gone(int peer) const;
+  int error() const noexcept { return set_.error(); }
+
+  // Takes leave of all peers, and closes.
+  void close() noexcept;
+
+ private:
+  static std::size_t index_of(int peer) noexcept { return static_cast<std::size_t>(peer); }
+  void take_ready();
+  void take(int peer);
+  void probe(int peer);
+
+  WirePlace place_;
+  std::optional<Mesh> data_, control_;  // none after a failure
+  WireExecutor executor_;
+  std::vector<std::unique_ptr<WireControl>> controls_;
+  std::vector<int> known_;
+  std::map<int, WireProbe> probes_;
+  std::vector<int> gone_;
+  std::vector<pollfd> watched_;
+  TcpSet set_;
+  bool connecting_ = false;
+};
+
+}  // namespace coll

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank that waits looks at: its clocks, what other threads ask, and what has become of its
+// peers.
+#include <algorithm>
+
+#include "base/system_error.h"
+#include "communicator/wire_communicator.h"
+
+namespace coll {
+namespace {
+
+// A peer whose connection ends may have said why on the other one: that is a moment behind.
+constexpr double kNews = 0.25;  // seconds
+// So long nothing must move until ranks tell each other what they call.
+constexpr double kDoubt = 0.3;
+// So long a peer that calls something else is asked what.
+constexpr double kAsk = 0.7;
+
+}  // namespace
+
+void WireCommunicator::look() {
+  patience_.turn();
+  obey();
+  look_at_peers();
+  look_at_strangers();
+  look_for_lost();
+  if (!began_) look_for_gone();
+  if (links_.error() != 0) {
+    fail({Status::system, rank_,
+          system_error(
+              label(now_.note) + ": rank " + std::to_string(rank_) + " cannot wait for its peers",
+              links_.error())
+              .what()});
+  }
+  if (patience_.over()) fail(late());
+}
+
+bool WireCommunicator::settled_ago(Since& since, double seconds) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!since) since = now;
+  return now - *since >= std::chrono::duration<double>(seconds);
+}
+
+// What peers have said. Where nothing moves, ranks may wait for each other in different calls.
+void WireCommunicator::look_at_peers() {
+  doubts_ = doubts_ || settled_ago(still_since_, kDoubt);
+  const int culprit = doubts_ ? blamed() : -1;
+  for (const int peer : links_.known()) {
+    const WireControl& control = *links_.control(peer);
+    if (control.failure()) adopt(*control.failure(), peer);
+    if (doubts_ || control.has_notes()) say_calls(peer);
+    if (culprit >= 0) links_.control(peer)->say_waits(calls_, culprit);
+    if (control.has_notes()) look_at_calls(peer);
+  }
+}
+
+void WireCommunicator::say_calls(int peer) {
+  const std::uint64_t first = calls_ - std::min<std::uint64_t>(calls_, notes_.size()) + 1;
+  for (std::uint64_t number = first; number <= calls_; ++number) {
+    if (const CallNote* mine = own_note(number)) links_.control(peer)->say(*mine);
+  }
+}
+
+// The oldest remembered call in which the two ranks differ.
+void WireCommunicator::look_at_calls(int peer) {
+  const std::uint64_t first = calls_ - std::min<std::uint64_t>(calls_, notes_.size()) + 1;
+  for (std::uint64_t number = first; number <= calls_; ++number) {
+    const CallNote* mine = own_note(number);
+    const CallNote* theirs = links_.control(peer)->note(number);
+    if (mine == nullptr || theirs == nullptr || mine->fingerprint == theirs->fingerprint) continue;
+    fail(disagreement(rank_, *mine, peer, *theirs));
+  }
+}
+
+const CallNote* WireCommunicator::own_note(std::uint64_t number) const {
+  const auto& note = notes_[number % notes_.size()];
+  return note && note->number == number ? &*note : nullptr;
+}
+
+// A message that is not due: both ranks tell each other what they call, and say it alike.
+void WireCommunicator::look_at_strangers() {
+  const Stranger& stranger = links_.executor().stranger();
+  if (stranger.peer < 0) return;
+  say_calls(stranger.peer);
+  if (!settled_ago(strange_since_, kAsk)) return;
+  fail({Status::mismatch, stranger.peer,
+        label(now_.note) + ": " + links_.name_of(stranger.peer) + " makes another call than rank " +
+            std::to_string(rank_) + ", " + describe(now_.note)});
+}
+
+// Peers that this call needs and whose connection has ended. Where only that for control has, its
+// data may still be under way: a rank may end as soon as the kernel has all that it sends. Each
+// peer has its own clock, so that whoever was lost first is told, and not who gave up because of
+// it.
+void WireCommunicator::look_for_lost() {
+  for (const int peer : links_.known()) {
+    if (began_ && !links_.executor().owes(peer)) continue;
+    const bool left = links_.control(peer)->left();
+    std::string fault = links_.fault_of_data(peer);
+    const bool certain = !fault.empty() || !began_;
+    if (fault.empty()) fault = links_.fault_of_control(peer);
+    if (fault.empty()) continue;
+    if (!settled_ago(certain ? lost_since_[peer] : still_since_, kNews)) continue;
+    fail({Status::peer_lost, peer,
+          label(now_.note) + ": " + links_.name_of(peer) +
+              (left ? " closed its communicator before this call" : " is lost: " + fault)});
+  }
+}
+
+// Peers that have ended before they were connected.
+void WireCommunicator::look_for_gone() {
+  for (const int peer : now_.plan->plan.peers) {
+    if (links_.connected(peer)) continue;
+    const std::string how = links_.gone(peer);
+    if (how.empty() || !settled_ago(lost_since_[peer], kNews)) continue;
+    fail({Status::peer_lost, peer,
+          label(now_.note) + ": " + links_.name_of(peer) + " is lost: " + how});
+  }
+}
+
+int WireCommunicator::waits_for() const {
+  if (began_) return links_.executor().waits_for();
+  const auto& peers = now_.plan->plan.peers;
+  const auto apart = [this](int peer) { return !links_.connected(peer); };
+  const auto it = std::ranges::find_if(peers, apart);
+  return it == peers.end() ? -1 : *it;
+}
+
+// For whom all wait in the end: the peer that this rank waits for may say that it waits itself.
+int WireCommunicator::blamed() const {
+  const int peer = waits_for();
+  if (peer < 0 || !links_.connected(peer)) return peer;
+  const int other = links_.control(peer)->waits_for(calls_);
+  return other < 0 || other == rank_ || other >= ranks_ ? peer : other;
+}
+
+Cause WireCommunicator::late() const {
+  const int peer = waits_for(), culprit = blamed();
+  std::string who = "nothing moves";
+  if (culprit != peer) {
+    who = links_.name_of(culprit) + " is silent: " + links_.name_of(peer) + " waits for it";
+  } else if (peer >= 0) {
+    who =
+        links_.name_of(peer) + (began_ ? " is silent" : " is not there: " + links_.standing(peer));
+  }
+  return {Status::timeout, culprit,
+          label(now_.note) + ": rank " + std::to_string(rank_) + " gave up after " +
+              patience_.limit() + ": " + who};
+}
+
+}  // namespace coll

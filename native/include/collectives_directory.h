@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The launcher's key-value store: the part of the public C interface that collectives.h includes.
+ *
+ * mpiexec of MPICH and Intel MPI, and srun, keep a store in which ranks leave values for each other
+ * before they are connected. It is spoken to over the socket PMI_FD, which has one owner: a program
+ * that calls MPI_Init must not use it, and exchanges values by MPI. */
+#ifndef COLLECTIVES_DIRECTORY_H
+#define COLLECTIVES_DIRECTORY_H
+
+#include "collectives.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct coll_directory coll_directory;
+
+typedef struct coll_directory_options {
+  size_t size;             /* sizeof(coll_directory_options) */
+  int32_t pmi;             /* the protocol: 1 (mpiexec) or 2 (srun) */
+  double timeout;          /* seconds for the greeting; 0: 300 */
+  coll_stop_function stop; /* whether to give up; NULL: never */
+  void* stop_context;      /* for it */
+} coll_directory_options;
+
+/* Reads PMI_FD, PMI_RANK and PMI_SIZE and greets the launcher. The socket is closed with it, so a
+ * process opens it once. */
+coll_status coll_directory_open(const coll_directory_options* options, coll_directory** directory);
+/* Who this process is; -1 and 0 without a directory. */
+int32_t coll_directory_rank(const coll_directory* directory);
+int32_t coll_directory_ranks(const coll_directory* directory);
+/* `timeout` of the calls below: in seconds, 0: 300. After one of them has failed, all fail.
+ * A key, 1 to 32 letters, digits, '.', '_' and '-', is put once; a value is any bytes. */
+coll_status coll_directory_put(coll_directory* directory, const char* key, const void* value,
+                               size_t bytes, double timeout);
+/* What any rank put before the last fence. `*bytes` is how long it is; where that is more than
+ * `room`, nothing is copied and COLL_INVALID_ARGUMENT returned. */
+coll_status coll_directory_get(coll_directory* directory, const char* key, void* value, size_t room,
+                               size_t* bytes, double timeout);
+/* Returns when all ranks have called it. */
+coll_status coll_directory_fence(coll_directory* directory, double timeout);
+/* Takes leave of the launcher, without which mpiexec takes the end of the process for a crash.
+ * NULL is allowed. */
+void coll_directory_close(coll_directory* directory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

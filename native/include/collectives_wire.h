@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ranks on several machines: the part of the public C interface that collectives.h includes.
+ *
+ * Every rank opens a listener, hands its text to all others (over the launcher's own channel:
+ * collectives_directory.h, or any other), and then begins. Connections are made when a call needs
+ * them; each proves by challenge and response that both ends know the job's secret. */
+#ifndef COLLECTIVES_WIRE_H
+#define COLLECTIVES_WIRE_H
+
+#include "collectives.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct coll_listener coll_listener;
+
+typedef enum coll_secret { COLL_SECRET_BYTES = 32 } coll_secret;
+
+typedef struct coll_wire_options {
+  size_t size; /* sizeof(coll_wire_options) */
+  int32_t rank;
+  int32_t ranks;
+  const char* job;          /* NULL: "default" */
+  int32_t attempt;          /* a restart of a job counts up */
+  double timeout;           /* seconds for each call; 0: 300 */
+  int32_t interruptible;    /* calls return COLL_IN_PROGRESS now and then */
+  const uint8_t* secret;    /* COLL_SECRET_BYTES that only the ranks of this job know */
+  const char* const* doors; /* by rank: what coll_listener_text() says there */
+  const char* const* hosts; /* by rank: the name of its machine, for the text of errors; or NULL */
+  int32_t spin;             /* microseconds to wait busily for a message; -1: 50 */
+  double silence;           /* seconds after which a machine that does not answer is lost; 0: 15 */
+} coll_wire_options;
+
+/* Listens at an address of this machine, "192.0.2.7" or "[2001:db8::7]", on ports that the kernel
+ * chooses; never at all addresses. */
+coll_status coll_listener_open(const char* address, coll_listener** listener);
+/* Two endpoints with a blank between them. Returns the length; where that is not less than `room`,
+ * nothing is written. */
+size_t coll_listener_text(const coll_listener* listener, char* text, size_t room);
+/* NULL is allowed. */
+void coll_listener_close(coll_listener* listener);
+/* An address of this machine at which ranks of others reach it, without a port. `interfaces`: what
+ * COLLECTIVES_INTERFACE says. `peer`: an address towards which the way counts where that leaves a
+ * choice; NULL: none. */
+coll_status coll_own_address(const char* interfaces, const char* peer, char* text, size_t room);
+/* Takes the listener. Does not wait for the other ranks. */
+coll_status coll_init_wire(const coll_wire_options* options, coll_listener* listener,
+                           coll_comm** comm);
+/* A fresh secret from the kernel's randomness. */
+coll_status coll_make_secret(uint8_t* secret);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "select/choose_wire.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/error.h"
+#include "select/wished.h"
+
+namespace coll {
+namespace {
+
+constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max();
+constexpr int kAnyRanks = std::numeric_limits<int>::max();
+
+// First line that fits wins. A round costs tens of microseconds, whatever it carries: few ranks do
+// in one or two rounds, each with all others at once, what moves as few bytes as a ring.
+struct WireRule {
+  Kind kind;
+  int most_ranks;
+  std::size_t most_bytes;
+  const char* algorithm;
+};
+
+constexpr std::array kWireRules = {
+    WireRule{Kind::allreduce, 4, 4096, "direct_one_shot"},
+    WireRule{Kind::allreduce, kAnyRanks, 4096, "recursive_doubling"},
+    WireRule{Kind::allreduce, 32, kAnyLength, "direct_two_shot"},
+    WireRule{Kind::allreduce, kAnyRanks, kAnyLength, "circulant"},
+    WireRule{Kind::reduce_scatter, 32, kAnyLength, "direct"},
+    WireRule{Kind::reduce_scatter, kAnyRanks, kAnyLength, "circulant"},
+    WireRule{Kind::allgather, 32, kAnyLength, "direct"},
+    WireRule{Kind::allgather, kAnyRanks, kAnyLength, "circulant"},
+    WireRule{Kind::broadcast, kAnyRanks, 64 << 10, "binomial"},
+    WireRule{Kind::broadcast, kAnyRanks, kAnyLength, "chain"},
+    WireRule{Kind::reduce, kAnyRanks, 64 << 10, "binomial"},
+    WireRule{Kind::reduce, kAnyRanks, kAnyLength, "chain"},
+    WireRule{Kind::barrier, kAnyRanks, kAnyLength, "dissemination"},
+    WireRule{Kind::gather, kAnyRanks, kAnyLength, "linear"},
+    WireRule{Kind::scatter, kAnyRanks, kAnyLength, "linear"},
+    WireRule{Kind::alltoall, kAnyRanks, kAnyLength, "pairwise"},
+    WireRule{Kind::scan, kAnyRanks, kAnyLength, "dissemination"},
+    WireRule{Kind::exscan, kAnyRanks, kAnyLength, "doubling_123"},
+};
+
+// Of a chunk that travels in tiles: so small that folding one is done while the next is under way,
+// so large that its frames do not count.
+constexpr std::size_t kLeastWireTile = 16 << 10, kMostWireTile = 128 << 10;
+
+int algorithm_by_rule(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+  for (const WireRule& rule : kWireRules) {
+    if (rule.kind != kind || ranks > rule.most_ranks || bytes > rule.most_bytes) continue;
+    const int index = find_algorithm(kind, rule.algorithm);
+    if (algorithm_at(index).fits(ranks) && suits(algorithm_at(index), ranks, wish)) return index;
+  }
+  return first_suitable(kind, ranks, wish);
+}
+
+// What passes between hosts counts, from so many bytes on; below, rounds do.
+constexpr std::size_t kLeastHierarchical = 8 << 10;
+
+bool goes_by_hosts(Kind kind, std::size_t bytes, const Wish& wish) {
+  constexpr std::array kinds = {Kind::allreduce, Kind::reduce_scatter, Kind::allgather,
+                                Kind::broadcast, Kind::reduce};
+  const bool free = wish.algorithm == kUnchosen && !wish.rank_order && !wish.canonical;
+  return free && bytes >= kLeastHierarchical && std::ranges::find(kinds, kind) != kinds.end();
+}
+
+}  // namespace
+
+WireChoice choose_for_wire(Kind kind, int ranks, std::size_t bytes, const Wish& wish, bool shared) {
+  if (wish.mode != kUnchosen) {
+    throw Error(Status::unsupported,
+                "modes are for memory that ranks share, and these ranks are on several machines: "
+                "leave mode out");
+  }
+  WireChoice choice;
+  if (shared && goes_by_hosts(kind, bytes, wish)) {
+    choice.algorithm = kHierarchical;
+  } else if (wish.algorithm == kUnchosen) {
+    choice.algorithm = algorithm_by_rule(kind, ranks, bytes, wish);
+  } else {
+    choice.algorithm = wished_algorithm(kind, ranks, wish);
+  }
+  choice.lag = 1;
+  choice.depth = 3;
+  const std::size_t chunk = bytes / static_cast<std::size_t>(std::max(ranks, 1));
+  choice.tile_bytes = std::clamp(chunk / 4, kLeastWireTile, kMostWireTile) / 64 * 64;
+  return choice;
+}
+
+}  // namespace coll
