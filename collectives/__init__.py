@@ -68,6 +68,7 @@ from collectives.operations import Operation, op
 from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
 from collectives.pending import Pending
 from collectives.persistent import PersistentCall, PersistentCalls
+from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.start import local
 
@@ -95,6 +96,7 @@ __all__ = [
     "Pending",
     "PersistentCall",
     "PersistentCalls",
+    "Product",
     "Proof",
     "Request",
     "Schedule",
@@ -126,6 +128,7 @@ __all__ = [
     "local",
     "op",
     "probe",
+    "product",
     "recv",
     "reduce",
     "reduce_scatter",

@@ -10,6 +10,7 @@ from typing import Any
 
 from collectives._ffi import check, ffi, lib, text
 from collectives.checks import checked_root
+from collectives.defined import Defined, own_algorithm, own_algorithms, unpacked
 from collectives.errors import InternalError, UnsupportedError
 from collectives.names import (
     KIND_NAMES,
@@ -20,7 +21,6 @@ from collectives.names import (
     integer,
     kind_code,
 )
-from collectives.own import OwnAlgorithm, own_algorithm, own_algorithms
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
@@ -50,8 +50,9 @@ class Algorithm:
     def fits(self, p: int) -> bool:
         """Whether the algorithm is defined for ``p`` ranks."""
         ranks = checked_ranks("fits: p", p)
-        if own_algorithm(self.kind, self.name) is not None:
-            return ranks >= 1
+        own = own_algorithm(self.kind, self.name)
+        if own is not None:
+            return own.fits(ranks)
         return bool(lib.coll_algorithm_fits(algorithm_index(self.kind, self.name), ranks))
 
     def formula(self, claim: str, p: int) -> float:
@@ -161,8 +162,8 @@ def algorithms(kind: str | None = None) -> list[Algorithm]:
     return found + [_of_program(own) for own in own_algorithms() if kind in (None, own.kind)]
 
 
-def _of_program(own: OwnAlgorithm) -> Algorithm:
-    return Algorithm(own.kind, own.name, own.paper, own.summary, "", "", "", "")
+def _of_program(own: Defined) -> Algorithm:
+    return Algorithm(own.kind, own.name, own.paper, own.summary, "", "", "", own.restriction)
 
 
 def _algorithm(record: Any) -> Algorithm:
@@ -209,19 +210,24 @@ def verify(
     ]
 
 
-def _prove_own(own: OwnAlgorithm, p: int | Iterable[int]) -> list[Proof]:
+def _prove_own(own: Defined, p: int | Iterable[int]) -> list[Proof]:
     if integer(p) is not None or not isinstance(p, Iterable):
         p = (checked_ranks("verify: p", p),)
-    proofs = []
-    for ranks in (checked_ranks("verify: p", one) for one in p):
-        for root in range(ranks if own.kind in ROOTED else 1):
-            words = own.encoded(ranks, root)
-            for in_place in (False, True):
-                found = ffi.new("coll_proof *")
-                every = lib.COLL_CHECK_ALL
-                check(lib.coll_prove_encoded(words, len(words), in_place, -1, every, found))
-                proofs.append(_proof(found, own.kind, own.name, ranks, root, in_place, None))
-    return proofs
+        _check_own_fits(own, p[0])
+    return [
+        _proof(own.prove(words, root, in_place), own.kind, own.name, ranks, root, in_place, None)
+        for ranks in (checked_ranks("verify: p", one) for one in p)
+        if own.fits(ranks)
+        for root in range(ranks if own.kind in ROOTED else 1)
+        for words in (own.encoded(ranks, root),)
+        for in_place in (False, True)
+    ]
+
+
+def _check_own_fits(own: Defined, p: int) -> None:
+    if not own.fits(p):
+        why = own.restriction or "p is at least 1"
+        raise UnsupportedError(f"{own.kind} {own.name} is not defined for {p} ranks: {why}")
 
 
 def _prove(
@@ -286,17 +292,12 @@ def schedule(name: str, p: int, kind: str = "allreduce", root: int = 0) -> Sched
     ranks = checked_ranks("schedule: p", p)
     own = own_algorithm(kind, name)
     if own is not None:
+        _check_own_fits(own, ranks)
         return decode(own.encoded(ranks, checked_root("schedule", root, ranks)), name)
     index = algorithm_index(kind, name)
     _check_fits(index, kind, name, ranks)
     place = checked_root("schedule", root, ranks)
-    data, length = ffi.new("int32_t **"), ffi.new("size_t *")
-    check(lib.coll_schedule(index, ranks, place, data, length))
-    try:
-        encoded = ffi.unpack(data[0], length[0])
-    finally:
-        lib.coll_free(data[0])
-    return decode(encoded, name)
+    return decode(unpacked(lib.coll_schedule, index, ranks, place), name)
 
 
 def _check_fits(index: int, kind: str, name: str, p: int) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 from collectives import arrays
 from collectives._ffi import ffi, lib
 from collectives.arrays import Array, Operand, operand, repack
+from collectives.defined import own_by_number
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.fusion import Deferred, agreed, batches, fused, overlapping
 from collectives.handle import Handle
 from collectives.names import KINDS, Options
 from collectives.operations import Operation, operation_of, raise_failure_of
-from collectives.own import own_by_number
 from collectives.pending import Block, Pending, Whole, Worker
 from collectives.trees import leaves, rebuilt
 
@@ -30,6 +30,7 @@ class Caller:
     def __init__(self, handle: Handle) -> None:
         """Take over a handle. Users call init() or local()."""
         self._handle = handle
+        self._door = handle.door
         self._call: Callable[..., None] = handle.call
         self._worker: Worker | None = None
         self._plain = True  # calls are made at once: there is no worker, and no group

@@ -8,7 +8,6 @@ import sys
 import threading
 
 from collectives.communicator import Communicator
-from collectives.environment import place
 from collectives.errors import InvalidArgumentError
 from collectives.start import join
 
@@ -19,16 +18,19 @@ _making = threading.RLock()
 def init(timeout: float | None = None) -> Communicator:
     """Meet the other ranks of this job and return the communicator, from now on the default one.
 
-    The place of this process in its job comes from the environment (see
-    :mod:`collectives.environment`), which ``collrun`` sets; without it the process is alone,
-    rank 0 of 1. ``timeout`` bounds the meeting and each call, in seconds; None:
-    COLLECTIVES_TIMEOUT, else 300.
+    The place of this process in its job comes from its launcher: ``collrun``, ``torchrun``,
+    ``mpiexec`` or ``srun`` (docs/launching.md); without one the process is alone, rank 0 of 1.
+    ``timeout`` bounds the meeting and each call, in seconds; None: COLLECTIVES_TIMEOUT, else 300.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open, BootstrapError
-    or CollectiveTimeoutError when the ranks do not find each other.
+    or CollectiveTimeoutError when the ranks do not find each other, UnsupportedError where the
+    launcher offers no way to exchange values.
     """
     global _default
+    # Not with the package: launchers need sockets, JSON, hashes, which many a program never uses.
+    from collectives.launchers.detect import place
+
     with _making:
         if _default is not None and not _default.closed:
             raise InvalidArgumentError(
@@ -36,7 +38,7 @@ def init(timeout: float | None = None) -> Communicator:
                 "a function such as collectives.allreduce(): a second call would wait for the "
                 "other ranks. Use what the first call returned, or close() it first"
             )
-        _default = join(place(), timeout)
+        _default = join(place(timeout), timeout)
         return _default
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from collectives.algorithms import Schedule, Segment, Step, schedule
 from collectives.names import choose_from
-from collectives.svg import space_time
-from collectives.trace import SELF, trace
+from collectives.own import SELF
 
 
 def draw(name: str, p: int, kind: str = "allreduce", root: int = 0, *, format: str = "svg") -> str:
@@ -23,7 +22,13 @@ def draw(name: str, p: int, kind: str = "allreduce", root: int = 0, *, format: s
     """
     choose_from(format, ("svg", "text"), "draw: format")
     shown = schedule(name, p, kind, root)
-    return space_time(shown, trace(shown)) if format == "svg" else timeline(shown)
+    if format == "text":
+        return timeline(shown)
+    # Not with the package: most programs never draw.
+    from collectives.svg import space_time
+    from collectives.trace import trace
+
+    return space_time(shown, trace(shown))
 
 
 def timeline(shown: Schedule) -> str:

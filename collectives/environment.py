@@ -10,8 +10,8 @@ COLLECTIVES_ATTEMPT  0, 1, ... counts restarts of a job, so that late-comers are
 COLLECTIVES_TIMEOUT  seconds   bound of every call and of finding the others; default 300
 ==================== ========= ================================================================
 
-COLLECTIVES_RANK and COLLECTIVES_SIZE: set both or neither. Without them the process is alone:
-rank 0 of 1.
+COLLECTIVES_RANK and COLLECTIVES_SIZE: set both or neither. Without them the variables of other
+launchers count (:mod:`collectives.launchers`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from collectives._ffi import check, ffi, lib, text
 from collectives.errors import InvalidArgumentError
+from collectives.launchers.launch import LARGEST, rank_and_size, whole_number
+
+if TYPE_CHECKING:
+    from collectives.launchers.wire import Wire
 
 RANK = "COLLECTIVES_RANK"
 SIZE = "COLLECTIVES_SIZE"
@@ -29,8 +34,6 @@ JOB = "COLLECTIVES_JOB"
 ATTEMPT = "COLLECTIVES_ATTEMPT"
 TIMEOUT = "COLLECTIVES_TIMEOUT"
 
-# The native layer holds ranks in 32 bits; a job of one machine is far below this.
-_LARGEST = 2**31 - 1
 _LONGEST_NAME = 255  # bytes, as of a file's name
 
 
@@ -57,32 +60,27 @@ def variables() -> list[Variable]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where this process stands in its job. ``timeout`` is in seconds, 0 means the default."""
+    """Where this process stands in its job. ``timeout`` is in seconds, 0 means the default.
+
+    ``wire`` is what connects ranks of several machines; None: all are on this one.
+    """
 
     rank: int = 0
     size: int = 1
     job: str | None = None
     attempt: int = 0
     timeout: float = 0.0
+    wire: Wire | None = None
 
 
 def place(variables: Mapping[str, str] | None = None) -> Place:
     """Read the place from the environment. Raises InvalidArgumentError where it makes no sense."""
     env = os.environ if variables is None else variables
-    has_rank, has_size = RANK in env, SIZE in env
-    if has_rank != has_size:
-        there, missing = (RANK, SIZE) if has_rank else (SIZE, RANK)
-        raise InvalidArgumentError(
-            f"{there} is set but {missing} is not: start the program with collrun, "
-            "or set both, or neither"
-        )
-    size = _integer(env, SIZE, 1, 1, _LARGEST)
-    rank = _integer(env, RANK, 0, 0, _LARGEST)
-    if rank >= size:
-        raise InvalidArgumentError(
-            f"{RANK}={rank} is not below {SIZE}={size}: ranks count from 0 to {size - 1}"
-        )
-    attempt = _integer(env, ATTEMPT, 0, 0, _LARGEST)
+    rank, size = 0, 1
+    if RANK in env or SIZE in env:
+        advice = "start the program with collrun, or set both, or neither"
+        rank, size = rank_and_size(env, "collrun", RANK, SIZE, advice=advice)
+    attempt = whole_number(env, ATTEMPT, 0, 0, LARGEST)
     return Place(rank, size, _name(env), attempt, _seconds(env))
 
 
@@ -105,16 +103,6 @@ def _name(env: Mapping[str, str]) -> str | None:
             "give all ranks of the job one name in plain text"
         )
     return name
-
-
-def _integer(env: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    written = env.get(name)
-    if written is None:
-        return default
-    # int() alone would take " 1", "1_0" and "+1", which no launcher writes.
-    if not (written.isascii() and written.isdigit()) or not low <= int(written) <= high:
-        raise InvalidArgumentError(f"{name}={written!r} is not an integer from {low} to {high}")
-    return int(written)
 
 
 def _seconds(env: Mapping[str, str]) -> float:

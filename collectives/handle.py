@@ -7,10 +7,11 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from collectives._ffi import IN_PROGRESS, check, ffi, lib, run_plain
+from collectives._ffi import IN_PROGRESS, check, ffi, lib
 from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -28,14 +29,15 @@ class Handle:
 
     __slots__ = (
         "__weakref__",
-        "_address",
+        "_door",
         "_ending",
-        "_in_call",
+        "_held",
         "_last_sequence",
         "_native",
         "_persistent",
         "_unfinished",
         "_why_gone",
+        "door",
         "rank",
         "size",
     )
@@ -45,16 +47,26 @@ class Handle:
         self.rank: int = lib.coll_rank(native)
         self.size: int = lib.coll_ranks(native)
         self._native = native
-        self._address = int(ffi.cast("uintptr_t", native))  # 0 where there is none any more
-        self._in_call = False
+        # What C looks at in the short ways (native/bindings/door.h), and where it lies.
+        self._door = ffi.new("coll_door *", {"comm": native})
+        self.door = int(ffi.cast("uintptr_t", self._door))
         # Ends the persistent call that was started and is not finished: it keeps _in_call set.
         self._unfinished: Callable[[], object] | None = None
         self._persistent: weakref.WeakSet[PersistentCall] = weakref.WeakSet()
         # abort() must not meet what close() frees. Re-entrant: signal handlers come at any time.
         self._ending = threading.RLock()
+        self._held = 0
         self._last_sequence = 0
         self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"
         _living.add(self)
+
+    @property
+    def _in_call(self) -> bool:
+        return bool(self._door.in_call)
+
+    @_in_call.setter
+    def _in_call(self, value: bool) -> None:
+        self._door.in_call = value
 
     @property
     def open(self) -> bool:
@@ -92,29 +104,20 @@ class Handle:
         if status:
             check(status)
 
-    def run_plain(self, name: str, call: int, x: Any, out: Any, root: int) -> bool:
-        """Run a prepared call on plain arrays (collectives.quick); False where they are not.
+    @contextmanager
+    def held(self, name: str) -> Iterator[Any]:
+        """Yield the native communicator for what is no call, and may run beside one.
 
-        As :meth:`call`, for which there is no time.
+        close() waits meanwhile; one that comes from a signal handler cannot, but has the thread.
         """
-        if self._in_call:
-            self.settle(name)
-        self._in_call = True
-        native = self._native  # which a signal handler may close, and so abort
-        try:
-            status = run_plain(self._address, call, x, out, root)
-            while status == IN_PROGRESS:
-                status = _resume(native)
-        except BaseException as error:
-            self.interrupted(name, error)
-            raise
-        finally:
-            self._in_call = False
-        if status:
-            if status < 0:
-                return False
-            check(status)
-        return True
+        with self._ending:
+            if self._native is None:
+                raise self.gone(name)
+            self._held += 1
+            try:
+                yield self._native
+            finally:
+                self._held -= 1
 
     def settle(self, name: str) -> None:
         """Finish the persistent call that was started; where there is none, refuse the call."""
@@ -126,14 +129,15 @@ class Handle:
     def close(self) -> None:
         """Leave; local. A second call does nothing."""
         with self._ending:
-            native, self._native, self._address = self._native, None, 0
+            native, self._native = self._native, None
+            self._door.comm = ffi.NULL
             if native is None:
                 return
             self._last_sequence = lib.coll_sequence(native)
-            if self._in_call:
+            if self._in_call or self._held:
                 lib.coll_abort(native, b"it closed its communicator during a call")
                 started, self._unfinished = self._unfinished, None
-                if started is None and not self._idle_within(_CLOSING_S):
+                if self._held or (started is None and not self._idle_within(_CLOSING_S)):
                     return  # in use further up this very stack: aborted, but not to be freed
             for call in list(self._persistent):
                 call.free()
@@ -148,7 +152,8 @@ class Handle:
 
     def forget(self, why: str) -> None:
         """Drop the native communicator without touching it."""
-        self._native, self._address = None, 0
+        self._native = None
+        self._door.comm = ffi.NULL
         self._in_call = False
         self._unfinished = None
         self._why_gone = why

@@ -19,7 +19,6 @@ from collectives.checks import (
 )
 from collectives.names import AUTOMATIC, KINDS, how
 from collectives.parts import Parts
-from collectives.quick import MISSED
 
 _BARRIER = KINDS["barrier"]
 
@@ -27,6 +26,7 @@ _BARRIER = KINDS["barrier"]
 class Movements(Parts):
     """Results are what other ranks handed in, unchanged."""
 
+    @quick.allgather
     def allgather(
         self,
         x: Array,
@@ -44,15 +44,12 @@ class Movements(Parts):
         ``out`` may also be (size, k, ...). A number (shape ()) gives (size,). ``x`` may be rank
         r's own part of ``out``.
         """
-        if algorithm is mode is None and timeout is None and not async_op:
-            result = quick.allgather(self, x, out)
-            if result is not MISSED:
-                return result
         options = how("allgather", algorithm, mode, timeout)
         source = operand(x, "allgather: x")
         target = apart_target("allgather", source, out, joined_shapes(source, self.size))
         return self._begin("allgather", "allgather", source, target, options, async_op=async_op)
 
+    @quick.gather
     def gather(
         self,
         x: Array,
@@ -68,10 +65,6 @@ class Movements(Parts):
 
         There it is as allgather. The other ranks get None: their ``out`` is left as it was.
         """
-        if algorithm is mode is None and timeout is None and not async_op:
-            result = quick.gather(self, x, out, root)
-            if result is not MISSED:
-                return result
         options = how("gather", algorithm, mode, timeout)
         source = operand(x, "gather: x")
         place = checked_root("gather", root, self.size)
@@ -82,6 +75,7 @@ class Movements(Parts):
             "gather", "gather", source, target, options, root=place, async_op=async_op
         )
 
+    @quick.scatter
     def scatter(
         self,
         x: Array | None,
@@ -104,10 +98,6 @@ class Movements(Parts):
         like the part, which is overwritten and returned, or, where it is read-only, gives a new
         array. With an ``out`` their ``x`` is not looked at.
         """
-        if algorithm is mode is None and timeout is None and not async_op:
-            result = quick.scatter(self, x, out, root)
-            if result is not MISSED:
-                return result
         options = how("scatter", algorithm, mode, timeout)
         place = checked_root("scatter", root, self.size)
         if self.rank == place:
@@ -128,6 +118,7 @@ class Movements(Parts):
             async_op=async_op,
         )
 
+    @quick.alltoall
     def alltoall(
         self,
         x: Array,
@@ -145,16 +136,13 @@ class Movements(Parts):
         itself, overwritten, else (read-only ``x``) a new array. A first axis that does not split
         into equal parts is refused: see alltoallv.
         """
-        if algorithm is mode is None and timeout is None and not async_op:
-            result = quick.alltoall(self, x, out)
-            if result is not MISSED:
-                return result
         options = how("alltoall", algorithm, mode, timeout)
         source = operand(x, "alltoall: x")
         equal_part("alltoall", source, self.size, "alltoallv")
         target = in_place_target("alltoall", source, out)
         return self._begin("alltoall", "alltoall", source, target, options, async_op=async_op)
 
+    @quick.broadcast
     def broadcast(
         self,
         x: Array,
@@ -172,10 +160,6 @@ class Movements(Parts):
         new array. Lists, tuples and dicts of arrays, alike on all ranks as in allreduce, are given
         as a whole, and returned so.
         """
-        if algorithm is mode is None and timeout is None and not async_op:
-            result = quick.broadcast(self, x, root)
-            if result is not MISSED:
-                return result
         if isinstance(x, list | tuple | dict):
             each = partial(
                 self.broadcast,
@@ -194,6 +178,7 @@ class Movements(Parts):
             "broadcast", "broadcast", source, target, options, root=place, async_op=async_op
         )
 
+    @quick.barrier
     def barrier(
         self,
         *,
@@ -206,8 +191,5 @@ class Movements(Parts):
         if async_op or algorithm is not None or mode is not None or timeout is not None:
             options = how("barrier", algorithm, mode, timeout)
             return self._begin("barrier", "barrier", None, None, options, async_op=async_op)
-        if not quick.barrier(self):
-            self._call(
-                "barrier", collective, _BARRIER, NOTHING, NOTHING, 0, 0, 0, 0, *AUTOMATIC[:3]
-            )
+        self._call("barrier", collective, _BARRIER, NOTHING, NOTHING, 0, 0, 0, 0, *AUTOMATIC[:3])
         return None

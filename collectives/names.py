@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 from collections.abc import Iterable
@@ -90,6 +89,8 @@ def choose_from(word: object, words: Iterable[str], what: str) -> str:
     known = list(words)
     if isinstance(word, str) and word in known:
         return word
+    import difflib  # only for a word that is wrong
+
     close = difflib.get_close_matches(word, known, 1) if isinstance(word, str) else []
     hint = f"did you mean {close[0]!r}? There are" if close else "there are"
     raise InvalidArgumentError(f"{what} {word!r} is unknown: {hint} {', '.join(known)}")

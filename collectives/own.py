@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from collectives._ffi import check, ffi, lib, text
+from collectives._ffi import check, ffi, lib
+from collectives.defined import Defined, define, unpacked
 from collectives.errors import InvalidArgumentError
-from collectives.names import KINDS, OWN, algorithm_names, integer, kind_code
+from collectives.names import KINDS, integer, kind_code
 
 MOST_CHUNKS = 1 << 14
 """Chunks of a vector, or p * p where that is more: to prove a schedule of more takes minutes."""
-
-_EVERY = lib.COLL_CHECK_ALL
 
 SELF = -1
 """The place of a rank's own value in the order of a recv_reduce."""
@@ -138,7 +137,7 @@ def _runs(chunks: Chunks, total: int) -> Iterable[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class OwnAlgorithm:
+class OwnAlgorithm(Defined):
     """An algorithm written with :func:`algorithm`; call it to write one rank's program."""
 
     kind: str
@@ -175,43 +174,7 @@ class OwnAlgorithm:
         for rank in range(p):
             check(lib.coll_builder_rank(native, rank))
             self.write(ScheduleBuilder(native, rank, p, root, chunks))
-        words, length = ffi.new("int32_t **"), ffi.new("size_t *")
-        check(lib.coll_builder_finish(native, words, length))
-        try:
-            return list(ffi.unpack(words[0], length[0]))
-        finally:
-            lib.coll_free(words[0])
-
-    def proved(self, p: int, root: int = 0) -> list[int]:
-        """Return the schedule as :meth:`encoded` does, if it is right, in place and not.
-
-        Raises InvalidArgumentError, which names rank, round, chunk and reason, where it is not,
-        and for an allreduce whose ranks would get sums of different bits, unless ``same_bits`` is
-        False.
-        """
-        words = self.encoded(p, root)
-        found = ffi.new("coll_proof *")
-        for in_place in (False, True):
-            check(lib.coll_prove_encoded(words, len(words), in_place, -1, _EVERY, found))
-            if not found.proved:
-                raise InvalidArgumentError(f"{self._called}, {p} ranks: {text(found.message)}")
-            if self.same_bits and self.kind == "allreduce" and not found.same_tree_on_ranks:
-                raise InvalidArgumentError(
-                    f"{self._called}, {p} ranks: the ranks fold their operands in different "
-                    "orders, so that sums of floats would differ by rank: give every recv_reduce "
-                    "of a chunk the same order of ranks (SELF at this rank's place), or allow it "
-                    "with cl.algorithm(..., same_bits=False)"
-                )
-        return words
-
-    @property
-    def _called(self) -> str:
-        return f"{self.kind}: algorithm {self.name}"
-
-
-# Calls speak of an algorithm of the program by a negative number, which names.OWN has by name.
-_own: list[OwnAlgorithm] = []
-_FIRST = -2
+        return unpacked(lib.coll_builder_finish, native)
 
 
 def algorithm(
@@ -240,7 +203,7 @@ def algorithm(
     algorithms; where they differ, calls end with MismatchError. Defining a name again replaces it
     for communicators made later. The name of a built-in algorithm is refused.
     """
-    code = kind_code(kind)
+    kind_code(kind)
     parts = chunks
 
     def count(p: int) -> int:
@@ -250,33 +213,7 @@ def algorithm(
 
     def made(function: Callable[[ScheduleBuilder], None]) -> OwnAlgorithm:
         called = function.__name__ if name is None else name
-        if not isinstance(called, str) or not called:
-            raise InvalidArgumentError(f"algorithm: name is {called!r}: give a word")
-        if called in algorithm_names(code):
-            raise InvalidArgumentError(
-                f"algorithm: {called!r} is a built-in {kind}: choose another name"
-            )
         summary = (function.__doc__ or "").strip().partition("\n")[0]
-        own = OwnAlgorithm(kind, called, function, count, paper, summary, same_bits)
-        OWN[kind, called] = _FIRST - len(_own)
-        _own.append(own)
-        return own
+        return define(OwnAlgorithm(kind, called, function, count, paper, summary, same_bits))
 
     return made
-
-
-def own_by_number(number: int) -> OwnAlgorithm:
-    """Return the algorithm that a call speaks of."""
-    return _own[_FIRST - number]
-
-
-def own_algorithm(kind: str, name: str) -> OwnAlgorithm | None:
-    """Return the algorithm of that name, if the program has defined one."""
-    named = isinstance(kind, str) and isinstance(name, str)  # a list, for one, is no key
-    number = OWN.get((kind, name)) if named else None
-    return None if number is None else own_by_number(number)
-
-
-def own_algorithms() -> list[OwnAlgorithm]:
-    """Return all algorithms that the program has defined."""
-    return [own_by_number(number) for number in OWN.values()]

@@ -4,17 +4,19 @@
 A communicator with such calls has one thread of its own, which makes them one after the other: all
 ranks then make them in the same order, and the native layer, which releases the interpreter's lock,
 moves the bytes meanwhile.
+
+asyncio and concurrent.futures, which take as long to load as all of this package, are imported by
+the first call that needs them.
 """
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from collectives.errors import (
     ClosedError,
@@ -23,6 +25,10 @@ from collectives.errors import (
     InvalidArgumentError,
 )
 from collectives.names import checked_seconds
+
+if TYPE_CHECKING:
+    from asyncio import Task
+    from concurrent.futures import Future
 
 Job: TypeAlias = Callable[[], Any]
 
@@ -60,11 +66,13 @@ class Pending:
 
     def __init__(self, name: str, block: Block | None = None) -> None:
         """Not begun yet; with a block not before that has ended. The library makes these."""
+        from concurrent.futures import Future
+
         self._name = name
         self._block = block
         self._ended = False
         self._forks = _forks
-        self._future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._future: Future[Any] = Future()
         self._future.set_running_or_notify_cancel()
 
     def wait(self, timeout: float | None = None) -> Any:
@@ -81,7 +89,7 @@ class Pending:
         self._check_fork()
         try:
             return self._future.result(seconds)
-        except concurrent.futures.TimeoutError:
+        except TimeoutError:
             if self._future.done():  # the call itself has timed out, or has just ended
                 return self._future.result()
         state = "it goes on" if self._awaited_block() is None else "its group has not launched it"
@@ -110,6 +118,8 @@ class Pending:
         if block is not None and block.holds_up_await():
             raise self._too_early()
         self._check_fork()
+        import asyncio
+
         return asyncio.shield(asyncio.wrap_future(self._future)).__await__()
 
     def __repr__(self) -> str:
@@ -264,7 +274,11 @@ class Worker:
                 self._unfinished -= 1
 
 
-def _present_task() -> asyncio.Task[Any] | None:
+def _present_task() -> Task[Any] | None:
+    if "asyncio" not in sys.modules:  # then no task runs
+        return None
+    import asyncio
+
     try:
         return asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread

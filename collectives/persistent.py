@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from collectives import arrays
-from collectives._ffi import IN_PROGRESS, check, ffi, lib
+from collectives._ffi import IN_PROGRESS, check, ffi, lib, run_persistent
 from collectives.arrays import Array, Operand
 from collectives.caller import NOTHING, Caller
 from collectives.errors import CollectiveError, InvalidArgumentError
@@ -25,7 +25,6 @@ from collectives.reductions import Reductions
 _run = lib.coll_run_persistent
 _start = lib.coll_start
 _finish = lib.coll_finish
-_resume = lib.coll_resume
 
 
 class PersistentCall:
@@ -38,9 +37,12 @@ class PersistentCall:
 
     __slots__ = (
         "__weakref__",
+        "_address",
         "_comm",
+        "_door",
         "_handle",
         "_kept",
+        "_kind",
         "_name",
         "_native",
         "_op",
@@ -67,24 +69,18 @@ class PersistentCall:
         place = ffi.new("coll_persistent **")
         comm._call(name, lambda native: lib.coll_persistent_new(native, request, place))
         self._native: Any = place[0]
+        self._address = int(ffi.cast("uintptr_t", place[0]))  # 0 where it was freed
+        self._door, self._kind = comm._door, int(request.kind)
         self._handle._persistent.add(self)
 
     def __call__(self) -> Array:
         """Begin it, wait until it is done, and return the result."""
-        handle = self._handle
-        if handle._in_call or not self._comm._plain:
+        if not self._comm._plain:
             self._in_turn(_run)
-        else:
-            handle._in_call = True
-            try:
-                status = _run(self._native)
-                if status:
-                    self._go_on(status, _resume_of)
-            except BaseException as error:
-                handle.interrupted(self._name, error)
-                raise
-            finally:
-                handle._in_call = False
+        elif status := run_persistent(self._door, self._address, self._kind):
+            if status > 0:
+                self._fail(status)
+            self._in_turn(_run)
         return self._result if self._target is None else arrays.delivered(self._target)
 
     def start(self) -> None:
@@ -107,8 +103,10 @@ class PersistentCall:
             handle._unfinished = None
             try:
                 status = _finish(self._native)
+                while status == IN_PROGRESS:  # up for air, so that Python runs signal handlers
+                    status = _finish(self._native)
                 if status:
-                    self._go_on(status, _finish_of)
+                    self._fail(status)
             except BaseException as error:
                 handle.interrupted(self._name, error)
                 raise
@@ -118,7 +116,7 @@ class PersistentCall:
 
     def free(self) -> None:
         """Give up what the library keeps for it; it cannot be begun any more."""
-        native, self._native = self._native, NOTHING
+        native, self._native, self._address = self._native, NOTHING, 0
         if native:
             lib.coll_persistent_free(native)
 
@@ -146,13 +144,6 @@ class PersistentCall:
             self._handle.settle(self._name)
         self._comm._call(self._name, call)
 
-    def _go_on(self, status: int, again: Callable[[PersistentCall], int]) -> None:
-        """Go on with a call that came up for air, so that Python runs its signal handlers."""
-        while status == IN_PROGRESS:
-            status = again(self)
-        if status:
-            self._fail(status)
-
     def _fail(self, status: int) -> NoReturn:
         if not self._handle.open:
             raise self._handle.gone(self._name)
@@ -166,14 +157,6 @@ class PersistentCall:
             raise_failure_of(self._op, self._name, error)
             raise
         raise AssertionError(status)
-
-
-def _resume_of(call: PersistentCall) -> int:
-    return int(_resume(call._handle._native or NOTHING))
-
-
-def _finish_of(call: PersistentCall) -> int:
-    return int(_finish(call._native))
 
 
 class PersistentCalls(Reductions, Movements):

@@ -2,22 +2,26 @@
 """The short way of a call on plain NumPy arrays: what a small collective can afford.
 
 An 8-byte allreduce takes a tenth of a microsecond; looking at two arrays and eleven arguments takes
-thirty times as long. All collectives of equal parts therefore share one short way: ``run_plain`` of
-the compiled module (native/bindings/plain.c) asks the buffer protocol, compares shapes and makes
-the call, which was prepared for its operation. Here is what only Python knows: which arrays a rank
-hands in and gets, and how to make a result.
+thirty times as long. So each collective of equal parts has a short way in front, as a decorator:
+where no option but the operation and the root is given, ``run_plain`` of the compiled module
+(native/bindings/plain.c) looks at the arrays, compares shapes and makes the call, which was
+prepared for its operation. Here is what only Python knows: which arrays a rank hands in and gets,
+and how to make a result. (Options are taken as a dict, because Python fills in each keyword that is
+left out by a look-up.)
 
-What is not plain, in arrays or options, is never judged here: then a function returns MISSED,
-before anything was sent or written, and the long way serves the call or says what is wrong with it.
+What is not plain, in arrays or options, is never judged here: then nothing was sent or written, and
+the method itself, the long way, serves the call or says what is wrong with it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from collectives._ffi import ffi
+from collectives._ffi import check, ffi, run_plain
 from collectives.names import AUTOMATIC, KINDS, OPS
 
 if TYPE_CHECKING:
@@ -26,11 +30,7 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 _empty = np.empty
 
-# What a function returns that has done nothing.
-MISSED: Any = object()
-
-# What a look-up of an operation raises that is not in the table.
-NO_OP = (KeyError, TypeError)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _PREPARED = ffi.new("coll_call[]", len(KINDS) * len(OPS))  # lives as long as the addresses
 
@@ -54,104 +54,173 @@ _ALLTOALL = CALLS["alltoall"]["sum"]
 _BARRIER = CALLS["barrier"]["sum"]
 _BROADCAST = CALLS["broadcast"]["sum"]
 _GATHER = CALLS["gather"]["sum"]
-_REDUCE = CALLS["reduce"]
-_REDUCE_SCATTER = CALLS["reduce_scatter"]
 _SCATTER = CALLS["scatter"]["sum"]
 
 
-def alike(comm: Caller, kind: str, x: Any, out: Any, op: Any) -> Any:
-    """Make a scan or exscan: the result is as large as the input."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    try:
-        call = CALLS[kind][op]
-    except NO_OP:
-        return MISSED
-    done = comm._handle.run_plain(kind, call, x, out, 0)
-    return MISSED if not done else x if out is None else out
+def _raise_failure(status: int) -> None:
+    """Raise the error of a call that failed, if it was made at all."""
+    if status > 0:
+        check(status)
 
 
-def reduce(comm: Caller, x: Any, out: Any, op: Any, root: int) -> Any:
-    """:meth:`Communicator.reduce`, or MISSED."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    try:
-        call = _REDUCE[op]
-    except NO_OP:
-        return MISSED
-    handle = comm._handle
-    if handle.rank != root:
-        return None if handle.run_plain("reduce", call, x, None, root) else MISSED
-    done = handle.run_plain("reduce", call, x, out, root)
-    return MISSED if not done else x if out is None else out
+def _with_op(calls: dict[str, int], options: dict[str, Any]) -> int:
+    """Return the call where nothing but an operation of the table is asked for; else 0."""
+    op = options.get("op")
+    return calls.get(op, 0) if type(op) is str and len(options) == 1 else 0
 
 
-def broadcast(comm: Caller, x: Any, root: int) -> Any:
-    """:meth:`Communicator.broadcast`, or MISSED."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    return x if comm._handle.run_plain("broadcast", _BROADCAST, x, None, root) else MISSED
+def alike(long: _Method) -> _Method:
+    """Allreduce, scan and exscan: the result is as large as the input."""
+    calls = CALLS[long.__name__]
+    sums = calls["sum"]
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, out: Any = None, **options: Any) -> Any:
+        if comm._plain and (call := _with_op(calls, options) if options else sums):
+            status = run_plain(comm._door, call, x, out, 0)
+            if not status:
+                return x if out is None else out
+            _raise_failure(status)
+        return long(comm, x, out, **options)
+
+    return cast("_Method", method)
 
 
-def alltoall(comm: Caller, x: Any, out: Any) -> Any:
-    """:meth:`Communicator.alltoall`, or MISSED."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    done = comm._handle.run_plain("alltoall", _ALLTOALL, x, out, 0)
-    return MISSED if not done else x if out is None else out
+def reduce(long: _Method) -> _Method:
+    """Reduce to one rank."""
+    calls = CALLS["reduce"]
+
+    @wraps(long)
+    def method(
+        comm: Caller, x: Any, out: Any = None, *, op: Any = "sum", root: Any = 0, **options: Any
+    ) -> Any:
+        if comm._plain and not options and type(op) is str and op in calls:
+            here = comm._handle.rank == root
+            status = run_plain(comm._door, calls[op], x, out if here else None, root)
+            if not status:
+                return None if not here else x if out is None else out
+            _raise_failure(status)
+        return long(comm, x, out, op=op, root=root, **options)
+
+    return cast("_Method", method)
 
 
-def reduce_scatter(comm: Caller, x: Any, out: Any, op: Any) -> Any:
-    """:meth:`Communicator.reduce_scatter`, or MISSED."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    handle = comm._handle
-    try:
-        call = _REDUCE_SCATTER[op]
-        result = _part(x, handle.size) if out is None else out
-    except NO_OP:
-        return MISSED
-    return result if handle.run_plain("reduce_scatter", call, x, result, 0) else MISSED
+def broadcast(long: _Method) -> _Method:
+    """Give all what one rank has."""
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, root: Any = 0, **options: Any) -> Any:
+        if comm._plain and not options:
+            status = run_plain(comm._door, _BROADCAST, x, None, root)
+            if not status:
+                return x
+            _raise_failure(status)
+        return long(comm, x, root, **options)
+
+    return cast("_Method", method)
 
 
-def allgather(comm: Caller, x: Any, out: Any) -> Any:
-    """:meth:`Communicator.allgather`, or MISSED."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    handle = comm._handle
-    result = _joined(x, handle.size) if out is None else out
-    return result if handle.run_plain("allgather", _ALLGATHER, x, result, 0) else MISSED
+def alltoall(long: _Method) -> _Method:
+    """Exchange parts."""
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, out: Any = None, **options: Any) -> Any:
+        if comm._plain and not options:
+            status = run_plain(comm._door, _ALLTOALL, x, out, 0)
+            if not status:
+                return x if out is None else out
+            _raise_failure(status)
+        return long(comm, x, out, **options)
+
+    return cast("_Method", method)
 
 
-def gather(comm: Caller, x: Any, out: Any, root: int) -> Any:
-    """:meth:`Communicator.gather`, or MISSED."""
-    if not comm._plain or type(x) is not ndarray:
-        return MISSED
-    handle = comm._handle
-    if handle.rank != root:
-        return None if handle.run_plain("gather", _GATHER, x, None, root) else MISSED
-    result = _joined(x, handle.size) if out is None else out
-    return result if handle.run_plain("gather", _GATHER, x, result, root) else MISSED
+def reduce_scatter(long: _Method) -> _Method:
+    """Reduce, a part for each."""
+    calls = CALLS["reduce_scatter"]
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, out: Any = None, *, op: Any = "sum", **options: Any) -> Any:
+        known = not options and type(op) is str and op in calls
+        if known and comm._plain and type(x) is ndarray and x.ndim:
+            result = _part(x, comm._handle.size) if out is None else out
+            status = run_plain(comm._door, calls[op], x, result, 0)
+            if not status:
+                return result
+            _raise_failure(status)
+        return long(comm, x, out, op=op, **options)
+
+    return cast("_Method", method)
 
 
-def scatter(comm: Caller, x: Any, out: Any, root: int) -> Any:
-    """:meth:`Communicator.scatter`, or MISSED."""
-    handle = comm._handle
-    here = handle.rank == root
-    if not here:  # what hands nothing in is not looked at
-        x, out = None, x if out is None else out
-    if not comm._plain or type(x if here else out) is not ndarray:
-        return MISSED
-    try:
-        result = _part(x, handle.size) if out is None else out
-    except TypeError:
-        return MISSED
-    return result if handle.run_plain("scatter", _SCATTER, x, result, root) else MISSED
+def allgather(long: _Method) -> _Method:
+    """Join all, for all."""
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, out: Any = None, **options: Any) -> Any:
+        if comm._plain and not options and type(x) is ndarray:
+            result = _joined(x, comm._handle.size) if out is None else out
+            status = run_plain(comm._door, _ALLGATHER, x, result, 0)
+            if not status:
+                return result
+            _raise_failure(status)
+        return long(comm, x, out, **options)
+
+    return cast("_Method", method)
 
 
-def barrier(comm: Caller) -> bool:
-    """:meth:`Communicator.barrier`; whether it was made."""
-    return comm._plain and comm._handle.run_plain("barrier", _BARRIER, None, None, 0)
+def gather(long: _Method) -> _Method:
+    """Join all, for one rank."""
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, out: Any = None, *, root: Any = 0, **options: Any) -> Any:
+        if comm._plain and not options and type(x) is ndarray:
+            result = None
+            if comm._handle.rank == root:
+                result = _joined(x, comm._handle.size) if out is None else out
+            status = run_plain(comm._door, _GATHER, x, result, root)
+            if not status:
+                return result
+            _raise_failure(status)
+        return long(comm, x, out, root=root, **options)
+
+    return cast("_Method", method)
+
+
+def scatter(long: _Method) -> _Method:
+    """Hand out parts."""
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, out: Any = None, *, root: Any = 0, **options: Any) -> Any:
+        here = comm._handle.rank == root
+        # What hands nothing in is not looked at.
+        given, result = x if here else None, x if out is None and not here else out
+        looked_at = x if here else result
+        if comm._plain and not options and type(looked_at) is ndarray and looked_at.ndim:
+            if result is None:
+                result = _part(x, comm._handle.size)
+            status = run_plain(comm._door, _SCATTER, given, result, root)
+            if not status:
+                return result
+            _raise_failure(status)
+        return long(comm, x, out, root=root, **options)
+
+    return cast("_Method", method)
+
+
+def barrier(long: _Method) -> _Method:
+    """Meet."""
+
+    @wraps(long)
+    def method(comm: Caller, **options: Any) -> Any:
+        if comm._plain and not options:
+            status = run_plain(comm._door, _BARRIER, None, None, 0)
+            if not status:
+                return None
+            _raise_failure(status)
+        return long(comm, **options)
+
+    return cast("_Method", method)
 
 
 def _joined(x: Any, size: int) -> Any:
@@ -163,7 +232,7 @@ def _joined(x: Any, size: int) -> Any:
 
 
 def _part(x: Any, size: int) -> Any:
-    """Return a new array for one of ``size`` parts of ``x``; TypeError where it has no axis."""
+    """Return a new array for one of ``size`` parts of ``x``."""
     if x.ndim == 1:
         return _empty(len(x) // size, x.dtype)
     return _empty((len(x) // size, *x.shape[1:]), x.dtype)

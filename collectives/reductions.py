@@ -24,15 +24,14 @@ from collectives.checks import (
 )
 from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
 from collectives.operations import USER_OPS, Op
-from collectives.quick import CALLS, MISSED, NO_OP, ndarray
 
 _ALLREDUCE = KINDS["allreduce"]
-_ALLREDUCES = CALLS["allreduce"]
 
 
 class Reductions(Caller):
     """Results are folds of what the ranks hand in."""
 
+    @quick.alike
     def allreduce(
         self,
         x: Array,
@@ -65,17 +64,10 @@ class Reductions(Caller):
         "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
         all ranks, as is ``reproducible`` (see :class:`Communicator`). More bytes travel.
         """
-        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
-            if self._plain and type(x) is ndarray:
-                try:
-                    call = _ALLREDUCES[op]  # type: ignore[index]
-                except NO_OP:
-                    pass
-                else:
-                    if self._handle.run_plain("allreduce", call, x, out, 0):
-                        return x if out is None else out
-            if out is None and self._borrowed_allreduce(x, op):
-                return x
+        usual = algorithm is mode is accumulate is timeout is None
+        usual = usual and reproducible is async_op is False and out is None
+        if usual and self._borrowed_allreduce(x, op):
+            return x
         if isinstance(x, list | tuple | dict):
             refuse_out_of_a_tree("allreduce", x, out)
             each = partial(
@@ -105,6 +97,7 @@ class Reductions(Caller):
             arrays.written(x)
         return True
 
+    @quick.reduce_scatter
     def reduce_scatter(
         self,
         x: Array,
@@ -126,10 +119,6 @@ class Reductions(Caller):
         equal parts is refused: see reduce_scatterv. ``out`` may be rank r's own part of ``x``; then
         the rest of ``x`` is lost.
         """
-        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
-            result = quick.reduce_scatter(self, x, out, op)
-            if result is not MISSED:
-                return result
         code = op_code("reduce_scatter", op)
         options = how("reduce_scatter", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "reduce_scatter: x")
@@ -178,6 +167,7 @@ class Reductions(Caller):
             async_op=async_op,
         )
 
+    @quick.reduce
     def reduce(
         self,
         x: Array,
@@ -196,10 +186,6 @@ class Reductions(Caller):
 
         The other ranks get None: their ``x`` and ``out`` are left as they were.
         """
-        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
-            result = quick.reduce(self, x, out, op, root)
-            if result is not MISSED:
-                return result
         code = op_code("reduce", op)
         options = how("reduce", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "reduce: x")
@@ -209,6 +195,7 @@ class Reductions(Caller):
             "reduce", "reduce", source, target, options, op=code, root=place, async_op=async_op
         )
 
+    @quick.alike
     def scan(
         self,
         x: Array,
@@ -229,16 +216,13 @@ class Reductions(Caller):
         ``x``) a new array. There is no ``op="avg"``, since every rank has
         another number of operands.
         """
-        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
-            result = quick.alike(self, "scan", x, out, op)
-            if result is not MISSED:
-                return result
         code = op_code("scan", op)
         options = how("scan", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "scan: x")
         target = in_place_target("scan", source, out)
         return self._begin("scan", "scan", source, target, options, op=code, async_op=async_op)
 
+    @quick.alike
     def exscan(
         self,
         x: Array,
@@ -257,10 +241,6 @@ class Reductions(Caller):
         As scan, but for rank 0, before which there is none: what it gets back is as it was, be it
         ``out`` or ``x`` (of a read-only ``x`` a copy).
         """
-        if algorithm is mode is accumulate is timeout is None and reproducible is async_op is False:
-            result = quick.alike(self, "exscan", x, out, op)
-            if result is not MISSED:
-                return result
         code = op_code("exscan", op)
         options = how("exscan", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "exscan: x")

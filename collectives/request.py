@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -112,6 +111,8 @@ class Request:
         Nothing else does while the program makes no call: a thread that slept in a wait instead
         would keep all other calls of this communicator waiting, that of the answer included.
         """
+        import asyncio  # only here: it takes as long to load as all of this package
+
         while not self.done():
             yield from asyncio.sleep(_POLL_S).__await__()
         return self.wait()

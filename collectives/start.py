@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import check, ffi, lib
 from collectives.communicator import Communicator
-from collectives.environment import Place
 from collectives.errors import InvalidArgumentError
 from collectives.handle import Handle
 from collectives.names import MOST_RANKS, checked_seconds, integer
+
+if TYPE_CHECKING:
+    from collectives.environment import Place
+    from collectives.launchers.wire import Wire
 
 
 def join(place: Place, timeout: float | None = None) -> Communicator:
@@ -20,6 +23,8 @@ def join(place: Place, timeout: float | None = None) -> Communicator:
 
     ``timeout`` (seconds) bounds the meeting and each later call; None: the place's own.
     """
+    if place.wire is not None:
+        return _wired(place, place.wire, timeout)
     options = _options(place.rank, place.size, place.timeout, timeout)
     job = ffi.new("char[]", os.fsencode(place.job)) if place.job is not None else ffi.NULL
     options.job = job
@@ -60,14 +65,18 @@ def asked_to_stop(_: Any) -> int:
     return 0
 
 
+def told(status: int) -> None:
+    """Raise what a signal handler raised during a call that asks to stop, else what it returned."""
+    if _raised:
+        raise _raised.pop()
+    check(status)
+
+
 def _met(options: Any) -> Communicator:
     """Meet the others; end it, and leave nothing, where a signal handler raises."""
     made = ffi.new("coll_comm **")
     try:
-        status = lib.coll_init(options, made)
-        if _raised:
-            raise _raised.pop()
-        check(status)
+        told(lib.coll_init(options, made))
         handle = Handle(made[0])
         made[0] = ffi.NULL  # whose it is now
         return Communicator(handle)
@@ -75,6 +84,27 @@ def _met(options: Any) -> Communicator:
         if made[0] != ffi.NULL:
             lib.coll_close(made[0])
         raise
+
+
+def _wired(place: Place, wire: Wire, timeout: float | None) -> Communicator:
+    """Begin among ranks of several machines; connections are made when calls need them."""
+    options = ffi.new("coll_wire_options *")
+    options.size = ffi.sizeof("coll_wire_options")
+    options.rank, options.ranks = place.rank, place.size
+    options.timeout = place.timeout if timeout is None else checked_seconds("timeout", timeout)
+    options.interruptible = 1
+    options.spin = 0 if wire.shares_cores else -1
+    job = ffi.new("char[]", os.fsencode(place.job or "default"))
+    secret = ffi.new("uint8_t[]", wire.secret)
+    doors = [ffi.new("char[]", door.encode()) for door in wire.doors]
+    hosts = [ffi.new("char[]", os.fsencode(host)) for host in wire.hosts]
+    by_rank = ffi.new("char *[]", doors), ffi.new("char *[]", hosts)
+    options.job, options.attempt, options.secret = job, place.attempt, secret
+    options.doors, options.hosts = by_rank
+    made = ffi.new("coll_comm **")
+    ffi.gc(wire.listener, None)  # which the communicator now closes
+    check(lib.coll_init_wire(options, wire.listener, made))
+    return Communicator(Handle(made[0]))
 
 
 def _options(rank: int, size: int, default: float, timeout: float | None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from collectives import arrays
-from collectives._ffi import ffi, lib
+from collectives._ffi import check, ffi, lib
 from collectives.arrays import Array, numpy_dtype, operand
 from collectives.caller import Caller
 from collectives.errors import InvalidArgumentError
@@ -51,22 +51,15 @@ class Symmetric(Caller):
             return False
         size = numpy_dtype(given.dtype).itemsize
 
-        def ask(native: Any) -> int:
-            found.append(lib.coll_is_symmetric(native, given.pointer, given.elements * size))
-            return 0
-
-        found: list[int] = []
-        self._handle.call("is_symmetric", ask)
-        return bool(found[0])
+        with self._handle.held("is_symmetric") as native:
+            return bool(lib.coll_is_symmetric(native, given.pointer, given.elements * size))
 
     def _block(self, size: int) -> Any:
         """Return a buffer of at least so many bytes, which goes when nobody holds it."""
         place, data = ffi.new("coll_memory **"), ffi.new("void **")
 
-        def make(native: Any) -> int:
-            return int(lib.coll_memory_new(native, max(size, 1), place, data))
-
-        self._handle.call("empty", make)
+        with self._handle.held("empty") as native:
+            check(lib.coll_memory_new(native, max(size, 1), place, data))
         owner = np.frombuffer(ffi.buffer(data[0], max(size, 1)), np.uint8)
         weakref.finalize(owner, lib.coll_memory_free, place[0]).atexit = False
         return owner

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from collectives.algorithms import Schedule, Segment, Step
+from collectives.own import SELF
 
 # One cell's content: the chunk it stands for, and the ranks whose contributions are folded in.
 Value = tuple[int, frozenset[int]]
 Cells = dict[tuple[str, int], Value]
-
-SELF = -1  # the own operand in the order of a fold
 
 
 @dataclass(frozen=True)

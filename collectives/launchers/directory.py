@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A key-value store that the ranks share before they are connected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from collectives.errors import BootstrapError, CollectiveTimeoutError
+
+_FIRST_NAP, _LONGEST_NAP = 0.001, 0.05
+_FAREWELL = 2.0  # seconds
+
+
+class Deadline:
+    """A point in time, ``seconds`` from now, after which to give up."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left, more than 0."""
+        return max(self._end - time.monotonic(), 0.001)
+
+    def until(self, done: Callable[[], bool], what: Callable[[], str]) -> None:
+        """Ask ``done`` again and again, ever more seldom; Ctrl-C ends it.
+
+        Raises CollectiveTimeoutError with the words of ``what``.
+        """
+        nap = _FIRST_NAP
+        while not done():
+            if time.monotonic() >= self._end:
+                raise CollectiveTimeoutError(f"after {self._seconds:g} s {what()}")
+            time.sleep(min(nap, self.left()))
+            nap = min(2 * nap, _LONGEST_NAP)
+
+
+class Directory(Protocol):
+    """Values by key. A key is put once: 1 to 32 letters, digits, ".", "_" and "-".
+
+    All methods raise CollectiveTimeoutError at the deadline, and BootstrapError where the store is
+    gone. After that it is of no use.
+    """
+
+    def put(self, key: str, value: bytes, deadline: Deadline) -> None:
+        """Leave a value for all ranks."""
+
+    def get(self, key: str, deadline: Deadline) -> bytes:
+        """Return what any rank put before the last fence."""
+
+    def fence(self, deadline: Deadline) -> None:
+        """Wait until all ranks have called it."""
+
+    def close(self) -> None:
+        """Take leave, after a fence behind which nobody reads; without waiting for long."""
+
+
+class Store(Protocol):
+    """What a :class:`StoreDirectory` calls: any store that tells whether a key is there."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Leave a value."""
+
+    def find(self, key: str) -> bytes | None:
+        """Return a value, None where there is none yet."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class StoreDirectory:
+    """A directory over a store without a fence: values can be read as soon as they are there."""
+
+    def __init__(self, store: Store, rank: int, size: int) -> None:
+        self._store, self._rank, self._size = store, rank, size
+        self._fences = 0
+
+    def put(self, key: str, value: bytes, deadline: Deadline) -> None:
+        """Leave a value for all ranks."""
+        del deadline  # a store answers at once
+        self._store.put(key, value)
+
+    def get(self, key: str, deadline: Deadline) -> bytes:
+        """Return a value, as soon as it is there."""
+        found: list[bytes] = []
+
+        def there() -> bool:
+            value = self._store.find(key)
+            if value is not None:
+                found.append(value)
+            return value is not None
+
+        deadline.until(there, lambda: f"there is no value '{key}': a rank has not come as far")
+        return found[0]
+
+    def fence(self, deadline: Deadline) -> None:
+        """Rank 0 waits for all, and all wait for rank 0: 2p requests, not p * p."""
+        name = f"fence{self._fences}."
+        self._fences += 1
+        if self._rank == 0:
+            for rank in range(1, self._size):
+                self.get(f"{name}{rank}", deadline)
+            self._store.put(f"{name}open", b"1")
+        else:
+            self._store.put(f"{name}{self._rank}", b"1")
+            self.get(f"{name}open", deadline)
+            self._store.put(f"{name}seen{self._rank}", b"1")
+
+    def close(self) -> None:
+        """Let go of the store. Rank 0, with which its files or its server go, lets others leave."""
+        try:
+            if self._rank == 0 and self._fences > 0:
+                self._see_off(Deadline(_FAREWELL))
+        finally:
+            self._store.close()
+
+    def _see_off(self, deadline: Deadline) -> None:
+        """Wait a moment until all have seen that the last fence is open."""
+        last = self._fences - 1
+        with suppress(CollectiveTimeoutError, BootstrapError):
+            for rank in range(1, self._size):
+                self.get(f"fence{last}.seen{rank}", deadline)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The address at which ranks on other machines reach this one."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+
+from collectives._ffi import check, ffi, lib, text
+from collectives.errors import InvalidArgumentError, SystemCallError
+
+INTERFACE = "COLLECTIVES_INTERFACE"
+MASTER = "MASTER_ADDR"
+_NOT_THE_LOOPBACK = "^lo"
+_FAR_AWAY = "192.0.2.1"  # of no network (RFC 5737): only the way there is asked for
+_ROOM = 128
+
+
+def own_address(variables: Mapping[str, str] | None = None) -> str:
+    """Return an address of this machine, as text.
+
+    That of COLLECTIVES_INTERFACE, else the one that leads to MASTER_ADDR, else to the default
+    route, else that of the first interface that is not the loopback. Raises InvalidArgumentError
+    that names the interfaces that there are, or a MASTER_ADDR that is no host.
+    """
+    env = os.environ if variables is None else variables
+    interfaces = env.get(INTERFACE) or _NOT_THE_LOOPBACK
+    if env.get(MASTER):
+        return _address(interfaces, _numbers(env[MASTER]))
+    try:
+        return _address(interfaces, _FAR_AWAY)
+    except SystemCallError:  # there is no default route
+        return _address(interfaces, None)
+
+
+def _address(interfaces: str, peer: str | None) -> str:
+    room = ffi.new("char[]", _ROOM)
+    towards = ffi.NULL if peer is None else ffi.new("char[]", peer.encode())
+    check(lib.coll_own_address(interfaces.encode(), towards, room, _ROOM))
+    return text(room)
+
+
+def _numbers(host: str) -> str:
+    """Return the first address of a host, as digits."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{MASTER}={host!r} is no host that is known here: {error}"
+        ) from None
+    return f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks find out whether they are on one machine, and agree on how to meet."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from collectives.launchers.directory import Deadline, Directory
+from collectives.launchers.wire import Wire, meet
+
+# All ranks meet equally often, so they count alike; keys are put once.
+_meetings = itertools.count()
+
+
+def host() -> str:
+    """Return what tells this host from all others: boot id, network namespace and host name.
+
+    Two containers of one machine that do not share their network cannot meet on a local socket.
+    """
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {os.stat('/proc/self/ns/net').st_ino} {socket.gethostname()}"
+
+
+def agree(
+    directory: Directory,
+    rank: int,
+    size: int,
+    deadline: Deadline,
+    here: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> tuple[str, Wire | None]:
+    """Return a name that only these ranks know, drawn by rank 0, and what connects their hosts.
+
+    None: they are all on one.
+    """
+    meeting = f"meet{next(_meetings)}."
+    directory.put(f"{meeting}{rank}", (here or host()).encode(), deadline)
+    if rank == 0:
+        directory.put(f"{meeting}name", f"launch-{secrets.token_hex(16)}".encode(), deadline)
+    directory.fence(deadline)
+    name = directory.get(f"{meeting}name", deadline).decode()
+    hosts = [directory.get(f"{meeting}{r}", deadline).decode() for r in range(size)]
+    if len(set(hosts)) == 1:
+        directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
+        return name, None
+    names = [its.split()[-1] for its in hosts]
+    wire = meet(directory, meeting, rank, names, deadline, variables)
+    wire.shares_cores = hosts.count(hosts[rank]) > len(os.sched_getaffinity(0))
+    return name, wire

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, set by a script or by a cluster's operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from collectives.launchers.launch import RENDEZVOUS, Launch, optional, rank_and_size
+
+_LOOPBACK = ("localhost", "::1")
+_LACK = (
+    "RANK and WORLD_SIZE say who this process is, but not where the others are: set MASTER_ADDR "
+    "and MASTER_PORT (with torch installed, its store serves there), or set "
+    f"{RENDEZVOUS} to a folder that all ranks reach"
+)
+
+
+def on_one_machine(env: Mapping[str, str]) -> bool:
+    """Whether the address says that all ranks are here: then they need no directory."""
+    address = env.get("MASTER_ADDR", "")
+    return bool(env.get("MASTER_PORT")) and (address in _LOOPBACK or address.startswith("127."))
+
+
+def find(env: Mapping[str, str]) -> Launch | None:
+    """Return the place that these variables give."""
+    if "RANK" not in env and "WORLD_SIZE" not in env:
+        return None
+    rank, size = rank_and_size(env, "whoever starts ranks by hand", "RANK", "WORLD_SIZE")
+    address, port = env.get("MASTER_ADDR", ""), env.get("MASTER_PORT", "")
+    served = bool(address and port and not on_one_machine(env) and find_spec("torch"))
+    return Launch(
+        "environment",
+        rank,
+        size,
+        directory="torch" if served else "none",
+        how="RANK, WORLD_SIZE",
+        local_rank=optional(env, "LOCAL_RANK"),
+        job=f"{address}:{port}",
+        lack=_LACK,
+    )

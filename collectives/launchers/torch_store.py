@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store of torch at MASTER_ADDR:MASTER_PORT, under a prefix of our own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+from collectives.errors import BootstrapError, UnsupportedError
+from collectives.launchers.directory import Deadline, StoreDirectory
+from collectives.launchers.launch import Launch, whole_number
+
+
+class TorchStore:
+    """A store of torch.distributed: TCPStore, or any other."""
+
+    def __init__(self, store: Any, prefix: str) -> None:
+        self._store, self._prefix = store, prefix
+
+    def put(self, key: str, value: bytes) -> None:
+        """Leave a value."""
+        self._asked(lambda: self._store.set(self._prefix + key, value))
+
+    def find(self, key: str) -> bytes | None:
+        """Return a value, None where there is none yet."""
+        name = self._prefix + key
+        there = self._asked(lambda: self._store.check([name]))
+        return bytes(self._asked(lambda: self._store.get(name))) if there else None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._store = None
+
+    def _asked(self, request: Any) -> Any:
+        try:
+            return request()
+        except RuntimeError as error:
+            raise BootstrapError(f"torch's store has failed: {error}") from error
+
+
+def open_store(
+    launch: Launch, deadline: Deadline, env: Mapping[str, str] | None = None
+) -> StoreDirectory:
+    """Connect to the store. Where torchrun's agent serves none, rank 0 does.
+
+    Then it is shared with `torch.distributed.init_process_group`, if the program calls that, too.
+    Raises UnsupportedError where torch cannot be imported, BootstrapError where nobody answers.
+    """
+    env = os.environ if env is None else env
+    try:
+        torch = import_module("torch.distributed")
+    except ImportError as error:
+        raise UnsupportedError(
+            f"the ranks of {launch.launcher} find each other through torch's store, but torch "
+            f"cannot be imported here ({error}): install it, or set COLLECTIVES_RENDEZVOUS to a "
+            "folder that all ranks reach"
+        ) from error
+    host, port = env["MASTER_ADDR"], whole_number(env, "MASTER_PORT", 0, 1, 65535)
+    served = env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    try:
+        store = torch.TCPStore(
+            host,
+            port,
+            is_master=launch.rank == 0 and not served,
+            timeout=timedelta(seconds=deadline.left()),
+            wait_for_workers=False,
+            multi_tenant=True,
+        )
+    except RuntimeError as error:
+        raise BootstrapError(
+            f"torch's store at {host}:{port} (MASTER_ADDR, MASTER_PORT) does not answer: {error}"
+        ) from error
+    prefix = f"collectives/{launch.job}/{launch.attempt}/"
+    return StoreDirectory(TorchStore(store, prefix), launch.rank, launch.size)

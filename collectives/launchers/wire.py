@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of several machines tell each other where they listen, and share a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from collectives._ffi import check, ffi, lib, text
+from collectives.launchers.directory import Deadline, Directory
+from collectives.launchers.interface import own_address
+
+_ROOM = 512
+
+
+@dataclass
+class Wire:
+    """What connects this rank to others: its own listener, where all listen, and the secret.
+
+    ``hosts`` are the names of the machines, by rank.
+    """
+
+    listener: Any
+    doors: list[str]
+    hosts: list[str]
+    secret: bytes = field(repr=False)
+    shares_cores: bool = False
+
+
+def meet(
+    directory: Directory,
+    prefix: str,
+    rank: int,
+    hosts: list[str],
+    deadline: Deadline,
+    variables: Mapping[str, str] | None = None,
+) -> Wire:
+    """Open a listener and exchange its place for those of all ranks.
+
+    The launcher's channel carries the secret, which rank 0 draws: whoever may read that channel
+    belongs to the job.
+    """
+    listener = listen(own_address(variables))
+    room = ffi.new("char[]", _ROOM)
+    lib.coll_listener_text(listener, room, _ROOM)
+    directory.put(f"{prefix}door{rank}", text(room).encode(), deadline)
+    if rank == 0:
+        directory.put(f"{prefix}secret", made_secret().hex().encode(), deadline)
+    directory.fence(deadline)
+    doors = [directory.get(f"{prefix}door{r}", deadline).decode() for r in range(len(hosts))]
+    secret = bytes.fromhex(directory.get(f"{prefix}secret", deadline).decode())
+    directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
+    return Wire(listener, doors, hosts, secret)
+
+
+def listen(address: str) -> Any:
+    """Open a listener, which closes when nothing refers to it any more."""
+    made = ffi.new("coll_listener **")
+    check(lib.coll_listener_open(address.encode(), made))
+    return ffi.gc(made[0], lib.coll_listener_close)
+
+
+def made_secret() -> bytes:
+    """Draw a secret from the kernel's randomness."""
+    room = ffi.new("uint8_t[]", lib.COLL_SECRET_BYTES)
+    check(lib.coll_make_secret(room))
+    return bytes(room)
