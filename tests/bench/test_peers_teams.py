@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,16 @@ def test_a_team_measures_what_it_prepared(team: Team) -> None:
         assert np.all(result.durations > 0)
         assert result.wrong == 0
         assert result.seconds > result.durations.sum()
+
+
+@pytest.mark.processes
+def test_a_team_calls_without_a_pause(team: Team) -> None:
+    for kind in ("allreduce", "reduce_scatter", "allgather"):
+        assert team.prepare(kind, "float32", 1 << 12) is None
+        begin = time.perf_counter()
+        flow = team.flow(calls=20, drain=5)
+        assert 0 < 20 * flow.seconds < time.perf_counter() - begin
+        assert flow.wrong == 0
 
 
 @pytest.mark.processes

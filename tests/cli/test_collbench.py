@@ -251,6 +251,7 @@ def started(ranks: int, iterations: int = 4_000_000) -> tuple[subprocess.Popen[s
         ids = children(process.pid)
         # A rank that has mapped the segment has met the others.
         if len(ids) == ranks and all("memfd:" in _maps(pid) for pid in ids):
+            time.sleep(0.5)  # and is at work: a Ctrl-C in its first moments was lost once
             return process, ids
         time.sleep(0.02)
     process.kill()

@@ -95,7 +95,7 @@ inline std::vector<int> gathered(coll_comm* comm, int x) {
 
 // Of a communicator whose ranks have a memfd.
 inline FileArena& arena(coll_comm* comm) {
-  return dynamic_cast<FileArena&>(*comm->communicator.membership().arena);
+  return dynamic_cast<FileArena&>(*comm->communicator->membership().arena);
 }
 
 inline int mappings() {

@@ -13,6 +13,7 @@
 #include "check.h"
 #include "engine/executor.h"
 #include "engine/ladder.h"
+#include "instrumented.h"
 #include "plan/lower.h"
 #include "transport/system_calls.h"
 
@@ -85,7 +86,7 @@ void run_rank(const Plan& plan, const Membership& member, int rank, const Payloa
   Binding binding(plan, rank, segment);
   Executor executor(segment, rank);
   GroupClock clock;
-  for (const std::size_t n : {0UL, 1UL, 7UL, 1000UL, 60000UL}) {
+  for (const std::size_t n : {0UL, 1UL, 7UL, 1000UL, check::kInstrumented ? 20000UL : 60000UL}) {
     for (const unsigned density : {0U, 1U, 50U, 100U}) {
       std::vector<float> in(n), out(n), scratch(n);
       for (std::size_t i = 0; i < n; ++i) in[i] = element(rank, i, density);

@@ -2,8 +2,10 @@
 #include "transport/system_calls.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -103,6 +105,39 @@ TEST(random_interruptions_follow_the_seed) {
   faults::interrupt_at_random(3);
   for (int i = 0; i < 64; ++i) CHECK(opens());
   CHECK(faults::fired() > 0);
+}
+
+// What goes in comes out, in pieces: some calls would block, some move a part.
+TEST(a_disturbed_socket_loses_nothing) {
+  const Quiet quiet;
+  int ends[2];
+  CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const Descriptor from(ends[0]), to(ends[1]);
+  std::string said(20'000, '?'), heard(said.size(), ' ');
+  for (std::size_t i = 0; i < said.size(); ++i) said[i] = static_cast<char>('a' + i % 23);
+  std::size_t out = 0, in = 0;
+  int blocked = 0, cut = 0;
+  const auto move = [&](char* at, std::size_t most, bool receive) {
+    iovec parts[] = {{at, most / 2}, {at + most / 2, most - most / 2}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ssize_t n = receive ? sys::recvmsg(to.get(), &message, MSG_DONTWAIT)
+                              : sys::sendmsg(from.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0) CHECK(errno == EAGAIN);
+    if (n < 0) ++blocked;
+    if (n > 0 && static_cast<std::size_t>(n) < most) ++cut;
+    return n < 0 ? 0 : static_cast<std::size_t>(n);
+  };
+  faults::disturb_at_random(1);
+  for (int i = 0; i < 100'000 && in < said.size(); ++i) {
+    if (out < said.size()) {
+      out += move(said.data() + out, std::min<std::size_t>(500, said.size() - out), false);
+    }
+    if (in < out) in += move(heard.data() + in, out - in, true);
+  }
+  CHECK(heard == said);
+  CHECK(blocked > 5 && cut > 5 && faults::fired() > 0);
 }
 
 TEST(a_fault_in_words) {

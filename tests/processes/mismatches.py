@@ -103,8 +103,8 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
         ("allgather of 3 float32 per rank", "allgather of 4 float32 per rank"),
     ),
     "parts": (
-        lambda c: c.allgatherv(ones(2), [1, 2, 3][: c.size]),
-        lambda c: c.allgatherv(ones([2, 1, 3][c.rank]), [2, 1, 3][: c.size]),
+        lambda c: c.allgatherv(ones(2), [1, 2, 3, 4][: c.size]),
+        lambda c: c.allgatherv(ones([2, 1, 3, 4][c.rank]), [2, 1, 3, 4][: c.size]),
         ("allgather of", ", with other counts per rank"),
     ),
     "parts, told by some only": (

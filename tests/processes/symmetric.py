@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import resource
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -118,16 +121,85 @@ def chosen() -> list[bool]:
     right = []
     half = comm.split(comm.rank % 2)
     assert half is not None
-    for group in (comm, half):
-        for n in (1, 10000, 1 << 20):
-            for dtype in ("float32", "bfloat16", np.float64):
-                x = comm.empty(n, dtype) if (comm.rank + n) % 3 else np.empty(n, np.float32)
-                if dtype != "float32" and x.dtype == np.float32:
-                    x = x.astype(comm.empty(1, dtype).dtype)
-                x[...] = group.rank + 1
-                group.allreduce(x)
-                right.append(bool((x == group.size * (group.size + 1) / 2).all()))
+    for group, n in itertools.product((comm, half), 3 * (1, 10000, 1 << 20)):
+        for dtype in ("float32", "bfloat16", np.float64):
+            x = comm.empty(n, dtype) if (comm.rank + n) % 3 else np.empty(n, np.float32)
+            if dtype != "float32" and x.dtype == np.float32:
+                x = x.astype(comm.empty(1, dtype).dtype)
+            x[...] = group.rank + 1
+            group.allreduce(x)
+            right.append(bool((x == group.size * (group.size + 1) / 2).all()))
     return right
+
+
+def begun_late() -> int:
+    """Use such memory first on one rank, late, while that one runs ahead; return what is wrong."""
+    comm = cl.init(timeout=60)
+    n, wrong = 30000, 0
+    reached, plain = comm.empty(n, np.int64), np.empty(n, np.int64)
+    for root in range(comm.size):
+        group = comm.dup()  # which knows of no such memory yet
+        for turn in range(60):
+            x = reached if group.rank == root and turn >= 20 else plain
+            x[:] = turn if group.rank == root else -1
+            if group.rank != root and turn % 7 == root:
+                time.sleep(0.005)
+            group.broadcast(x, root)
+            wrong += int((x != turn).any())
+    return wrong
+
+
+def begun_while_another_is_far_ahead() -> int:
+    """Use such memory first on a late rank, in a call that the other is through with."""
+    comm = cl.init(timeout=20)
+    part, wrong = 8192, 0
+    late = comm.size - 1
+    for _again in range(3):
+        group = comm.dup()
+        large = comm.empty(1 << 18, "float32")
+        if group.rank == late:
+            time.sleep(0.1)
+        if group.rank == 0:
+            group.scatter(np.zeros(group.size * part, "float32"))
+        else:
+            group.scatter(None, comm.empty(part, "float32"))
+        for n in (2048, 2):
+            for turn in range(3):  # as many calls as a rank may be ahead
+                group.broadcast(np.full(n, turn, "float32"))
+        for turn in range(6):
+            large[:] = group.rank + turn
+            group.allreduce(large)
+            ranks = group.size * (group.size - 1) // 2
+            wrong += int((large != ranks + group.size * turn).sum())
+        group.barrier()
+    return wrong
+
+
+def beside_a_call_in_flight() -> bool:
+    """Make arrays, and ask of them, while a helper thread makes a call."""
+    comm = cl.init(timeout=20)
+    x = np.ones(70000, np.float32)
+    right = True
+    for _ in range(400):
+        handle = comm.allreduce(x, op="max", async_op=True)
+        right = right and comm.is_symmetric(comm.empty(70000)) and not comm.is_symmetric(x)
+        handle.wait()
+    return right and bool((x == 1).all())
+
+
+def without_room_to_map() -> str:
+    """Reach for a peer's memory where a limit forbids to map it."""
+    comm = cl.init(timeout=20)
+    x = comm.empty(1 << 18) if comm.rank == 0 else np.empty(1 << 18, np.float32)
+    if comm.rank == 1:
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    try:
+        for _ in range(12):
+            x[:] = 1
+            comm.allreduce(x)
+    except cl.OutOfMemoryError as error:
+        return str(error)
+    return "no error"
 
 
 def life() -> dict[str, Any]:

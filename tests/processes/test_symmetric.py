@@ -24,7 +24,28 @@ def test_any_mixture_of_symmetric_and_ordinary_arrays(p: int, tmp_path: Path) ->
 @pytest.mark.parametrize("p", [2, 5])
 def test_the_library_chooses_for_any_array(p: int, tmp_path: Path) -> None:
     for right in found(p, "symmetric.chosen", tmp_path):
-        assert right == [True] * 18
+        assert right == [True] * 54
+
+
+def test_ranks_begin_to_tell_at_once(tmp_path: Path) -> None:
+    for wrong in found(3, "symmetric.begun_late", tmp_path):
+        assert wrong == 0
+
+
+@pytest.mark.parametrize("p", [2, 3])
+def test_however_far_another_rank_is_ahead(p: int, tmp_path: Path) -> None:
+    for wrong in found(p, "symmetric.begun_while_another_is_far_ahead", tmp_path):
+        assert wrong == 0
+
+
+def test_they_are_made_beside_a_call_in_flight(tmp_path: Path) -> None:
+    for right in found(2, "symmetric.beside_a_call_in_flight", tmp_path):
+        assert right
+
+
+def test_a_rank_that_cannot_map_them_says_so(tmp_path: Path) -> None:
+    for text in found(2, "symmetric.without_room_to_map", tmp_path):
+        assert "rank 1 cannot map the symmetric memory of the others for allreduce" in text
 
 
 def test_they_take_a_wider_dtype_for_sums(tmp_path: Path) -> None:

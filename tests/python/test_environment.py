@@ -8,6 +8,8 @@ import pytest
 from collectives.environment import Place, place
 from collectives.errors import InvalidArgumentError
 
+BOTH = "start the program with collrun, or set both, or neither"
+
 
 def job(**changes: str) -> dict[str, str]:
     """Return the variables of rank 1 of 4, changed as told; "-" takes one away."""
@@ -34,6 +36,10 @@ def test_a_long_name_is_not_repeated() -> None:
     assert len(str(caught.value)) < 200
 
 
+def test_without_a_place_the_other_variables_count() -> None:
+    assert place(job(RANK="-", SIZE="-", ATTEMPT="2")) == Place(0, 1, "a", 2)
+
+
 def test_the_name_of_the_job_may_be_left_out() -> None:
     assert place(job(JOB="-")).job is None
 
@@ -41,14 +47,17 @@ def test_the_name_of_the_job_may_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"RANK": "-"}, "COLLECTIVES_SIZE is set but COLLECTIVES_RANK is not"),
-        ({"SIZE": "-"}, "COLLECTIVES_RANK is set but COLLECTIVES_SIZE is not"),
+        ({"RANK": "-"}, f"COLLECTIVES_SIZE is set but COLLECTIVES_RANK is not: {BOTH}"),
+        ({"SIZE": "-"}, f"COLLECTIVES_RANK is set but COLLECTIVES_SIZE is not: {BOTH}"),
         ({"RANK": "one"}, "COLLECTIVES_RANK='one' is not an integer"),
         ({"RANK": "-1"}, "COLLECTIVES_RANK='-1' is not an integer"),
         ({"RANK": " 1"}, "COLLECTIVES_RANK=' 1' is not an integer"),
         ({"RANK": "1_0", "SIZE": "40"}, "COLLECTIVES_RANK='1_0' is not an integer"),
         ({"RANK": "\u0661"}, "is not an integer"),
-        ({"RANK": "4"}, "COLLECTIVES_RANK=4 is not below COLLECTIVES_SIZE=4"),
+        (
+            {"RANK": "4"},
+            "COLLECTIVES_RANK=4 is not below COLLECTIVES_SIZE=4: ranks count from 0 to 3",
+        ),
         ({"SIZE": "0"}, "COLLECTIVES_SIZE='0' is not an integer from 1"),
         ({"SIZE": "99999999999999999999"}, "COLLECTIVES_SIZE="),
         ({"SIZE": ""}, "COLLECTIVES_SIZE='' is not an integer"),

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts for the tests of a file, where the machine lets us make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.hosts import Hosts
+from tests.hosts.tools import missing
+
+
+@pytest.fixture(scope="session", autouse=True)
+def possible() -> None:
+    """Skip, and say why, where hosts cannot be made."""
+    if reason := missing():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def hosts(possible: None) -> Iterator[Hosts]:
+    """Return three hosts with links as fast as the machine."""
+    with Hosts(3) as made:
+        yield made

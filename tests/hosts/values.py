@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ranks of :mod:`tests.hosts.test_collectives` do; each returns what was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import collectives as cl
+from tests import sweep
+from tests.canonical import canonical_fold, operands
+from tests.oracle import contribution, differs, reduction
+
+LENGTHS = 100_000  # elements: many messages
+AHEAD = 40  # calls in a row, with one rank late at each
+
+
+def everything(comm: cl.Communicator) -> dict[str, list[str]]:
+    """Run the sweeps that ranks of one machine run too."""
+    checks = (sweep.dtypes, sweep.places, sweep.parts, sweep.shapes)
+    found = {check.__name__: check(comm) for check in checks}
+    return found | {"counts": counts(comm), "later": later(comm), "in a row": in_a_row(comm)}
+
+
+def counts(comm: cl.Communicator) -> list[str]:
+    """Every kind with few and with many elements, chosen by itself, of every root."""
+    wrong = []
+    p = comm.size
+    for kind in (*sweep.FOLDS, *sweep.SCANS, *sweep.MOVES, "barrier"):
+        for count in (0, 1, p - 1, LENGTHS // p if kind in sweep.SPLIT else LENGTHS):
+            for root in range(p if kind in sweep.ROOTED else 1):
+                found = sweep.once(comm, kind, count, root=root)
+                wrong += [f"{kind} n={count} root={root}: {found}"] if found else []
+    return wrong
+
+
+def algorithms(comm: cl.Communicator) -> list[str]:
+    """Every algorithm by its name."""
+    return sweep.algorithms(comm, (None,))
+
+
+def later(comm: cl.Communicator) -> list[str]:
+    """Calls that are waited for later, in another order, and in a group."""
+    p, rank = comm.size, comm.rank
+    xs = [contribution("float32", "sum", rank, p, n) for n in (1, 1000, LENGTHS, 0, 77)]
+    handles = [comm.allreduce(x, async_op=True) for x in xs]
+    wrong = []
+    for handle, x in reversed(list(zip(handles, xs, strict=True))):
+        wrong.append(differs(handle.wait(), reduction("float32", "sum", p, len(x))))
+    with comm.group():
+        sums = [comm.allreduce(np.full(n, rank + 1)) for n in (1, 9, 300)]
+    wrong += [differs(s, np.full(len(s), p * (p + 1) // 2)) for s in sums]
+    return [found for found in wrong if found]
+
+
+def in_a_row(comm: cl.Communicator) -> list[str]:
+    """Different calls one after another, no barrier between: fast ranks run ahead of slow ones."""
+    wrong = []
+    for number in range(AHEAD):
+        if number % comm.size == comm.rank:
+            np.linalg.norm(np.ones((100, 100)))  # this rank comes late
+        kind = ("broadcast", "reduce", "scatter", "gather", "scan", "allreduce")[number % 6]
+        found = sweep.once(comm, kind, 1 + 500 * (number % 5), root=number % comm.size)
+        wrong += [f"call {number}, {kind}: {found}"] if found else []
+    return wrong
+
+
+def reproducible(comm: cl.Communicator) -> list[str]:
+    """Compare bits with the definition, by all algorithms, also with wider partial results."""
+    return [*_canonical(comm), *_wider(comm)]
+
+
+def _canonical(comm: cl.Communicator) -> Iterator[str]:
+    p, rank = comm.size, comm.rank
+    for kind in ("allreduce", "reduce_scatter", "reduce"):
+        names = (None, *(a.name for a in cl.algorithms(kind) if a.fits(p)))
+        for name in names:
+            for dtype, n in (("float32", 8 * p), ("float64", 3000 * p), ("bfloat16", 70 * p)):
+                rows = [operands(dtype, r, n) for r in range(p)]
+                wanted = canonical_fold(rows, "sum")
+                if kind == "reduce_scatter":
+                    wanted = wanted.reshape(p, -1)[rank]
+                options: dict[str, Any] = {"algorithm": name, "reproducible": True}
+                call: Callable[..., Any] = getattr(comm, kind)
+                try:
+                    got = call(rows[rank].copy(), np.empty_like(wanted), **options)
+                except cl.UnsupportedError:
+                    break  # not canonical among so many ranks
+                if got is not None and got.tobytes() != wanted.tobytes():
+                    yield f"{kind} {name} {dtype} n={n}"
+
+
+def _wider(comm: cl.Communicator) -> Iterator[str]:
+    p, rank = comm.size, comm.rank
+    for n in (5, 3000):
+        rows = [operands("bfloat16", r, n) for r in range(p)]
+        wide = np.sum([row.astype(np.float64) for row in rows], axis=0)
+        got = comm.allreduce(rows[rank].copy(), accumulate="float32")
+        if not np.allclose(got.astype(np.float64), wide, rtol=1 / 128, atol=1e-2):
+            yield f"accumulate, n={n}"
+        any_p = [operands("float32", r, n) for r in range(p)]
+        got = comm.allreduce(any_p[rank].copy(), reproducible="any_p")
+        again = comm.allreduce(any_p[rank].copy(), reproducible="any_p", algorithm="ring")
+        if got.tobytes() != again.tobytes():
+            yield f"any_p, n={n}"
+
+
+def unsupported(comm: cl.Communicator) -> list[str]:
+    """Ask for what is not there yet; afterwards all goes on."""
+    x = np.ones(4)
+    asked: dict[str, Callable[[], Any]] = {
+        "split": lambda: comm.split(0),
+        "send": lambda: comm.send(x, (comm.rank + 1) % comm.size),
+        "persistent": lambda: comm.persistent.allreduce(x),
+        "empty": lambda: comm.empty(8),
+        "mode": lambda: comm.allreduce(x, mode="pull"),
+    }
+    wrong = []
+    for name, ask in asked.items():
+        try:
+            ask()
+            wrong.append(f"{name} was not refused")
+        except cl.UnsupportedError as error:
+            if "several machines" not in str(error):
+                wrong.append(f"{name}: {error}")
+        except BaseException as error:
+            wrong.append(f"{name}: {error!r}")
+    total = comm.allreduce(np.ones(1))[0]
+    return wrong if total == comm.size else [*wrong, f"afterwards: {total}"]

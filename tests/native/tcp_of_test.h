@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of TCP streams share: connections over loopback, and a receiver that checks every
+// byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "check.h"
+#include "child.h"
+#include "transport/faults.h"
+#include "transport/tcp_set.h"
+#include "transport/tcp_socket.h"
+#include "transport/tcp_stream.h"
+
+namespace coll::testing {
+
+using Bytes = std::vector<std::byte>;
+
+inline bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline Endpoint loopback() { return Endpoint::parse("127.0.0.1:0"); }
+
+// Both ends of one connection. Throws Error.
+struct Ends {
+  Connection a, b;
+};
+inline Ends connected(const TcpOptions& options = {}) {
+  TcpListener listener(loopback(), 4, options);
+  Ends ends;
+  ends.a = tcp_connect(listener.endpoint(), Deadline(10), {}, options);
+  pollfd ready{listener.fd(), POLLIN, 0};
+  CHECK(::poll(&ready, 1, 5000) == 1);
+  ends.b = listener.accept();
+  if (ends.b.error != 0) throw Error(Status::system, "accept");
+  return ends;
+}
+
+// The n-th message of a sender with this seed: its payload can be told from all others.
+inline Bytes payload_of(std::uint64_t seed, std::uint32_t n, std::size_t bytes) {
+  std::minstd_rand random(static_cast<unsigned>(seed * 7919 + n + 1));
+  Bytes data(bytes);
+  for (std::byte& b : data) b = static_cast<std::byte>(random() >> 8U);
+  return data;
+}
+
+// Takes what comes, in order, and keeps it. Holds back from message `hold_at` on until told
+// otherwise.
+class Book final : public TcpReceiver {
+ public:
+  Landing land(const TcpHeader& header) noexcept override {
+    if (pages.size() >= hold_at) return {Landing::Verdict::later, {}};
+    if (header.kind == kRefused) return {Landing::Verdict::refuse, {}};
+    const std::size_t less = header.kind == kMisplaced ? 1 : 0;
+    place.assign(header.length - less, std::byte{0xEE});
+    return {Landing::Verdict::take, place};
+  }
+  void landed(const TcpHeader& header) noexcept override {
+    headers.push_back(header);
+    pages.push_back(std::move(place));
+  }
+
+  static constexpr std::uint8_t kRefused = 66, kMisplaced = 67;
+
+  std::vector<TcpHeader> headers;
+  std::vector<Bytes> pages;
+  std::size_t hold_at = SIZE_MAX;
+
+ private:
+  Bytes place;
+};
+
+inline TcpHeader header_of(std::uint32_t n, std::size_t bytes) {
+  TcpHeader header;
+  header.kind = 3;
+  header.flags = 1;
+  header.round = n * 3;
+  header.group = 0x0123456789ABCDEFULL + n;
+  header.sequence = n;
+  header.tile = n * 5;
+  header.length = bytes;
+  return header;
+}
+
+// One end: its stream, what it sends, what it has got.
+struct Side {
+  Side(Connection connection, std::uint64_t seed_of_mine, const TcpLimits& limits = {})
+      : seed(seed_of_mine), stream(std::move(connection.fd), connection.peer, book, limits) {}
+
+  bool say(std::size_t bytes) {
+    const auto n = static_cast<std::uint32_t>(said.size());
+    said.push_back(payload_of(seed, n, bytes));
+    if (stream.post(header_of(n, bytes), said.back().data())) return true;
+    said.pop_back();
+    return false;
+  }
+  bool all_sent() const { return stream.sent() == stream.posted(); }
+  // Throws unless these are the first messages of `other`, byte for byte.
+  void check_heard(const Side& other) const {
+    CHECK(book.pages.size() <= other.said.size());
+    for (std::size_t i = 0; i < book.pages.size(); ++i) {
+      CHECK(book.pages[i] == other.said[i]);
+      CHECK(book.headers[i] == header_of(static_cast<std::uint32_t>(i), other.said[i].size()));
+    }
+  }
+
+  std::uint64_t seed;
+  Book book;
+  std::vector<Bytes> said;
+  TcpStream stream;
+};
+
+struct Pair {
+  explicit Pair(const TcpOptions& options = {}, const TcpLimits& limits = {})
+      : Pair(connected(options), limits) {}
+
+  // Turns of both until done() or `turns` are over; whether done() came.
+  template <class Done>
+  bool turn_until(Done done, int turns = 1'000'000) {
+    for (int i = 0; i < turns; ++i) {
+      if (done()) return true;
+      if (a.stream.progress() + b.stream.progress() == 0) ::usleep(50);
+    }
+    return done();
+  }
+  bool all_heard() const {
+    return a.book.pages.size() == b.said.size() && b.book.pages.size() == a.said.size();
+  }
+
+  Side a, b;
+
+ private:
+  Pair(Ends ends, const TcpLimits& limits)
+      : a(std::move(ends.a), 1, limits), b(std::move(ends.b), 2, limits) {}
+};
+
+// What a peer may do that is none of ours.
+inline void write_raw(const Descriptor& fd, const void* data, std::size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::send(fd.get(), at, bytes, MSG_NOSIGNAL);
+    if (n < 0) return;
+    at += n;
+    bytes -= static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace coll::testing

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many streams driven by one thread, as ranks drive them: threads here, so that the thread
+// sanitizer looks on.
+#include "transport/tcp_set.h"
+
+#include <cerrno>
+
+#include "tcp_of_test.h"
+
+namespace {
+
+using namespace coll;
+using namespace coll::testing;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// A full mesh over loopback: mesh[i][j] leads from rank i to rank j.
+using Mesh = std::vector<std::vector<std::unique_ptr<Side>>>;
+Mesh mesh_of(std::size_t p) {
+  Mesh mesh(p);
+  for (auto& row : mesh) row.resize(p);
+  for (std::size_t i = 0; i < p; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      Ends ends = connected();
+      mesh[i][j] = std::make_unique<Side>(std::move(ends.a), i * p + j);
+      mesh[j][i] = std::make_unique<Side>(std::move(ends.b), j * p + i);
+    }
+  }
+  return mesh;
+}
+
+// Rank `me` sends and receives `messages` with everybody.
+void talk(Mesh& mesh, std::size_t me, int messages, microseconds spin) {
+  std::minstd_rand random(static_cast<unsigned>(me + 1));
+  TcpSet set(spin);
+  for (auto& side : mesh[me]) {
+    if (!side) continue;
+    set.add(side->stream);
+    for (int i = 0; i < messages; ++i) CHECK(side->say(random() % 200'000));
+  }
+  const auto over = [&] {
+    for (const auto& side : mesh[me]) {
+      if (!side) continue;
+      if (!side->all_sent()) return false;
+      if (side->book.pages.size() < static_cast<std::size_t>(messages)) return false;
+    }
+    return true;
+  };
+  CHECK(set.run(over, Deadline(30)) == Drive::done);
+}
+
+// Few streams are asked one by one, many are polled.
+TEST(ranks_talk_all_to_all) {
+  for (const std::size_t p : {4U, 12U}) {
+    for (const microseconds spin : {microseconds(0), TcpSet::kSpin}) {
+      Mesh mesh = mesh_of(p);
+      const int messages = p == 4 ? 12 : 2;
+      run_ranks(static_cast<int>(p),
+                [&](int rank) { talk(mesh, static_cast<std::size_t>(rank), messages, spin); });
+      for (std::size_t i = 0; i < p; ++i) {
+        for (std::size_t j = 0; j < p; ++j) {
+          if (i != j) mesh[i][j]->check_heard(*mesh[j][i]);
+        }
+      }
+    }
+  }
+}
+
+TEST(ranks_talk_although_signals_interrupt_and_the_network_is_busy) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    Mesh mesh = mesh_of(3);
+    faults::disturb_at_random(seed);
+    run_ranks(3, [&](int rank) { talk(mesh, static_cast<std::size_t>(rank), 4, microseconds(0)); });
+    faults::clear();
+    for (std::size_t i = 1; i < 3; ++i) mesh[i][0]->check_heard(*mesh[0][i]);
+  }
+}
+
+TEST(a_wait_ends_at_its_deadline_and_when_told) {
+  Pair pair;
+  TcpSet set;
+  set.add(pair.a.stream);
+  const auto begin = Deadline::Clock::now();
+  CHECK(set.run([] { return false; }, Deadline(0.06)) == Drive::deadline);
+  CHECK(Deadline::Clock::now() - begin >= milliseconds(60));
+  int asked = 0;
+  CHECK(set.run([] { return false; }, Deadline(20), [&] { return ++asked == 2; }) ==
+        Drive::stopped);
+  CHECK(Deadline::Clock::now() - begin < milliseconds(2000));
+  CHECK(set.run([] { return true; }, Deadline(0)) == Drive::done);
+}
+
+// An endless stream of bytes keeps nobody from being heard.
+TEST(a_stop_is_asked_while_bytes_flow) {
+  Pair pair;
+  TcpSet set;
+  set.add(pair.a.stream);
+  set.add(pair.b.stream);
+  Bytes payload(1000);
+  const auto begin = Deadline::Clock::now();
+  const Drive end = set.run(
+      [&] {
+        pair.a.stream.post(header_of(0, payload.size()), payload.data());
+        pair.b.book.pages.clear();
+        pair.b.book.headers.clear();
+        return false;
+      },
+      Deadline(20), [] { return true; });
+  CHECK(end == Drive::stopped);
+  CHECK(Deadline::Clock::now() - begin < milliseconds(2000));
+}
+
+TEST(a_poll_that_fails_ends_the_wait) {
+  Pair pair;
+  TcpSet set(microseconds(0));
+  set.add(pair.a.stream);
+  faults::arm({SystemCall::poll, 1, ENOMEM, false});
+  CHECK(set.run([] { return false; }, Deadline(5)) == Drive::failed);
+  faults::clear();
+  CHECK(set.error() == ENOMEM);
+}
+
+TEST(a_stream_that_is_lost_can_be_taken_out) {
+  Pair lost, left;
+  TcpSet set;
+  set.add(lost.a.stream);
+  set.add(left.a.stream);
+  lost.b.stream.abandon();
+  CHECK(set.run([] { return false; }, Deadline(5)) == Drive::lost);
+  CHECK(set.lost() == &lost.a.stream);
+  set.remove(lost.a.stream);
+  CHECK(set.lost() == nullptr);
+  CHECK(left.b.say(9));
+  left.b.stream.progress();
+  CHECK(set.run([&] { return left.a.book.pages.size() == 1; }, Deadline(5)) == Drive::done);
+}
+
+// Whoever is held back goes on as soon as there is a place, though poll() knows nothing of it.
+TEST(what_was_held_back_comes_when_there_is_a_place) {
+  Pair first, second;
+  first.b.book.hold_at = 0;
+  CHECK(first.a.say(50'000) && second.a.say(10));
+  first.a.stream.progress();
+  TcpSet set(microseconds(0));
+  set.add(first.b.stream);
+  set.add(second.b.stream);
+  CHECK(set.run([&] { return first.b.stream.held_back(); }, Deadline(5)) == Drive::done);
+  const auto heard = [](const Side& side) { return !side.book.pages.empty(); };
+  second.a.stream.progress();
+  const Drive end = set.run(
+      [&] {
+        if (heard(second.b)) first.b.book.hold_at = SIZE_MAX;
+        return heard(first.b);
+      },
+      Deadline(5));
+  CHECK(end == Drive::done);
+  first.b.check_heard(first.a);
+}
+
+// A held stream whose peer has died must not make poll() return at once for ever.
+TEST(a_dead_stream_that_is_held_back_does_not_burn_the_core) {
+  Pair pair;
+  pair.b.book.hold_at = 0;
+  CHECK(pair.a.say(10));
+  pair.a.stream.finish();
+  CHECK(pair.turn_until([&] { return pair.b.stream.held_back(); }));
+  pair.b.stream.finish();
+  TcpSet set(microseconds(0));
+  set.add(pair.b.stream);
+  int turns = 0;
+  CHECK(set.run([&] { return ++turns > 1000; }, Deadline(0.15)) == Drive::deadline);
+  CHECK(turns < 20);
+  pair.b.book.hold_at = SIZE_MAX;
+  CHECK(pair.turn_until([&] { return pair.b.stream.state() != StreamState::open; }));
+  CHECK(pair.b.book.pages.size() == 1 && pair.b.stream.ended_cleanly());
+}
+
+}  // namespace

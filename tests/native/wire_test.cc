@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every algorithm over TCP: random calls, one after another on the same connections, ranks taking
+// turns at random. Elements are integers, so every one is compared.
+#include <numeric>
+#include <string>
+
+#include "instrumented.h"
+#include "wire_of_test.h"
+
+namespace {
+
+using namespace coll;
+using namespace coll::testing;
+
+std::size_t random_count(std::minstd_rand& random, int p) {
+  switch (random() % 6) {
+    case 0:
+      return random() % 3;
+    case 1:
+      return static_cast<std::size_t>(p) - 1 + random() % 3;
+    case 2:
+      return 1000 + random() % 5000;
+    default:
+      return random() % 300;
+  }
+}
+
+// Unequal parts, by rank; none half of the time, and where there can be none.
+std::vector<std::size_t> random_counts(std::minstd_rand& random, const Layout& layout,
+                                       std::size_t most) {
+  std::vector<std::size_t> counts;
+  if (!layout.owned() || random() % 2 == 0) return counts;
+  for (int r = 0; r < layout.p; ++r)
+    counts.push_back(random() % 3 == 0 ? 0 : random() % (most + 1));
+  return counts;
+}
+
+void run_random_call(WireTeam& team, const Algorithm& algorithm, std::uint64_t number,
+                     std::minstd_rand& random) {
+  const int p = team.size();
+  const int root = static_cast<int>(random() % static_cast<unsigned>(p));
+  const Schedule schedule =
+      make_schedule(algorithm, p, Layout(algorithm.kind, p, 0, 1).rooted() ? root : 0);
+  const Layout layout(schedule);
+  std::size_t count = random_count(random, p);
+  const auto counts = random_counts(random, layout, count);
+  if (layout.owned()) count *= static_cast<std::size_t>(p);
+  if (layout.kind == Kind::alltoall) count *= static_cast<std::size_t>(p * p);
+  if (layout.kind == Kind::barrier) count = 0;
+  if (!counts.empty()) count = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  const WireCase c{
+      .schedule = schedule,
+      .count = count,
+      .counts = counts.empty() ? nullptr : counts.data(),
+      .in_place = random() % 2 == 0,
+      .tile_bytes = random() % 3 == 0 ? 0 : 4 * (1 + random() % 400),
+      .how = {.depth = 1 + static_cast<int>(random() % 3), .lag = static_cast<int>(random() % 3)}};
+  WireRun run(c, static_cast<unsigned>(random()));
+  run.begin(team, {.number = number, .fingerprint = number * 77});
+  const std::string what = std::string(algorithm.name) + " p " + std::to_string(p) + " root " +
+                           std::to_string(schedule.root) + " count " + std::to_string(count) +
+                           (c.in_place ? " in place" : "") + " tile " +
+                           std::to_string(c.tile_bytes) + " depth " + std::to_string(c.how.depth) +
+                           " lag " + std::to_string(c.how.lag);
+  if (!team.finish(random)) check::fail("never finished: " + what);
+  if (run.wrong() > 0) check::fail(std::to_string(run.wrong()) + " wrong: " + what);
+}
+
+TEST(every_algorithm_is_right_over_tcp) {
+  std::minstd_rand random(11);
+  for (const int p : {1, 2, 3, 4, 5, 7, 8}) {
+    WireTeam team(p);
+    std::uint64_t number = 0;
+    for (int round = 0; round < 6; ++round) {
+      for (const Algorithm* a : algorithms()) {
+        if (a->fits(p)) run_random_call(team, *a, ++number, random);
+      }
+    }
+  }
+}
+
+TEST(small_buffers_of_the_kernel_are_enough) {
+  std::minstd_rand random(12);
+  TcpOptions options;
+  options.send_buffer = options.receive_buffer = 4096;
+  for (const int p : {2, 4, 5}) {
+    WireTeam team(p, options);
+    std::uint64_t number = 0;
+    for (const Algorithm* a : algorithms()) {
+      if (a->fits(p)) run_random_call(team, *a, ++number, random);
+    }
+  }
+}
+
+}  // namespace

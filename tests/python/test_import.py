@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``import collectives`` loads, and what waits until it is needed. In new interpreters."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Collection
+
+import pytest
+
+LATE = (
+    "asyncio",
+    "concurrent",
+    "difflib",
+    "hashlib",
+    "html",
+    "json",
+    "logging",
+    "pathlib",
+    "secrets",
+    "selectors",
+    "socket",
+    "ssl",
+    "subprocess",
+)
+LATE_OF_OURS = (
+    "collectives.cli",
+    "collectives.exact",
+    "collectives.launch",
+    "collectives.launchers",
+    "collectives.measure",
+    "collectives.panel",
+    "collectives.supervise",
+    "collectives.svg",
+    "collectives.trace",
+)
+
+BEGIN = """
+import sys
+import numpy as np
+before = set(sys.modules)
+import collectives as cl
+"""
+END = """
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def loaded(program: str = "") -> set[str]:
+    """Return the modules that a program loads besides NumPy and its own."""
+    # A measurement of coverage would load modules of its own.
+    env = {name: text for name, text in os.environ.items() if not name.startswith("COVERAGE_")}
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + program + END],
+        env=env,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return set(done.stdout.split())
+
+
+def of(names: Collection[str], modules: Collection[str]) -> set[str]:
+    """Return the modules that are one of these, or within one."""
+    return {one for one in modules for name in names if f"{one}.".startswith(f"{name}.")}
+
+
+def test_the_import_loads_what_a_call_needs_and_no_more() -> None:
+    modules = loaded()
+    assert "collectives.quick" in modules
+    assert of(LATE, modules) == set()
+    assert of(LATE_OF_OURS, modules) == set()
+
+
+def test_the_import_loads_no_other_package() -> None:
+    packages = {name.partition(".")[0] for name in loaded()}
+    assert packages - sys.stdlib_module_names == {"collectives", "_cffi_backend"}
+
+
+def test_plain_calls_and_groups_load_nothing_more() -> None:
+    program = """
+comm, = cl.local(1)
+x = np.ones(1)
+comm.allreduce(x)
+with comm.group():
+    comm.allreduce(x)
+"""
+    assert loaded(program) == loaded()
+
+
+@pytest.mark.parametrize(
+    ("program", "needed", "spared"),
+    [
+        ("cl.init()", "collectives.launchers.detect", "asyncio"),
+        ("cl.local(1)[0].barrier(async_op=True).wait()", "concurrent.futures", "asyncio"),
+        ("cl.draw('ring', 4)", "collectives.svg", "asyncio"),
+        ("cl.draw('ring', 4, format='text')", "collectives.draw", "collectives.svg"),
+        ("import ml_dtypes", "ml_dtypes", "asyncio"),
+    ],
+)  # fmt: skip
+def test_the_first_use_loads_what_it_needs(program: str, needed: str, spared: str) -> None:
+    modules = loaded(program)
+    assert needed in modules
+    assert of([spared], modules) == set()
+
+
+def test_dtypes_that_join_after_the_import_are_known() -> None:
+    program = """
+assert "ml_dtypes" not in sys.modules
+import ml_dtypes
+comm, = cl.local(1)
+for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+    x = np.full(3, 2, dtype)
+    assert comm.allreduce(x) is x
+    assert x.dtype == dtype
+    assert x.tolist() == [2, 2, 2]
+"""
+    assert "ml_dtypes" in loaded(program)
+
+
+def test_a_handle_can_be_awaited_where_asyncio_comes_late() -> None:
+    program = """
+comm, = cl.local(1)
+x = np.ones(2)
+with comm.group():
+    handle = comm.allreduce(x, async_op=True)
+import asyncio
+async def main():
+    return await handle
+assert asyncio.run(main()) is x
+"""
+    assert "asyncio" in loaded(program)
