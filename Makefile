@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-peers test test-extras test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers bench-hosts test test-extras test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -18,14 +18,17 @@ bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals
 	@mkdir -p build/peers
 	@$(in_venv) python -m bench.peers --plot build/peers/peers.png $(PEERS)
 
+bench-hosts: setup ## between four hosts with shaped links, beside Gloo and MPICH; needs root (BENCH_HOSTS="--help")
+	@$(in_venv) python -m bench.hosts $(BENCH_HOSTS)
+
 test: setup ## native tests (plain, address and thread sanitizer), then pytest
 	@scripts/native_tests.sh dev asan tsan
 	@$(in_venv) python -m pytest --numprocesses 2 --dist loadfile
 
-test-extras: ## the tests that need torch, and the native tests on 64-bit Arm (emulated)
+test-extras: ## tests that need torch, or root for hosts of namespaces; native ones on emulated Arm
 	@scripts/setup.sh extras
 	@scripts/aarch64_tests.sh
-	@$(in_venv) python -m pytest -m extras
+	@$(in_venv) python -m pytest -m "extras or hosts"
 
 test-large: setup ## vectors above 2^31 elements: 8 GiB of memory, a minute
 	@$(in_venv) python -m pytest -m large

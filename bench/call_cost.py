@@ -15,13 +15,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
+from bench.record import ROOT
 from collectives import Communicator
 from collectives._ffi import lib
 from collectives.cli.screen import console
@@ -32,6 +35,7 @@ from collectives.start import join
 CALLS = 200  # of a block
 TIMEOUT_S = 60.0
 COLUMNS = ("new or in place", "into out", "persistent")
+UNIT = "unit"  # the row of the empty call
 
 Call = Callable[[], Any]
 Row = dict[str, float]  # seconds of a call, by column
@@ -74,48 +78,110 @@ def least(call: Call, comm: Communicator, blocks: int) -> float:
     return float(comm.allreduce(best, op="max")[0])
 
 
-def rank(blocks: int) -> None:
-    """Measure all cases as one rank; rank 0 writes them to standard output."""
+def rank() -> None:
+    """Be one rank: measure as standard input says, line by line; rank 0 writes what it finds."""
     mine = place()
     if mine.size <= len(os.sched_getaffinity(0)):
         pin_to_core(mine.rank)
     with join(mine, TIMEOUT_S) as comm:
-        unit = least(partial(lib.coll_algorithm_fits, 0, 2), comm, blocks)
-        found: dict[str, Row] = {"unit": {"": unit}}
-        for name, row in cases(comm).items():
-            found[name] = {column: least(call, comm, blocks) for column, call in row.items()}
-        if mine.rank == 0:
-            print(json.dumps(found))
+        rows = cases(comm)
+        for line in sys.stdin:  # asleep, until there is one
+            order = json.loads(line)
+            blocks = order["blocks"]
+            unit = least(partial(lib.coll_algorithm_fits, 0, 2), comm, blocks)
+            found: dict[str, Row] = {UNIT: {"": unit}}
+            for name in order["kinds"] or rows:
+                row = {
+                    column: least(call, comm, blocks)
+                    for column, call in rows[name].items()
+                    if column in (order["columns"] or COLUMNS)
+                }
+                found[name] = row
+            if mine.rank == 0:
+                print(json.dumps(found), flush=True)
+
+
+class Callers:
+    """Ranks, as processes, that measure when they are told to, and sleep else. Use ``with``."""
+
+    def __init__(self, ranks: int) -> None:
+        """Start them. One core for each where there are enough."""
+        job = f"call-cost-{os.getpid()}-{time.monotonic_ns()}"
+        common = os.environ | {SIZE: str(ranks), JOB: job, ATTEMPT: "0"}
+        command = [sys.executable, "-m", "bench.call_cost", "--rank"]
+        self._ranks = [
+            subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=common | {RANK: str(number)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if number == 0 else None,
+                text=True,
+            )
+            for number in range(ranks)
+        ]
+
+    def __enter__(self) -> Callers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Send them home, and leave none behind."""
+        try:
+            if error is None:
+                self._end()
+        finally:
+            for one in self._ranks:
+                with suppress(BrokenPipeError), one:  # which closes its pipes, and waits
+                    one.kill()  # of no effect on one that has ended
+
+    def measure(
+        self, blocks: int, kinds: Sequence[str] = (), columns: Sequence[str] = ()
+    ) -> dict[str, Row]:
+        """Return rows by collective, and that of the unit. ``kinds``, ``columns``: () means all."""
+        order = json.dumps({"blocks": blocks, "kinds": kinds, "columns": columns}) + "\n"
+        try:
+            for one in self._ranks:
+                assert one.stdin is not None
+                one.stdin.write(order)
+                one.stdin.flush()
+        except BrokenPipeError:
+            self._end()
+        assert self._ranks[0].stdout is not None
+        answer = self._ranks[0].stdout.readline()
+        if not answer:
+            self._end()
+            raise RuntimeError("rank 0 ended without an answer")
+        found: dict[str, Row] = json.loads(answer)
+        return found
+
+    def _end(self) -> None:
+        """Wait until all ranks have ended. Raises RuntimeError where one did not end well."""
+        for one in self._ranks:
+            assert one.stdin is not None
+            with suppress(BrokenPipeError):
+                one.stdin.close()
+        codes = [one.wait(timeout=TIMEOUT_S) for one in self._ranks]
+        if any(codes):
+            raise RuntimeError(f"the ranks ended with exit codes {codes}")
 
 
 def measured(ranks: int, blocks: int) -> dict[str, Row]:
-    """Start the ranks, and return what rank 0 has found: rows, and the unit."""
-    common = os.environ | {SIZE: str(ranks), JOB: f"call-cost-{os.getpid()}", ATTEMPT: "0"}
-    command = [sys.executable, "-m", "bench.call_cost", "--blocks", str(blocks), "--rank"]
-    others = [
-        subprocess.Popen(command, env=common | {RANK: str(number)}) for number in range(1, ranks)
-    ]
-    try:
-        first = subprocess.run(
-            command, env=common | {RANK: "0"}, check=True, capture_output=True, text=True
-        )
-        codes = [other.wait(timeout=TIMEOUT_S) for other in others]
-    finally:
-        for other in others:
-            other.kill()  # of no effect on one that has ended
-            other.wait()
-    if any(codes):
-        raise RuntimeError(f"ranks 1 to {ranks - 1} ended with exit codes {codes}")
-    found: dict[str, Row] = json.loads(first.stdout)
-    return found
+    """Start ranks, and return what they find out about all calls: rows, and the unit."""
+    with Callers(ranks) as callers:
+        return callers.measure(blocks)
 
 
 def show(ranks: int, found: dict[str, Row]) -> None:
     """Print one line per collective: microseconds, and units."""
-    unit = found["unit"][""]
+    unit = found[UNIT][""]
     table = Table("8 bytes", *COLUMNS, title=f"{ranks} ranks; unit: {unit * 1e9:.0f} ns")
     for name, row in found.items():
-        if name != "unit":
+        if name != UNIT:
             cells = [row.get(column) for column in COLUMNS]
             told = ["" if c is None else f"{c * 1e6:.2f} µs = {c / unit:.1f}" for c in cells]
             table.add_row(name, *told)
@@ -129,7 +195,7 @@ def main() -> None:
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.rank:
-        rank(chosen.blocks)
+        rank()
         return
     for ranks in (1, 2):
         show(ranks, measured(ranks, chosen.blocks))

@@ -29,7 +29,7 @@ MESSAGES = ("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe")
 
 
 # Methods that the library itself calls, or that only repeat one of Communicator.
-OURS = ("run", "finish", "fail", "barrier", "encoded", "proved")
+OURS = ("run", "finish", "fail", "barrier", "encoded", "proved", "prove")
 
 
 class Group(NamedTuple):
@@ -71,6 +71,7 @@ GROUPS = (
         members=("persistent",),
     ),
     Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
+    Group("Hierarchical algorithms", names=("product", "Product")),
     Group(
         "Operations and algorithms of your own",
         names=("op", "Operation", "algorithm", "OwnAlgorithm", "ScheduleBuilder", "SELF"),

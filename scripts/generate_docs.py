@@ -276,8 +276,9 @@ def environment() -> str:
     return (
         f"{MARK}# Environment variables\n\n"
         "All that the library reads. `collrun` sets the first four for the ranks that it starts. "
-        "COLLECTIVES_RANK and COLLECTIVES_SIZE: set both or neither; without them a process is "
-        "alone, rank 0 of 1. The name of a job is printable text of at most 255 bytes. "
+        "COLLECTIVES_RANK and COLLECTIVES_SIZE: set both or neither; without them the "
+        "variables of other launchers count ([launching](launching.md)). The name of a job is "
+        "printable text of at most 255 bytes. "
         "`collbench env` prints their present values.\n\n"
         + table(["variable", "type", "default", "meaning"], rows)
         + "\n"

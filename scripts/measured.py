@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench.peers.cells import PLACEMENTS, Record, Sheet
@@ -67,7 +68,7 @@ def limits(results: Path) -> str:
             _duration(row["measured_ns"]),
             f"{row['goal'].replace('<=', '≤').replace('>=', '≥')}: {_duration(row['allowed_ns'])}",
             f"{row['share']:.2f}",
-            "met" if row["met"] else "missed",
+            _verdict(row),
         ]
         for row in rows
     ]
@@ -77,11 +78,24 @@ def limits(results: Path) -> str:
         f"`python -m bench.limits`, {_machine(measured['machine'])}. Medians of {counted} blocks; "
         "every block probes its limit beside the call. Near and far: the distance of the two cores "
         "at that moment. Line: the one-way latency of a cache line between two cores. By hand: a "
-        "loop written for this one case."
+        "loop written for this one case. Empty call: of a native function with two arguments, from "
+        f"Python. sched_yield: where nobody else can run on the core{_switching(rows)}."
     )
     heads = ["row", "measured", "time allowed by the goal", "share", "goal"]
     title = "# How fast it is, as shares of what the machine can do"
     return f"{title}\n\n{table(heads, lines, numbers=(1, 3))}\n\n{where}\n"
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    told = "met" if row["met"] else "missed"
+    few = not row.get("enough", True)  # results of before had no such thing
+    return f"{told}, of fewer than {row['least_blocks']} blocks" if few else told
+
+
+def _switching(rows: list[dict[str, Any]]) -> str:
+    """Tell what a yield costs that lets another process run, if that was probed."""
+    probed = [row["switch_ns"] for row in rows if row.get("switch_ns")]
+    return f"; {_duration(median(probed))} where another process does" if probed else ""
 
 
 def _machine(machine: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes .venv: tools, dependencies, and the package itself as an editable install. What is there
-# already, for the same sources, is left alone. `setup.sh extras coverage` adds these groups.
+# already, for the same sources, is left alone. `setup.sh extras coverage` adds these groups; extras
+# also takes a package of Debian's, iproute2.
 set -euo pipefail
 here=$(dirname "$0")
 
@@ -44,6 +45,9 @@ once packages "$(key_of pyproject.toml)" install_group dev
 once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native)" install_package
 for group in "$@"; do
   once "$group" "$(key_of pyproject.toml)" install_group "$group"
+  if [[ $group == extras ]]; then
+    scripts/iproute2.sh
+  fi
 done
 if [[ -n $installed ]]; then
   echo "setup: \`source .venv/bin/activate\` makes collrun and collbench available"

@@ -10,16 +10,19 @@ from statistics import median
 
 from rich.table import Table
 
+from bench.call_cost import Callers
 from bench.limits.floors import FLOORS_FILE, SIZES, Floor, judge_floors, table_of_floors
-from bench.limits.judge import Block, Judged, from_pairs, judge, where
+from bench.limits.goals import Block
+from bench.limits.judge import Judged, from_pairs, judge, where
+from bench.limits.persistent import from_python
 from bench.limits.program import ProgramError, blocks, pairs, program
 from bench.limits.program import floors as program_floors
 from bench.record import RESULTS, save
 from collectives.cli.screen import console
 from collectives.cli.sizes import parse_sizes
 
-PART = 6  # blocks between two turns of the other program
-PAIRS = 3  # that it measures in a row
+PART = 6  # blocks between two turns of the others
+PAIRS = 3  # that coll_interpreter measures in a row
 
 
 def main() -> int:
@@ -68,12 +71,14 @@ def floors(count: int, sizes: list[int]) -> list[Floor]:
 
 
 def measure(path: Path, count: int) -> list[Block]:
-    """Measure every row `count` times, the two programs in turns: the placement changes."""
+    """Measure every row `count` times, the programs in turns: the placement changes."""
     measured: list[Block] = []
-    while count > 0:
-        part = min(count, PART)
-        measured += blocks(path, part) + from_pairs(pairs(path, -(-part // PAIRS)))
-        count -= part
+    with Callers(2) as callers:  # asleep while the others are measured
+        while count > 0:
+            part = min(count, PART)
+            measured += blocks(path, part) + from_pairs(pairs(path, -(-part // PAIRS)))
+            measured += from_python(path, callers, part)
+            count -= part
     return measured
 
 
@@ -82,7 +87,11 @@ def show(judged: list[Judged], measured: list[Block]) -> None:
     line = median(b["line_before_ns"] for b in measured)
     yielding = median(b["yield_ns"] for b in measured if b.get("yield_ns"))
     copy = median(b["copy_gbs"] for b in measured if b.get("copy_gbs"))
-    print(f"line one way {line:.0f} ns, sched_yield {yielding:.0f} ns, copy {copy:.1f} GB/s\n")
+    switching = median(b["switch_ns"] for b in measured if b.get("switch_ns"))
+    print(
+        f"line one way {line:.0f} ns, copy {copy:.1f} GB/s, sched_yield {yielding:.0f} ns where "
+        f"nobody else can run, {switching:.0f} ns where another process does\n"
+    )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("row")
     table.add_column("placement")
@@ -99,13 +108,28 @@ def show(judged: list[Judged], measured: list[Block]) -> None:
             duration(row.allowed_ns),
             f"{row.share:.2f}",
             f"{row.best:.2f}-{row.worst:.2f}",
-            row.goal,
-            "[green]met" if row.met else "[red]missed",
+            row.goal + yields(row),
+            verdict(row),
         )
     console().print(table, highlight=False)
+    if not all(row.enough for row in judged):
+        print("\n(few): of fewer blocks than the goal asks for")
     both = sum(where(block) == "mixed" for block in measured)
     if both:
         print(f"\n{both} blocks saw both placements and are left out")
+
+
+def yields(row: Judged) -> str:
+    """Tell what was probed where ranks share cores: the goal's own yield, and a real one."""
+    if not row.switch_ns:
+        return ""
+    return f"\n  {duration(row.yield_ns)}; switching {duration(row.switch_ns)}"
+
+
+def verdict(row: Judged) -> str:
+    """Say whether a goal is met, and where that is said of too few blocks."""
+    told = "[green]met" if row.met else "[red]missed"
+    return told if row.enough else f"{told} (few)"
 
 
 def duration(nanoseconds: float) -> str:

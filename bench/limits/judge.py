@@ -8,63 +8,47 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from bench.limits.goals import Block, Goal, goals_of
 from collectives.measure import placement
-
-Block = dict[str, Any]
-
-COPY_SHARE = 0.15
-YIELDS = 100
-LINES, EXTRA_NS = 2, 50
-HANDS, HAND_NS = 1.1, 5
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One row in one placement. Times in ns; `share` is measured time over the time allowed."""
+    """One row and goal in one placement. Times in ns; `share` is measured over allowed time.
+
+    Where ranks share cores, `yield_ns` and `switch_ns` are a sched_yield that finds nobody else
+    and one that lets another process run; elsewhere 0.
+    """
 
     row: str
     placement: str
     blocks: int
+    least_blocks: int
     goal: str
     measured_ns: float
     allowed_ns: float
     share: float
     best: float
     worst: float
+    yield_ns: float
+    switch_ns: float
 
     @property
     def met(self) -> bool:
         """Whether the median block kept the goal."""
         return self.share <= 1
 
+    @property
+    def enough(self) -> bool:
+        """Whether there are as many blocks as the goal speaks of."""
+        return self.blocks >= self.least_blocks
+
     def as_json(self) -> dict[str, Any]:
         """Plain values, with the digits that mean something."""
         digits = {"measured_ns": 1, "allowed_ns": 1, "share": 3, "best": 3, "worst": 3}
+        digits |= {"yield_ns": 1, "switch_ns": 1}
         rounded = {name: round(getattr(self, name), n) for name, n in digits.items()}
-        return asdict(self) | rounded | {"met": self.met}
-
-
-def goal(block: Block) -> str:
-    """Return the goal of a block's row in words."""
-    if "hand_ns" in block:
-        return f"<= {HANDS} x by hand + {HAND_NS} ns"
-    if block["bytes"] > 8:
-        return f">= {COPY_SHARE} x plain copy"
-    if block["ranks"] > 2:
-        return f"<= {YIELDS} x sched_yield"
-    return f"<= {LINES} x line + {EXTRA_NS} ns"
-
-
-def allowed_ns(block: Block) -> float:
-    """Return the time that the goal allows, from the limit probed beside this block."""
-    if "hand_ns" in block:
-        return float(HANDS * block["hand_ns"] + HAND_NS)
-    if block["bytes"] > 8:
-        return float(block["bytes"] / (COPY_SHARE * block["copy_gbs"]))
-    if block["ranks"] > 2:
-        return float(YIELDS * block["yield_ns"])
-    line = (block["line_before_ns"] + block["line_after_ns"]) / 2
-    return float(LINES * line + EXTRA_NS)
+        return asdict(self) | rounded | {"met": self.met, "enough": self.enough}
 
 
 def where(block: Block) -> str:
@@ -87,29 +71,36 @@ def from_pairs(pairs: Sequence[Block]) -> list[Block]:
 
 
 def judge(blocks: Sequence[Block]) -> list[Judged]:
-    """Join the blocks of each row and placement; a block that saw both is left out."""
+    """Join the blocks of each row and placement, and hold them against every goal of the row.
+
+    A block that saw both placements is left out.
+    """
     groups: dict[tuple[str, str], list[Block]] = {}
     for block in blocks:
         groups.setdefault((block["row"], where(block)), []).append(block)
-    rows = list(dict.fromkeys(block["row"] for block in blocks))
+    rows = {block["row"]: block for block in blocks}
     return [
-        _judged(row, side, groups[row, side])
-        for row in rows
+        _judged(row, side, goal, groups[row, side])
+        for row, one in rows.items()
+        for goal in goals_of(one)
         for side in ("near", "far")
         if (row, side) in groups
     ]
 
 
-def _judged(row: str, side: str, group: Sequence[Block]) -> Judged:
-    shares = [block["ns"] / allowed_ns(block) for block in group]
+def _judged(row: str, side: str, goal: Goal, group: Sequence[Block]) -> Judged:
+    shares = [block["ns"] / goal.allowed_ns(block) for block in group]
     return Judged(
         row=row,
         placement=side,
         blocks=len(group),
-        goal=goal(group[0]),
+        least_blocks=goal.blocks,
+        goal=goal.words,
         measured_ns=median(block["ns"] for block in group),
-        allowed_ns=median(allowed_ns(block) for block in group),
+        allowed_ns=median(goal.allowed_ns(block) for block in group),
         share=median(shares),
         best=min(shares),
         worst=max(shares),
+        yield_ns=median(block.get("yield_ns", 0.0) for block in group),
+        switch_ns=median(block.get("switch_ns", 0.0) for block in group),
     )

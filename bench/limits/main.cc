@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "probe.h"
+#include "switch.h"
 #include "team.h"
 
 namespace limits {
@@ -94,14 +95,16 @@ double measured_ns(const Row& row, const std::vector<int>& cores) {
 void print_block(const Row& row, long block, const std::vector<int>& cores, bool first) {
   const double before = line_latency_ns(cores[0], cores[1]);
   const double yield = row.ranks > 2 ? yield_ns(cores[0]) : 0;
+  const double switching = row.ranks > 2 ? switching_yield_ns(cores[0]) : 0;
   const double copy = row.bytes == kLarge ? copy_rate(cores[0], cores[1], row.bytes) : 0;
   const double ns = measured_ns(row, cores);
   const double after = line_latency_ns(cores[0], cores[1]);
   std::printf(
       "%s\n  {\"row\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"block\": %ld, \"ns\": %.1f, "
       "\"line_before_ns\": %.1f, \"line_after_ns\": %.1f, \"yield_ns\": %.1f, "
-      "\"copy_gbs\": %.3f}",
-      first ? "" : ",", row.name, row.ranks, row.bytes, block, ns, before, after, yield, copy);
+      "\"switch_ns\": %.1f, \"copy_gbs\": %.3f}",
+      first ? "" : ",", row.name, row.ranks, row.bytes, block, ns, before, after, yield, switching,
+      copy);
 }
 
 int run(int argc, char** argv) {

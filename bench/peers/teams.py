@@ -10,9 +10,10 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,10 @@ from bench.record import ROOT
 MEETING_S = 90.0
 ANSWER_S = 120.0
 GRACE_S = 5.0
+_MOMENTS = ("first", "last")
 
 Durations = npt.NDArray[np.float64]
+Launcher = subprocess.Popen[Any]
 
 
 class TeamError(Exception):
@@ -49,6 +52,14 @@ class Result:
 
 
 @dataclass
+class Flow:
+    """What calls without a pause gave: seconds of each, and elements of one more that are wrong."""
+
+    seconds: float
+    wrong: int
+
+
+@dataclass
 class Team:
     """The ranks of one library, called in one way. Use it with :meth:`close`."""
 
@@ -60,7 +71,7 @@ class Team:
 
     def start(self, python: Path, folder: Path) -> None:
         """Start the launcher; :meth:`meet` waits for the ranks. Files go to `folder`."""
-        stem = folder / str(self.name).replace("/", "-")
+        stem = self._stem = folder / str(self.name).replace("/", "-")
         lineup = stem.with_suffix(".lineup")
         lineup.write_bytes(bytes(size(self.ranks)))
         self._meeting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -68,21 +79,35 @@ class Team:
         self._meeting.listen(self.ranks)
         self._said = stem.with_suffix(".log")
         library = LIBRARIES[self.name.library]
-        oversubscribed = self.ranks > len(os.sched_getaffinity(0))
-        command = library.launcher(python, self.ranks, oversubscribed)
         arguments = [self.name.way, str(stem.with_suffix(".socket")), str(lineup)]
+        # What a rank prints is wanted even where it dies; ranks are the parallelism.
+        environment = os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
         with self._said.open("wb") as log:
-            self._launcher = subprocess.Popen(
-                [*command, "-m", library.module, *arguments],
+            self._launchers = self._launched(
+                python, ["-m", library.module, *arguments], environment | library.environment, log
+            )
+
+    def _launched(
+        self, python: Path, arguments: Sequence[str], environment: dict[str, str], log: IO[bytes]
+    ) -> list[Launcher]:
+        """Start the ranks, what they print goes to `log`; the end of a launcher is a failure."""
+        oversubscribed = self.ranks > len(os.sched_getaffinity(0))
+        command = LIBRARIES[self.name.library].launcher(python, self.ranks, oversubscribed)
+        return [
+            subprocess.Popen(
+                [*command, *arguments],
                 cwd=ROOT,
-                # What a rank prints is wanted even where it dies; ranks are the parallelism.
-                env=os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
-                | library.environment,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-            )  # fmt: skip
+            )
+        ]
+
+    def _kill(self, launcher: Launcher) -> None:
+        """End a launcher that does not end, and what it has started."""
+        os.killpg(launcher.pid, signal.SIGKILL)  # it is not reaped: the number is its own
 
     def meet(self) -> None:
         """Wait until all ranks have come."""
@@ -93,7 +118,7 @@ class Team:
             try:
                 channel = Channel(self._meeting.accept()[0])
             except TimeoutError:
-                if self._launcher.poll() is not None:
+                if any(launcher.poll() is not None for launcher in self._launchers):
                     raise self._failure("did not start") from None
                 if time.monotonic() > deadline:
                     raise self._failure(f"did not start in {MEETING_S:.0f} s") from None
@@ -118,16 +143,27 @@ class Team:
         wrong = sum(message["wrong"] for message, _ in answers)
         return Result(durations, wrong, max(message["seconds"] for message, _ in answers))
 
+    def flow(self, calls: int, drain: int) -> Flow:
+        """Measure `calls` calls of the present cell right behind `drain` others.
+
+        From the moment when the last rank is done with these to that when the last is done.
+        """
+        answers = self._ask({"order": "flow", "calls": calls, "drain": drain})
+        first, last = (max(message[moment] for message, _ in answers) for moment in _MOMENTS)
+        return Flow((last - first) / calls, sum(message["wrong"] for message, _ in answers))
+
     def close(self) -> None:
         """Send the ranks home, and leave none behind."""
         for rank in self._ranks:
             rank.channel.close()
         self._meeting.close()
-        try:
-            self._launcher.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._launcher.pid, signal.SIGKILL)  # it is not reaped: the number is its own
-            self._launcher.wait()
+        deadline = time.monotonic() + GRACE_S
+        for launcher in self._launchers:
+            try:
+                launcher.wait(max(deadline - time.monotonic(), 0.0))
+            except subprocess.TimeoutExpired:
+                self._kill(launcher)
+                launcher.wait()
         for rank in self._ranks:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(rank.process, signal.SIGKILL)

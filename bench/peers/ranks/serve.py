@@ -17,11 +17,12 @@ from bench.peers.channel import Channel, Message, connect
 from bench.peers.ranks.lineup import LineUp
 from bench.peers.ranks.work import Bound, Buffers, RefusedError, Work
 
-# Where launchers write (rank, size): collrun, Open MPI, MPICH and Intel MPI.
+# Where launchers write (rank, size): collrun, Open MPI, MPICH and Intel MPI, torchrun.
 _LAUNCHERS = (
     ("COLLECTIVES_RANK", "COLLECTIVES_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
+    ("RANK", "WORLD_SIZE"),
 )
 
 Binder = Callable[[Work], Bound]
@@ -42,12 +43,14 @@ class Station:
 def station() -> Station:
     """Read the command line and the launcher's variables; bind this process to its core.
 
+    With --free it stays unbound: ranks of several hosts share cores in a benchmark only.
     Call it before a library is imported, so that the library's threads are bound too.
     """
     parser = argparse.ArgumentParser(description="A rank of bench.peers, which starts it.")
     parser.add_argument("way", help="of the library: a thread level, a variant of our calls")
     parser.add_argument("meet", help="socket of the driver")
     parser.add_argument("lineup", help="file for LineUp")
+    parser.add_argument("--free", action="store_true", help="stay on no core")
     chosen = parser.parse_args()
     for rank_name, size_name in _LAUNCHERS:
         if rank_name in os.environ:
@@ -56,7 +59,8 @@ def station() -> Station:
     else:
         parser.error("no launcher's variables found")
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    if not chosen.free:
+        os.sched_setaffinity(0, {cores[rank % len(cores)]})
     shared = ranks > len(cores)
     return Station(rank, ranks, shared, chosen.way, chosen.meet, chosen.lineup)
 
@@ -102,6 +106,25 @@ class Server:
         answer = {"wrong": wrong, "seconds": clock() - start}
         return answer, durations[warm:].tobytes()
 
+    def flow(self, calls: int, drain: int) -> tuple[Message, bytes]:
+        """Make `drain` calls and `calls` others without a pause; then check the result of one more.
+
+        In place the values grow without end meanwhile, which costs no addition more.
+        """
+        assert self._bound is not None
+        assert self._buffers is not None
+        clock, call = time.perf_counter, self._bound.call
+        self._buffers.fill(self._turn)
+        self._lineup.wait()
+        for _ in range(drain):
+            call()
+        first = clock()
+        for _ in range(calls):
+            call()
+        last = clock()
+        checked, _ = self.measure(1, 0)
+        return {"first": first, "last": last, "wrong": checked["wrong"]}, b""
+
 
 def serve(place: Station, version: str, bind: Binder) -> None:
     """Do what the driver says until it goes away."""
@@ -117,7 +140,11 @@ def serve(place: Station, version: str, bind: Binder) -> None:
 
 
 def _answer(channel: Channel, server: Server) -> None:
-    orders: dict[str, Callable[..., Any]] = {"prepare": server.prepare, "measure": server.measure}
+    orders: dict[str, Callable[..., Any]] = {
+        "prepare": server.prepare,
+        "measure": server.measure,
+        "flow": server.flow,
+    }
     while (received := channel.receive()) is not None:
         order = received[0]
         message, payload = orders[order.pop("order")](**order)
