@@ -122,7 +122,9 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.choices = choose(call.kind, ranks_, bytes, wish_of(call));
   if (!heap_) out.choices.within_reach.reset();
   check_given(call, plans_.given());
-  out.note = note_of(call, ranks_, out.choices.near, plans_.given());
+  const Choice& near = out.choices.near;
+  out.note =
+      note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode)}, plans_.given());
   out.call = call;
   out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));

@@ -54,13 +54,13 @@ Call settled(const Call& call, const GivenSchedules& known) {
   return settled;
 }
 
-CallNote note_of(const Call& call, int ranks, const Choice& choice, const GivenSchedules& known) {
+CallNote note_of(const Call& call, int ranks, const Made& made, const GivenSchedules& known) {
   CallNote note;
   note.kind = static_cast<int>(call.kind);
   note.dtype = static_cast<int>(call.dtype);
   note.op = reduces(call.kind) ? static_cast<int>(call.op) : 0;
-  note.mode = static_cast<int>(choice.mode);
-  note.algorithm = choice.algorithm;
+  note.mode = made.mode;
+  note.algorithm = made.algorithm;
   note.root = root_of(call);
   note.count = call.counts != nullptr ? vector_elements(call, ranks) : call.count;
   note.parts = call.counts != nullptr;

@@ -22,7 +22,11 @@ void check_blocks(const Call& call, bool passed_on);
 // folds more than once keep their partial results in float32.
 Call settled(const Call& call, const GivenSchedules& known);
 
+// How a call is made: its algorithm, and a Mode, or kByMessages.
+struct Made {
+  int algorithm, mode;
+};
 // All but its number and fingerprint.
-CallNote note_of(const Call& call, int ranks, const Choice& choice, const GivenSchedules& known);
+CallNote note_of(const Call& call, int ranks, const Made& made, const GivenSchedules& known);
 
 }  // namespace coll

@@ -72,26 +72,31 @@ void WireCommunicator::report() const {
   throw Error(failure_->status, std::string(failure_->sentence()), failure_->culprit);
 }
 
-// Nothing reads or writes the caller's arrays from here on. The connections stay: a peer may not
-// have read yet why.
 void WireCommunicator::fail(const Cause& cause) {
-  Failure failure{cause.status, cause.culprit, rank_, {}};
-  const std::size_t n = std::min(cause.text.size(), failure.text.size() - 1);
-  std::memcpy(failure.text.data(), cause.text.data(), n);
-  adopt(failure, -1);
+  remember(failure_of(cause), -1);
+  report();
 }
 
 void WireCommunicator::adopt(const Failure& failure, int from) {
+  remember(failure, from);
+  report();
+}
+
+Failure WireCommunicator::failure_of(const Cause& cause) const noexcept {
+  Failure failure{cause.status, cause.culprit, rank_, {}};
+  const std::size_t n = std::min(cause.text.size(), failure.text.size() - 1);
+  std::memcpy(failure.text.data(), cause.text.data(), n);
+  return failure;
+}
+
+// Nothing reads or writes the caller's arrays from here on. The connections stay: a peer may not
+// have read yet why.
+void WireCommunicator::remember(const Failure& failure, int from) noexcept {
   failure_ = failure;
   active_ = false;
-  try {
-    links_.serve_doors();  // who has just come is told too
-  } catch (const Error&) {
-    // There is a cause already.
-  }
+  links_.serve_last();  // who has just come is told too
   tell(failure, from);
   links_.give_up();
-  report();
 }
 
 void WireCommunicator::tell(const Failure& failure, int all_but) noexcept {
@@ -122,8 +127,7 @@ void WireCommunicator::resolve(const Call& call) {
   const std::size_t bytes = vector_elements(call, ranks_) * travel_of(call, ranks_).bytes();
   now_.choice = choose_for_wire(call.kind, ranks_, bytes, wish_of(call), plans_.hosts_are_shared());
   check_given(call, plans_.given());
-  const Choice told{.algorithm = now_.choice.algorithm, .mode = static_cast<Mode>(kByMessages)};
-  now_.note = note_of(call, ranks_, told, plans_.given());
+  now_.note = note_of(call, ranks_, {now_.choice.algorithm, kByMessages}, plans_.given());
   now_.hash = hash_of(now_.note);
   now_.user_op = user_op_generation(static_cast<int>(call.op));
   PreparedWirePlan& plan = plans_.get(call.kind, now_.choice, root_of(call));
@@ -255,23 +259,20 @@ void WireCommunicator::abort(std::string_view reason) {
 // a call: one of them sees the other.
 void WireCommunicator::obey_if_idle() noexcept {
   if (!asked_.load() || busy_.exchange(true)) return;
-  try {
-    obey();
-  } catch (const Error&) {
-    // It is what the next call will say.
-  }
+  if (const auto cause = wish()) remember(failure_of(*cause), -1);
   busy_.store(false);
 }
 
 // By the thread that is in the communicator.
 void WireCommunicator::obey() {
-  if (!asked_.load() || failure_) return;
-  std::string wish;
-  {
-    const std::lock_guard lock(asking_);
-    wish = wish_;
-  }
-  fail({Status::aborted, rank_, wish});
+  if (const auto cause = wish()) fail(*cause);
+}
+
+// What a thread has asked for and is still to be done.
+std::optional<Cause> WireCommunicator::wish() {
+  if (!asked_.load() || failure_) return std::nullopt;
+  const std::lock_guard lock(asking_);
+  return Cause{Status::aborted, rank_, wish_};
 }
 
 void WireCommunicator::close() {

@@ -75,7 +75,10 @@ class WireCommunicator {
   [[noreturn]] void adopt(const Failure& failure, int from);
   void tell(const Failure& failure, int all_but) noexcept;
   [[noreturn]] void report() const;
+  void remember(const Failure& failure, int from) noexcept;
+  Failure failure_of(const Cause& cause) const noexcept;
   void obey();
+  std::optional<Cause> wish();
   void obey_if_idle() noexcept;
   Cause late() const;
   int waits_for() const;

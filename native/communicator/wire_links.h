@@ -42,6 +42,8 @@ class WireLinks {
   bool wait(int milliseconds) noexcept;
   // Lets in who knocks, wanted or not. Throws Error where a rank of the job cannot be let in.
   void serve_doors();
+  // The same where all is over, and nobody is left to tell what went wrong with it.
+  bool serve_last() noexcept;
   // After a failure: no stream touches the caller's arrays any more, and who still wants to connect
   // is refused. What is said on the connections for control goes out.
   void give_up() noexcept;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "plan/completion.h"
 #include "plan/wire_after.h"
+#include "schedule/cells.h"
 
 namespace coll {
 namespace {
