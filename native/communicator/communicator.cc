@@ -123,8 +123,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   if (!heap_) out.choices.within_reach.reset();
   check_given(call, plans_.given());
   const Choice& near = out.choices.near;
-  out.note =
-      note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode)}, plans_.given());
+  out.note = note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode)}, plans_.given());
   out.call = call;
   out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));

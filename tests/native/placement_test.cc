@@ -59,7 +59,8 @@ TEST(what_the_slowest_rank_needed_counts) {
 
 TEST(how_long_a_call_took_is_of_that_call) {
   const Spent spent(0x12345, 1234.9);
-  CHECK(Spent(spent.word()).of(0x12345).value_or(0) == 1234 && !spent.of(0x12346) && !Spent().of(0));
+  CHECK(Spent(spent.word()).of(0x12345).value_or(0) == 1234 && !spent.of(0x12346) &&
+        !Spent().of(0));
 }
 
 TEST(two_ranks_far_apart_take_one_shot) {
