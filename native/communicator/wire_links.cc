@@ -71,24 +71,47 @@ void WireLinks::take_ready() {
   for (int peer = 0; peer < place_.self.ranks; ++peer) {
     if (peer == place_.self.rank || connected(peer)) continue;
     if (!data_->connected(peer) || !control_->connected(peer)) continue;
-    take(peer);
+    if (control(peer) == nullptr) take_control(peer);
+    if (!shares_host(peer)) {
+      attach(peer, data_->take(peer), nullptr);
+    } else if (meet_in_memory(peer)) {
+      PipeMeeting& meeting = meetings_.at(peer);
+      attach(peer, meeting.take_connection(), meeting.take_pipe());
+      meetings_.erase(peer);
+    }
   }
 }
 
-// Both connections of a peer are there.
-void WireLinks::take(int peer) {
-  Connection control = control_->take(peer);
+void WireLinks::take_control(int peer) {
+  Connection connection = control_->take(peer);
   auto link = std::make_unique<WireControl>();
-  link->attach(std::make_unique<TcpStream>(std::move(control.fd), control.peer, *link,
+  link->attach(std::make_unique<TcpStream>(std::move(connection.fd), connection.peer, *link,
                                            limits_of(place_, WireControl::kLongest)));
-  Connection data = data_->take(peer);
-  auto stream = std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
-                                            limits_of(place_, std::uint64_t{1} << 40U));
   set_.add(*link->stream());
-  set_.add(*stream);
-  executor_.attach(peer, std::move(stream));
   controls_[index_of(peer)] = std::move(link);
   known_.insert(std::ranges::lower_bound(known_, peer), peer);
+}
+
+bool WireLinks::shares_host(int peer) const noexcept {
+  return !place_.hosts.empty() &&
+         place_.hosts[index_of(peer)] == place_.hosts[index_of(place_.self.rank)];
+}
+
+// Whether it is settled how the bytes go.
+bool WireLinks::meet_in_memory(int peer) {
+  auto it = meetings_.find(peer);
+  if (it == meetings_.end()) {
+    it = meetings_.try_emplace(peer, data_->take(peer), place_.self.rank < peer).first;
+  }
+  return it->second.step();
+}
+
+void WireLinks::attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe) {
+  auto stream =
+      std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
+                                  limits_of(place_, std::uint64_t{1} << 40U), std::move(pipe));
+  set_.add(*stream);
+  executor_.attach(peer, std::move(stream));
   probes_.erase(peer);
 }
 
@@ -110,6 +133,7 @@ bool WireLinks::serve_last() noexcept {
 
 void WireLinks::give_up() noexcept {
   executor_.abandon();
+  meetings_.clear();
   data_.reset();
   control_.reset();
 }
@@ -120,6 +144,7 @@ bool WireLinks::wait(int milliseconds) noexcept {
   watched_.clear();
   data_->watch(watched_);
   control_->watch(watched_);
+  for (const auto& [peer, meeting] : meetings_) watched_.push_back(meeting.watched());
   constexpr int kSlice = 10;  // streams are not watched meanwhile
   sys::poll(watched_.data(), watched_.size(), std::min(milliseconds, kSlice));
   return false;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bootstrap/mesh.h"
+#include "bootstrap/pipe_meeting.h"
 #include "communicator/wire_control.h"
 #include "communicator/wire_probe.h"
 #include "engine/wire_executor.h"
@@ -72,7 +73,10 @@ class WireLinks {
  private:
   static std::size_t index_of(int peer) noexcept { return static_cast<std::size_t>(peer); }
   void take_ready();
-  void take(int peer);
+  void take_control(int peer);
+  bool shares_host(int peer) const noexcept;
+  bool meet_in_memory(int peer);
+  void attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe);
   void probe(int peer);
 
   WirePlace place_;
@@ -80,6 +84,7 @@ class WireLinks {
   WireExecutor executor_;
   std::vector<std::unique_ptr<WireControl>> controls_;
   std::vector<int> known_;
+  std::map<int, PipeMeeting> meetings_;  // with ranks of this machine
   std::map<int, WireProbe> probes_;
   std::vector<int> gone_;
   std::vector<pollfd> watched_;

@@ -50,7 +50,9 @@ std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
     const TcpStream& stream = *streams_[i];
     polled_[i] = {stream.watched() ? stream.fd() : -1, stream.interest(), 0};
   }
-  const int ready = sys::poll(polled_.data(), polled_.size(), milliseconds);
+  const bool sleeps = milliseconds > 0 && std::ranges::all_of(streams_, &TcpStream::doze);
+  const int ready = sys::poll(polled_.data(), polled_.size(), sleeps ? milliseconds : 0);
+  if (milliseconds > 0) std::ranges::for_each(streams_, &TcpStream::wake);
   if (ready < 0) {
     if (errno != EINTR) error_ = errno;
     return 0;
@@ -58,7 +60,7 @@ std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
   std::size_t moved = 0;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const short events = polled_[i].revents;
-    if (events == 0 && !streams_[i]->held_back()) continue;
+    if (events == 0 && !streams_[i]->held_back() && !streams_[i]->through_memory()) continue;
     streams_[i]->heed(events);
     moved += streams_[i]->progress(kTurn);
   }

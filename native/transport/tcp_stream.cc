@@ -40,7 +40,15 @@ StreamState stream_state_after(int error) noexcept {
 
 TcpStream::TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver,
                      const TcpLimits& limits)
-    : fd_(std::move(fd)), peer_(peer), receiver_(receiver), limits_(limits) {
+    : TcpStream(std::move(fd), peer, receiver, limits, nullptr) {}
+
+TcpStream::TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver,
+                     const TcpLimits& limits, std::unique_ptr<LocalPipe> pipe)
+    : fd_(std::move(fd)),
+      pipe_(std::move(pipe)),
+      peer_(peer),
+      receiver_(receiver),
+      limits_(limits) {
   limits_.queue = std::bit_ceil(std::max<std::size_t>(limits.queue, 1));
   queue_ = std::make_unique<Outgoing[]>(limits_.queue);
   buffer_ = std::make_unique<std::byte[]>(kReadAhead);
@@ -95,7 +103,7 @@ std::size_t TcpStream::send(std::size_t budget) noexcept {
     msghdr message{};
     message.msg_iov = batch.parts.data();
     message.msg_iovlen = batch.count;
-    const ssize_t n = sys::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = put(&message);
     if (n < 0) {
       if (errno != EAGAIN) cannot_send(errno);
       break;
@@ -204,7 +212,7 @@ std::size_t TcpStream::read_more(bool* drained) noexcept {
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = count;
-  const ssize_t got = sys::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  const ssize_t got = get(&message);
   *drained = true;
   if (got < 0) {
     if (errno != EAGAIN) lose(errno, "receiving");
@@ -234,12 +242,14 @@ short TcpStream::interest() const noexcept {
   if (state_ != StreamState::open || hung_up_) return 0;
   const int in = held_back_ ? 0 : POLLIN;
   const int out = sent_ == posted_ ? 0 : POLLOUT;
+  if (pipe_ != nullptr) return POLLIN;
   return static_cast<short>(in | out);
 }
 
 // poll() says POLLERR and POLLHUP also to who has not asked. A stream that reads finds out by
 // itself; one that is held back must be asked, or poll() would return at once for ever.
 void TcpStream::heed(short events) noexcept {
+  if (pipe_ != nullptr && events != 0) return hear_bell();
   if (state_ != StreamState::open || !held_back_) return;
   if ((events & (POLLERR | POLLHUP | POLLNVAL)) == 0) return;
   int error = 0;
@@ -275,6 +285,7 @@ void TcpStream::abandon() noexcept {
   const linger now{1, 0};
   sys::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   fd_.reset();
+  pipe_.reset();
 }
 
 // The first cause stays.

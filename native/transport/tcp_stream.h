@@ -2,6 +2,10 @@
 // One TCP connection as a pair of queues of messages. Never waits, never throws, and allocates
 // nothing once it is made. One thread at a time. To destroy it with bytes unread is a reset for the
 // peer.
+//
+// Between ranks of one machine the bytes may go through memory (local_pipe.h). The socket then
+// tells that the peer sleeps no more, that it has ended or that it is gone; "with the kernel" below
+// is then "in the memory".
 #pragma once
 
 #include <sys/uio.h>
@@ -14,6 +18,7 @@
 #include <string>
 
 #include "transport/descriptor.h"
+#include "transport/local_pipe.h"
 #include "transport/tcp_endpoint.h"
 #include "transport/tcp_frame.h"
 
@@ -43,6 +48,10 @@ class TcpStream {
   // `fd` is connected and non-blocking (tcp_socket.h). Allocates; all else does not.
   TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver,
             const TcpLimits& limits = {});
+  // From the first byte on through this pipe, whose other end the peer has; null: the socket.
+  TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver, const TcpLimits& limits,
+            std::unique_ptr<LocalPipe> pipe);
+  ~TcpStream();
   TcpStream(const TcpStream&) = delete;
   TcpStream& operator=(const TcpStream&) = delete;
 
@@ -62,8 +71,14 @@ class TcpStream {
   // What to ask poll() for, and what to do with its answer. A stream that is not to be watched is
   // left out: poll() would return for it at once, again and again.
   short interest() const noexcept;
-  bool watched() const noexcept { return state_ == StreamState::open && !hung_up_; }
+  bool watched() const noexcept { return state_ == StreamState::open && !hung_up_ && !pipe_ends_; }
   void heed(short events) noexcept;
+  // To be called before poll() is to sleep, and after it. doze() is false where there is something
+  // to do already, so that it must not.
+  bool doze() noexcept;
+  void wake() noexcept;
+  // What comes through memory poll() does not tell of, unless this side dozes.
+  bool through_memory() const noexcept { return pipe_ != nullptr; }
 
   // Whether the peer's kernel still answers. Data that it does not acknowledge for `silence_s`, and
   // a second more (an answer may be on its way), end the stream; a peer that acknowledges but does
@@ -113,6 +128,10 @@ class TcpStream {
   std::size_t send(std::size_t budget) noexcept;
   Batch gather() const noexcept;
   void consume(std::size_t bytes) noexcept;
+  ssize_t put(msghdr* message) noexcept;
+  ssize_t get(msghdr* message) noexcept;
+  void hear_bell() noexcept;
+  void ring_bell() noexcept;
   void cannot_send(int error) noexcept;
   void shut_if_finished() noexcept;
   void lose(int error, const char* doing) noexcept;
@@ -121,6 +140,9 @@ class TcpStream {
   bool in_message() const noexcept { return in_payload_ || begin_ != end_; }
 
   Descriptor fd_;
+  std::unique_ptr<LocalPipe> pipe_;
+  bool pipe_ends_ = false;  // the socket has told so, with this errno or 0
+  int pipe_error_ = 0;
   Endpoint peer_;
   TcpReceiver& receiver_;
   TcpLimits limits_;

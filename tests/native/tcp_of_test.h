@@ -3,6 +3,8 @@
 // byte.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,6 +43,18 @@ inline Ends connected(const TcpOptions& options = {}) {
   CHECK(::poll(&ready, 1, 5000) == 1);
   ends.b = listener.accept();
   if (ends.b.error != 0) throw Error(Status::system, "accept");
+  return ends;
+}
+
+// Both ends of memory for a pair. Throws Error.
+struct PipeEnds {
+  std::unique_ptr<LocalPipe> a, b;
+};
+inline PipeEnds piped() {
+  const LocalPipe::Key key{7, 9};
+  PipeEnds ends;
+  ends.a = LocalPipe::make(key);
+  ends.b = LocalPipe::open(Descriptor(::fcntl(ends.a->fd(), F_DUPFD_CLOEXEC, 0)), key);
   return ends;
 }
 
@@ -92,8 +106,10 @@ inline TcpHeader header_of(std::uint32_t n, std::size_t bytes) {
 
 // One end: its stream, what it sends, what it has got.
 struct Side {
-  Side(Connection connection, std::uint64_t seed_of_mine, const TcpLimits& limits = {})
-      : seed(seed_of_mine), stream(std::move(connection.fd), connection.peer, book, limits) {}
+  Side(Connection connection, std::uint64_t seed_of_mine, const TcpLimits& limits = {},
+       std::unique_ptr<LocalPipe> pipe = nullptr)
+      : seed(seed_of_mine),
+        stream(std::move(connection.fd), connection.peer, book, limits, std::move(pipe)) {}
 
   bool say(std::size_t bytes) {
     const auto n = static_cast<std::uint32_t>(said.size());
@@ -120,7 +136,9 @@ struct Side {
 
 struct Pair {
   explicit Pair(const TcpOptions& options = {}, const TcpLimits& limits = {})
-      : Pair(connected(options), limits) {}
+      : Pair(connected(options), {}, limits) {}
+  explicit Pair(PipeEnds pipes, const TcpLimits& limits = {})
+      : Pair(connected(), std::move(pipes), limits) {}
 
   // Turns of both until done() or `turns` are over; whether done() came.
   template <class Done>
@@ -138,9 +156,39 @@ struct Pair {
   Side a, b;
 
  private:
-  Pair(Ends ends, const TcpLimits& limits)
-      : a(std::move(ends.a), 1, limits), b(std::move(ends.b), 2, limits) {}
+  Pair(Ends ends, PipeEnds pipes, const TcpLimits& limits)
+      : a(std::move(ends.a), 1, limits, std::move(pipes.a)),
+        b(std::move(ends.b), 2, limits, std::move(pipes.b)) {}
 };
+
+// Any order of magnitude up to `most` is as likely as another; nothing at all now and then.
+inline std::size_t random_size(std::minstd_rand& random, int most_log2) {
+  if (random() % 8 == 0) return 0;
+  const unsigned log2 = random() % static_cast<unsigned>(most_log2 + 1);
+  return (std::size_t{1} << log2) + random() % (std::size_t{1} << log2);
+}
+
+// Random messages both ways at once; throws unless all arrive as they were.
+inline void exchange(Pair& pair, unsigned seed, int messages, int most_log2) {
+  std::minstd_rand random(seed + 1);
+  std::vector<std::size_t> to_b, to_a;
+  for (int i = 0; i < messages; ++i) {
+    to_b.push_back(random_size(random, most_log2));
+    to_a.push_back(random_size(random, most_log2));
+  }
+  const bool over = pair.turn_until([&] {
+    while (pair.a.said.size() < to_b.size() && pair.a.say(to_b[pair.a.said.size()])) {
+    }
+    while (pair.b.said.size() < to_a.size() && pair.b.say(to_a[pair.b.said.size()])) {
+    }
+    return pair.a.said.size() == to_b.size() && pair.b.said.size() == to_a.size() &&
+           pair.all_heard();
+  });
+  if (!over) check::fail(pair.a.stream.why() + "; " + pair.b.stream.why());
+  CHECK(pair.a.all_sent() && pair.b.all_sent());
+  pair.a.check_heard(pair.b);
+  pair.b.check_heard(pair.a);
+}
 
 // What a peer may do that is none of ours.
 inline void write_raw(const Descriptor& fd, const void* data, std::size_t bytes) {

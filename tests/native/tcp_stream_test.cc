@@ -3,7 +3,6 @@
 #include "transport/tcp_stream.h"
 
 #include <cerrno>
-#include <random>
 
 #include "tcp_of_test.h"
 
@@ -11,35 +10,6 @@ namespace {
 
 using namespace coll;
 using namespace coll::testing;
-
-// Any order of magnitude up to `most` is as likely as another; nothing at all now and then.
-std::size_t random_size(std::minstd_rand& random, int most_log2) {
-  if (random() % 8 == 0) return 0;
-  const unsigned log2 = random() % static_cast<unsigned>(most_log2 + 1);
-  return (std::size_t{1} << log2) + random() % (std::size_t{1} << log2);
-}
-
-// Random messages both ways at once; throws unless all arrive as they were.
-void exchange(Pair& pair, unsigned seed, int messages, int most_log2) {
-  std::minstd_rand random(seed + 1);
-  std::vector<std::size_t> to_b, to_a;
-  for (int i = 0; i < messages; ++i) {
-    to_b.push_back(random_size(random, most_log2));
-    to_a.push_back(random_size(random, most_log2));
-  }
-  const bool over = pair.turn_until([&] {
-    while (pair.a.said.size() < to_b.size() && pair.a.say(to_b[pair.a.said.size()])) {
-    }
-    while (pair.b.said.size() < to_a.size() && pair.b.say(to_a[pair.b.said.size()])) {
-    }
-    return pair.a.said.size() == to_b.size() && pair.b.said.size() == to_a.size() &&
-           pair.all_heard();
-  });
-  if (!over) check::fail(pair.a.stream.why() + "; " + pair.b.stream.why());
-  CHECK(pair.a.all_sent() && pair.b.all_sent());
-  pair.a.check_heard(pair.b);
-  pair.b.check_heard(pair.a);
-}
 
 TEST(messages_arrive_as_they_were) {
   Pair pair;

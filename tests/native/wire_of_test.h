@@ -16,20 +16,23 @@ namespace coll::testing {
 
 // Executors 0 ... p-1, every two of them connected.
 struct WireTeam {
-  explicit WireTeam(int p, const TcpOptions& options = {}) {
+  // So many ranks at a time are of one machine: bytes between them go through memory.
+  explicit WireTeam(int p, const TcpOptions& options = {}, int per_host = 1) {
     for (int r = 0; r < p; ++r) ranks.push_back(std::make_unique<WireExecutor>(p));
     for (int a = 0; a < p; ++a) {
       for (int b = a + 1; b < p; ++b) {
         Ends ends = connected(options);
-        join(a, b, std::move(ends.a));
-        join(b, a, std::move(ends.b));
+        PipeEnds pipes;
+        if (a / per_host == b / per_host) pipes = piped();
+        join(a, b, std::move(ends.a), std::move(pipes.a));
+        join(b, a, std::move(ends.b), std::move(pipes.b));
       }
     }
   }
-  void join(int rank, int peer, Connection end) {
+  void join(int rank, int peer, Connection end, std::unique_ptr<LocalPipe> pipe) {
     auto& mine = *ranks[static_cast<std::size_t>(rank)];
-    mine.attach(peer,
-                std::make_unique<TcpStream>(std::move(end.fd), end.peer, mine.receiver(peer)));
+    mine.attach(peer, std::make_unique<TcpStream>(std::move(end.fd), end.peer, mine.receiver(peer),
+                                                  TcpLimits{}, std::move(pipe)));
   }
   int size() const { return static_cast<int>(ranks.size()); }
 

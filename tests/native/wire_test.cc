@@ -79,6 +79,17 @@ TEST(every_algorithm_is_right_over_tcp) {
   }
 }
 
+TEST(ranks_of_one_machine_talk_through_memory) {
+  std::minstd_rand random(13);
+  for (const auto& [p, per_host] : {std::pair{4, 4}, {4, 2}, {6, 4}}) {
+    WireTeam team(p, {}, per_host);
+    std::uint64_t number = 0;
+    for (const Algorithm* a : algorithms()) {
+      if (a->fits(p)) run_random_call(team, *a, ++number, random);
+    }
+  }
+}
+
 TEST(small_buffers_of_the_kernel_are_enough) {
   std::minstd_rand random(12);
   TcpOptions options;
