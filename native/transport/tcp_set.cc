@@ -11,28 +11,34 @@ constexpr std::chrono::milliseconds kSilenceLook{250};
 
 }  // namespace
 
-void TcpSet::add(TcpStream& stream) {
+void TcpSet::add(TcpStream& stream, bool seldom) {
   polled_.reserve(streams_.size() + 1);
+  often_.reserve(streams_.size() + 1);
   streams_.push_back(&stream);
+  if (!seldom) often_.push_back(&stream);
   polled_.resize(streams_.size());
 }
 
 void TcpSet::remove(const TcpStream& stream) noexcept {
   std::erase(streams_, &stream);
+  std::erase(often_, &stream);
   polled_.resize(streams_.size());
 }
 
 std::size_t TcpSet::progress() noexcept {
-  if (streams_.size() > kFew) return progress_of_ready(0);
+  if (often_.size() > kFew) return progress_of_ready(0);
   std::size_t moved = 0;
-  for (TcpStream* stream : streams_) moved += stream->progress(kTurn);
+  for (TcpStream* stream : ++turns_ % kSeldom == 0 ? streams_ : often_) moved += stream->progress(kTurn);
   return moved;
 }
 
 std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
   std::size_t moved = progress();
   const Clock::time_point end = Clock::now() + spin_;
-  while (moved == 0 && lost() == nullptr && error_ == 0 && Clock::now() < end) moved = progress();
+  while (moved == 0 && lost() == nullptr && error_ == 0 && Clock::now() < end) {
+    sys::yield();  // to a peer on this core, or the kernel's network work
+    moved = progress();
+  }
   if (moved > 0 || lost() != nullptr || error_ != 0) return moved;
   moved = progress_of_ready(deadline.milliseconds(kPollSlice));
   const Clock::time_point now = Clock::now();

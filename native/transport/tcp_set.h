@@ -35,8 +35,9 @@ class TcpSet {
 
   explicit TcpSet(std::chrono::microseconds spin = kSpin) : spin_(spin) {}
 
-  // The stream must stay until it is removed. Allocates.
-  void add(TcpStream& stream);
+  // The stream must stay until it is removed. One that seldom has anything has its turn in every
+  // kSeldom-th only, and whenever poll() tells of it. Allocates.
+  void add(TcpStream& stream, bool seldom = false);
   void remove(const TcpStream& stream) noexcept;
 
   // One turn of every stream. Returns the bytes moved.
@@ -68,6 +69,7 @@ class TcpSet {
   int error() const noexcept { return error_; }
 
  private:
+  static constexpr unsigned kSeldom = 16;
   // More streams are not asked one by one, but poll() for all of them.
   static constexpr std::size_t kFew = 8;
 
@@ -75,6 +77,8 @@ class TcpSet {
 
   std::chrono::microseconds spin_;
   std::vector<TcpStream*> streams_;
+  std::vector<TcpStream*> often_;
+  unsigned turns_ = 0;
   std::vector<pollfd> polled_;
   Clock::time_point looked_{};  // when the streams were asked for silence last
   int error_ = 0;

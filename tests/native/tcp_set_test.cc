@@ -90,6 +90,25 @@ TEST(a_wait_ends_at_its_deadline_and_when_told) {
   CHECK(set.run([] { return true; }, Deadline(0)) == Drive::done);
 }
 
+TEST(a_stream_that_seldom_has_anything_is_heard_all_the_same) {
+  Pair often, seldom;
+  TcpSet set(microseconds(0));
+  set.add(often.a.stream);
+  set.add(seldom.a.stream, true);
+  CHECK(seldom.b.say(100) && seldom.b.stream.progress() > 0);
+  // Also while bytes flow elsewhere all the time.
+  for (int turns = 0; seldom.a.book.pages.empty(); ++turns) {
+    CHECK(turns < 100 && often.b.say(8));
+    often.b.stream.progress();
+    set.progress();
+  }
+  seldom.a.check_heard(seldom.b);
+  CHECK(seldom.a.say(50) && seldom.b.say(60));
+  seldom.b.stream.progress();
+  CHECK(set.run([&] { return seldom.a.book.pages.size() == 2 && seldom.a.all_sent(); },
+                Deadline(10)) == Drive::done);
+}
+
 // An endless stream of bytes keeps nobody from being heard.
 TEST(a_stop_is_asked_while_bytes_flow) {
   Pair pair;
