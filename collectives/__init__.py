@@ -71,6 +71,7 @@ from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.start import local
+from collectives.topology import Topology
 
 __version__ = _text(_lib.coll_version())
 
@@ -105,6 +106,7 @@ __all__ = [
     "Status",
     "Step",
     "SystemCallError",
+    "Topology",
     "UnsupportedError",
     "__version__",
     "algorithm",

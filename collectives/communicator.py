@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from collectives.contributions import Contributions
 from collectives.errors import CollectiveError
@@ -14,6 +14,9 @@ from collectives.pairwise import Pairwise
 from collectives.persistent import PersistentCalls
 from collectives.reductions import Reductions
 from collectives.symmetric import Symmetric
+
+if TYPE_CHECKING:
+    from collectives.topology import Topology
 
 
 class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symmetric):
@@ -61,6 +64,17 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
         it, with what ``x`` holds then.
         """
         return PersistentCalls(self)
+
+    def topology(self, *, measure: bool = True, host: str | None = None) -> Topology:
+        """Find where all ranks are, and measure the links between them. Every rank must call it.
+
+        Returns the same value on all ranks. ``measure=False`` leaves the links out; measuring sends
+        messages between pairs of ranks, one pair after the other, and takes well below a second on
+        one machine. ``host`` is this rank's, where the machine's name does not tell it from others.
+        """
+        from collectives.topology.probe import found
+
+        return found(self, host, measure)
 
     def __repr__(self) -> str:
         """Tell rank, size and state."""

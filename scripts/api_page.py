@@ -73,6 +73,12 @@ GROUPS = (
     Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
     Group("Hierarchical algorithms", names=("product", "Product")),
     Group(
+        "Topology",
+        "Where ranks are, and the links between them: [topology](topology.md).",
+        names=("Topology",),
+        members=("topology",),
+    ),
+    Group(
         "Operations and algorithms of your own",
         names=("op", "Operation", "algorithm", "OwnAlgorithm", "ScheduleBuilder", "SELF"),
     ),

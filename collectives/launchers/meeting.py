@@ -48,7 +48,17 @@ def agree(
     if len(set(hosts)) == 1:
         directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
         return name, None
-    names = [its.split()[-1] for its in hosts]
-    wire = meet(directory, meeting, rank, names, deadline, variables)
+    wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables)
     wire.shares_cores = hosts.count(hosts[rank]) > len(os.sched_getaffinity(0))
     return name, wire
+
+
+def names_of(hosts: list[str]) -> list[str]:
+    """Return a name for each rank's host, short and its own: containers may all be called alike."""
+    known: dict[str, str] = {}
+    for it in hosts:
+        name = it.split()[-1]
+        if it not in known:
+            others = sum(other.split()[-1] == name for other in known)
+            known[it] = f"{name} ({others + 1})" if others else name
+    return [known[it] for it in hosts]

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a communicator finds its topology: places are gathered, links are measured."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from collectives.topology.machine import own_cpus, rooms
+from collectives.topology.value import LEVELS, Link, Place, Topology
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+
+SHORT, LONG = 8, 1 << 20  # bytes
+TIMES = {SHORT: 40, LONG: 6}
+MOST_PAIRS = 12  # of a level: they are measured one after the other
+
+
+def found(comm: Communicator, host: str | None, measure: bool) -> Topology:
+    """Return the topology of a communicator, the same on all ranks. Every rank must call it."""
+    topology = Topology(_places(comm, _own_place(host)))
+    if measure:
+        topology = topology.edited(links=_measured(comm, topology))
+    return topology
+
+
+def _own_place(host: str | None) -> Place:
+    cpus = own_cpus()
+    package, numa = rooms().around(cpus)
+    return Place(host or socket.gethostname(), package, numa, cpus)
+
+
+def _places(comm: Communicator, own: Place) -> tuple[Place, ...]:
+    words = json.dumps([own.host, own.package, own.numa, own.cpus]).encode()
+    longest = comm.allreduce(np.array([len(words)]), op="max")[0]
+    padded = np.frombuffer(words.ljust(int(longest)), np.uint8)
+    gathered = np.empty(comm.size * padded.size, np.uint8)
+    comm.allgather(padded, gathered)
+    places = []
+    for one in gathered.reshape(comm.size, -1):
+        host, package, numa, cpus = json.loads(one.tobytes())
+        places.append(Place(host, package, numa, tuple(cpus)))
+    return tuple(places)
+
+
+def measured_pairs(topology: Topology) -> dict[str, list[tuple[int, int]]]:
+    """Return which pairs stand for each level: of two rooms that meet on it, the first ranks."""
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    inner = [[rank] for rank in range(topology.size)]
+    for level in LEVELS:
+        heads = [group[0] for group in inner]
+        of_level = [
+            (a, b)
+            for i, a in enumerate(heads)
+            for b in heads[i + 1 :]
+            if topology.level(a, b) == level
+        ]
+        if of_level:
+            step = -(-len(of_level) // MOST_PAIRS)
+            pairs[level] = of_level[::step]
+        inner = topology.groups(level)
+    return pairs
+
+
+def _measured(comm: Communicator, topology: Topology) -> dict[str, Link]:
+    """Return the median link of each level's pairs; the lower rank of a pair measures."""
+    pairs = measured_pairs(topology)
+    flat = [pair for of_level in pairs.values() for pair in of_level]
+    seconds = np.zeros((len(flat), 2))
+    for i, (a, b) in enumerate(flat):
+        comm.barrier()  # nothing else is under way meanwhile
+        if comm.rank in (a, b):
+            seconds[i] = _ways(comm, b if comm.rank == a else a, begins=comm.rank == a)
+    comm.allreduce(seconds)
+    links, at = {}, 0
+    for level, of_level in pairs.items():
+        of_pairs = [_link(short, long) for short, long in seconds[at : at + len(of_level)]]
+        links[level] = Link(
+            median(link.alpha for link in of_pairs), median(link.beta for link in of_pairs)
+        )
+        at += len(of_level)
+    return links
+
+
+def _link(short: float, long: float) -> Link:
+    beta = max((long - short) / (LONG - SHORT), 0.0)
+    return Link(max(short - SHORT * beta, 0.0), beta)
+
+
+def _ways(comm: Communicator, peer: int, begins: bool) -> tuple[float, float]:
+    """Return the seconds of one way of a short and of a long message; zeros at the other end."""
+    times = []
+    for nbytes in (SHORT, LONG):
+        buffer = np.zeros(nbytes, np.uint8)
+        trips = []
+        for _ in range(TIMES[nbytes] + 1):
+            start = time.perf_counter()
+            if begins:
+                comm.send(buffer, peer)
+            comm.recv(buffer, peer)
+            if not begins:
+                comm.send(buffer, peer)
+            trips.append(time.perf_counter() - start)
+        times.append(median(trips[1:]) / 2 if begins else 0.0)
+    return times[0], times[1]
