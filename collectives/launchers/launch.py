@@ -12,6 +12,7 @@ RENDEZVOUS = "COLLECTIVES_RENDEZVOUS"
 
 # The native layer holds ranks in 32 bits; a job of one machine is far below this.
 LARGEST = 2**31 - 1
+_SHOWN = 24  # characters of a value in a sentence
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ def whole_number(env: Mapping[str, str], name: str, default: int, low: int, high
     written = env.get(name)
     if written is None:
         return default
-    # int() alone would take " 1", "1_0" and "+1", which no launcher writes.
-    if not (written.isascii() and written.isdigit()) or not low <= int(written) <= high:
-        raise InvalidArgumentError(f"{name}={written!r} is not an integer from {low} to {high}")
+    # int() alone would take " 1", "1_0" and "+1", which no launcher writes, and no endless number.
+    digits = written.isascii() and written.isdigit() and len(written) <= len(str(LARGEST))
+    if not digits or not low <= int(written) <= high:
+        shown = written if len(written) <= _SHOWN else written[:_SHOWN] + "..."
+        raise InvalidArgumentError(f"{name}={shown!r} is not an integer from {low} to {high}")
     return int(written)

@@ -54,6 +54,7 @@ def test_the_name_of_the_job_may_be_left_out() -> None:
         ({"RANK": " 1"}, "COLLECTIVES_RANK=' 1' is not an integer"),
         ({"RANK": "1_0", "SIZE": "40"}, "COLLECTIVES_RANK='1_0' is not an integer"),
         ({"RANK": "\u0661"}, "is not an integer"),
+        ({"RANK": "9" * 5000}, "COLLECTIVES_RANK='999999999999999999999999...' is not an integer"),
         (
             {"RANK": "4"},
             "COLLECTIVES_RANK=4 is not below COLLECTIVES_SIZE=4: ranks count from 0 to 3",
