@@ -2,8 +2,13 @@
 # libcollectives.so for programs without Python: cmake --install puts it and the header in place.
 include(GNUInstallDirs)
 
-add_library(collectives SHARED)
-target_link_libraries(collectives PRIVATE collectives_objects collectives_options)
+# CMake wants a source; all there is to the library is in collectives_core.
+set(only_source "${CMAKE_CURRENT_BINARY_DIR}/shared_library.c")
+file(CONFIGURE OUTPUT "${only_source}" CONTENT "/* See cmake/CollShared.cmake. */\n")
+add_library(collectives SHARED "${only_source}")
+target_link_libraries(
+  collectives PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,collectives_core>" collectives_options
+)
 target_include_directories(collectives INTERFACE "${PROJECT_SOURCE_DIR}/native/include")
 target_link_options(collectives PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
 if(NOT COLL_SANITIZE) # whose run-time library only the program brings

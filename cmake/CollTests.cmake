@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/native/<x>_test.cc: one program each, over the static library (they see the inside).
 # tests/native/<x>.c: one program each, over the shared library (they see what a C user sees).
-# Other .cc files there are shared by all programs. <x>_speed_test.cc runs alone, and not under a
+# Other .cc files there are shared by all programs (check.cc is their main). <x>_speed_test.cc runs alone, and not under a
 # sanitizer, where its numbers would mean nothing.
 set(folder "${PROJECT_SOURCE_DIR}/tests/native")
 file(GLOB cc_files CONFIGURE_DEPENDS "${folder}/*.cc")
@@ -41,9 +41,6 @@ function(coll_add_test source library)
   if(source MATCHES "_test\\.cc$" AND NOT name MATCHES "_speed_test$")
     coll_compile_quickly(${name} REUSE_FROM test_support)
   endif()
-  if(CMAKE_CROSSCOMPILING_EMULATOR)
-    target_compile_definitions(${name} PRIVATE COLL_EMULATED)
-  endif()
   set_target_properties(${name} PROPERTIES TEST_LAUNCHER "${launcher}")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300)
@@ -59,6 +56,9 @@ if(shared_sources)
   add_library(test_support STATIC ${shared_sources})
   target_link_libraries(test_support PUBLIC collectives_core PRIVATE collectives_options)
   target_include_directories(test_support PUBLIC "${folder}")
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    target_compile_definitions(test_support PUBLIC COLL_EMULATED)
+  endif()
   coll_compile_quickly(
     test_support PRIVATE <algorithm> <array> <atomic> <chrono> <condition_variable> <fstream> <functional>
     <map> <memory> <mutex> <random> <set> <sstream> <stdexcept> <string> <thread> <vector>

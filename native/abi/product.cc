@@ -21,7 +21,7 @@ namespace {
 constexpr int kMostRanks = 4096;
 constexpr int kMostLevels = 16;
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_product(const std::string& why) {
   throw Error(Status::invalid_argument, "product: " + why);
 }
 
@@ -35,10 +35,10 @@ struct Asked {
 
 Asked asked(const coll_product* given) {
   const coll_product& g = required(given, "no product is given");
-  if (g.size < sizeof(coll_product)) refuse("set product.size to sizeof(coll_product)");
-  if (g.kind < 0 || g.kind >= kKinds) refuse("unknown collective " + std::to_string(g.kind));
-  if (g.p < 1 || g.p > kMostRanks) refuse("a schedule is for 1 to 4096 ranks");
-  if (g.levels < 1 || g.levels > kMostLevels) refuse("there are 1 to 16 levels");
+  if (g.size < sizeof(coll_product)) refuse_product("set product.size to sizeof(coll_product)");
+  if (g.kind < 0 || g.kind >= kKinds) refuse_product("unknown collective " + std::to_string(g.kind));
+  if (g.p < 1 || g.p > kMostRanks) refuse_product("a schedule is for 1 to 4096 ranks");
+  if (g.levels < 1 || g.levels > kMostLevels) refuse_product("there are 1 to 16 levels");
   if (g.levels > 1) required(g.groups, "the groups are not given");
   required(g.phases, "the phases are not given");
   std::vector<std::vector<int>> groupings;
@@ -92,7 +92,7 @@ coll_status coll_product_between(const coll_product* product, int32_t level, dou
     double& in = coll::required(received, "no place for what is received");
     const coll::Asked asked = coll::asked(product);
     if (level < 0 || level >= asked.near.depth()) {
-      coll::refuse("there is no level " + std::to_string(level));
+      coll::refuse_product("there is no level " + std::to_string(level));
     }
     const coll::Schedule schedule = coll::schedule_of(asked);
     out = in = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole test framework: TEST, CHECK, thrown, run_ranks and main(). Included by one file a
-// program.
+// The whole test framework: TEST, CHECK, thrown and run_ranks; main() is in check.cc, compiled once
+// for all programs.
 //   x_test [part of a name]    runs the tests whose name contains it; exit status 0: all passed
 #pragma once
 
@@ -9,14 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
-
-#include "emulated.h"
 
 namespace check {
 
@@ -32,10 +31,10 @@ struct Registration {
 };
 
 // Builtins, because clang has no std::source_location with the library of g++ 12.
-[[noreturn]] inline void fail(const std::string& what, const char* file = __builtin_FILE(),
-                              int line = __builtin_LINE()) {
-  throw std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + what);
-}
+[[noreturn]] void fail(const std::string& what, const char* file = __builtin_FILE(),
+                       int line = __builtin_LINE());
+[[noreturn]] void fail(const char* what, const char* file = __builtin_FILE(),
+                       int line = __builtin_LINE());
 
 // The exception of type E that `f` throws; anything else (nothing included) fails the test.
 template <class E, class F>
@@ -48,102 +47,10 @@ E thrown(F f, const char* file = __builtin_FILE(), int line = __builtin_LINE()) 
   fail("nothing was thrown where an exception was due", file, line);
 }
 
-inline std::string text_of(const std::exception_ptr& failure) {
-  if (!failure) return "no rank has failed";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
-
-// What the ranks of one run_ranks tell each other and the watchdog.
-struct Ranks {
-  explicit Ranks(int p) : done(static_cast<std::size_t>(p), false), left(p) {}
-
-  void finish(int rank, const std::exception_ptr& failure) {
-    const std::lock_guard lock(mutex);
-    if (failure && !first) {
-      first = failure;
-      first_rank = rank;
-    }
-    done[static_cast<std::size_t>(rank)] = true;
-    --left;
-    all_done.notify_all();
-  }
-  // Ranks that wait for one another for ever cannot be joined: say who, then end the program.
-  void watch(std::chrono::milliseconds limit) {
-    std::unique_lock lock(mutex);
-    if (all_done.wait_for(lock, limit, [this] { return left == 0; })) return;
-    std::fprintf(stderr, "HANG %s: after %lld ms not back:", running,
-                 static_cast<long long>(limit.count()));
-    for (std::size_t rank = 0; rank < done.size(); ++rank) {
-      if (!done[rank]) std::fprintf(stderr, " rank %zu", rank);
-    }
-    std::fprintf(stderr, "; first failure: rank %d, %s\n", first_rank, text_of(first).c_str());
-    std::fflush(nullptr);
-    std::abort();
-  }
-
-  std::mutex mutex;
-  std::condition_variable all_done;
-  std::vector<bool> done;
-  int left;
-  std::exception_ptr first;
-  int first_rank = -1;
-};
-
-// f(0) ... f(p-1), each in a thread of its own. Rethrows the exception that came first.
-template <class F>
-void run_ranks(int p, F f, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
-  Ranks ranks(p);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < p; ++rank) {
-    threads.emplace_back([&ranks, &f, rank] {
-      std::exception_ptr failure;
-      try {
-        f(rank);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      ranks.finish(rank, failure);
-    });
-  }
-  ranks.watch(limit);
-  for (std::thread& thread : threads) thread.join();
-  if (ranks.first) std::rethrow_exception(ranks.first);
-}
-
-inline int run(std::string_view filter) {
-  int passed = 0, failed = 0, lacking = 0;
-  for (const Test& test : tests) {
-    if (std::string_view(test.name).find(filter) == std::string_view::npos) continue;
-    running = test.name;
-    std::exception_ptr failure;
-    try {
-      test.body();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    const char* lack = lack_of(test.name);
-    if (lack != nullptr && failure) {
-      ++lacking;
-      std::printf("LACKING %s: the emulator does not implement %s\n", test.name, lack);
-    } else if (lack != nullptr || failure) {
-      ++failed;
-      std::printf("FAIL %s: %s\n", test.name,
-                  failure ? text_of(failure).c_str() : "passes: take it out of emulated.h");
-    } else {
-      ++passed;
-    }
-    std::fflush(stdout);
-  }
-  if (lacking > 0) std::printf("%d lacking, ", lacking);
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 && passed > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+// f(0) ... f(p-1), each in a thread of its own. Rethrows the exception that came first. Ranks that
+// are not back within the limit end the program.
+void run_ranks(int p, const std::function<void(int)>& f,
+               std::chrono::milliseconds limit = std::chrono::seconds(60));
 
 }  // namespace check
 
@@ -156,5 +63,3 @@ using check::thrown;
   static void test_##name()
 
 #define CHECK(...) ((__VA_ARGS__) ? void() : check::fail(#__VA_ARGS__))
-
-int main(int argc, char** argv) { return check::run(argc > 1 ? argv[1] : ""); }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,16 @@ def differing(comm: cl.Communicator, kind: str, name: str | None, dtype: str) ->
     """Make one reduction in every mode and place."""
     p, rank = comm.size, comm.rank
     for n in (p * 8, p * 3000):  # one inline message; more than a tile of float64
-        rows = [operands(dtype, r, n) for r in range(p)]
         count = {"scan": rank + 1, "exscan": rank}.get(kind, p)
-        expected = canonical_fold(rows[:count], "sum") if count else rows[rank]
+        mine = drawn(dtype, rank, n)
+        expected = folded(dtype, count, n) if count else mine
         if kind == "reduce_scatter":
             expected = expected.reshape(p, -1)[rank]
         for mode in (None, "staged", "inline", "pull", "push"):
             options: dict[str, Any] = {"algorithm": name, "mode": mode, "reproducible": True}
             for place in ("in place", "apart", "reached"):
-                x = comm.empty(n, rows[rank].dtype) if place == "reached" else rows[rank].copy()
-                x[...] = rows[rank]
+                x = comm.empty(n, mine.dtype) if place == "reached" else mine.copy()
+                x[...] = mine
                 out = np.empty_like(expected) if place == "apart" and kind != "exscan" else None
                 try:
                     got = getattr(comm, kind)(x, out, **options)
@@ -48,6 +49,22 @@ def differing(comm: cl.Communicator, kind: str, name: str | None, dtype: str) ->
                 if got is not None and got.tobytes() != expected.tobytes():
                     return [f"{kind} {name} {dtype} {mode} {place} {n}"]
     return []
+
+
+@cache
+def drawn(dtype: str, rank: int, n: int) -> Any:
+    """Return the operand of a rank, the same for every way to reduce it."""
+    row = operands(dtype, rank, n)
+    row.flags.writeable = False
+    return row
+
+
+@cache
+def folded(dtype: str, ranks: int, n: int) -> Any:
+    """Return the sum of the first ranks' operands by its definition."""
+    result = canonical_fold([drawn(dtype, rank, n) for rank in range(ranks)], "sum")
+    result.flags.writeable = False
+    return result
 
 
 def exactly() -> list[str]:

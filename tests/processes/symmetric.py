@@ -8,6 +8,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,19 @@ Array = npt.NDArray[np.int64]
 Check = Callable[[cl.Communicator, Callable[[int], Array], Callable[[int], Array], int, Any], bool]
 
 
+@cache
 def contributions(p: int, n: int) -> Array:
     """Return what the ranks hand in, by rank."""
-    return np.arange(n, dtype=np.int64) * (1 + np.arange(p))[:, None]
+    made = np.arange(n, dtype=np.int64) * (1 + np.arange(p))[:, None]
+    made.flags.writeable = False
+    return made
+
+
+@cache
+def totals(p: int, n: int) -> Array:
+    """Return the sum of what the ranks hand in."""
+    made: Array = contributions(p, n).sum(0)
+    return made
 
 
 def allreduce(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
@@ -30,9 +41,9 @@ def allreduce(comm: cl.Communicator, source: Any, target: Any, n: int, options: 
     x, y = source(n), target(n)
     x[:], y[:] = given[comm.rank], -1
     comm.allreduce(x, y, **options)
-    right = bool((y == given.sum(0)).all() and (x == given[comm.rank]).all())
+    right = bool((y == totals(comm.size, n)).all() and (x == given[comm.rank]).all())
     comm.allreduce(x, **options)
-    return right and bool((x == given.sum(0)).all())
+    return right and bool((x == totals(comm.size, n)).all())
 
 
 def reduce_scatter(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
@@ -41,7 +52,7 @@ def reduce_scatter(comm: cl.Communicator, source: Any, target: Any, n: int, opti
     x, y = source(n), target(part)
     x[:] = given[comm.rank]
     comm.reduce_scatter(x, y, **options)
-    return bool((y == given.sum(0)[comm.rank * part :][:part]).all())
+    return bool((y == totals(comm.size, n)[comm.rank * part :][:part]).all())
 
 
 def allgather(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:
@@ -68,7 +79,7 @@ def reduce(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any
     x, y = source(n), target(n)
     x[:] = given[comm.rank]
     comm.reduce(x, y, root=0, **options)
-    return comm.rank != 0 or bool((y == given.sum(0)).all())
+    return comm.rank != 0 or bool((y == totals(comm.size, n)).all())
 
 
 def alltoall(comm: cl.Communicator, source: Any, target: Any, n: int, options: Any) -> bool:

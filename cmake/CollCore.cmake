@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# collectives_core: the whole library, compiled here.
+# One folder is one idea, but they are one library: adding an algorithm must not touch this file.
+file(GLOB core_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/native/*/*.cc")
+if(NOT core_sources)
+  message(FATAL_ERROR "No sources in ${PROJECT_SOURCE_DIR}/native: is the checkout complete?")
+endif()
+set(abi_sources ${core_sources})
+list(FILTER abi_sources INCLUDE REGEX "/native/abi/")
+list(FILTER core_sources EXCLUDE REGEX "/native/abi/")
+
+# No options for single files: not for instruction sets, as an inline function of a shared header,
+# compiled for AVX here, could be the copy that the linker keeps for all (kernels use the target
+# attribute, instruction_set.h); and a file with options of its own is compiled alone.
+add_library(collectives_objects OBJECT ${core_sources} ${COLL_CUDA_SOURCES})
+# The C interface is what a shared library shows; all else stays hidden. exports.map keeps the
+# C++ symbols of these files (templates) out of it.
+add_library(collectives_abi OBJECT ${abi_sources})
+set_target_properties(collectives_abi PROPERTIES CXX_VISIBILITY_PRESET default)
+foreach(part IN ITEMS collectives_objects collectives_abi)
+  target_include_directories(
+    ${part} PUBLIC "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/native/include"
+  )
+  target_link_libraries(${part} PUBLIC Threads::Threads PRIVATE collectives_options)
+endforeach()
+
+add_library(collectives_core STATIC)
+target_link_libraries(collectives_core PUBLIC collectives_objects collectives_abi)
