@@ -22,7 +22,7 @@ bench-hosts: setup ## between four hosts with shaped links, beside Gloo and MPIC
 	@$(in_venv) python -m bench.hosts $(BENCH_HOSTS)
 
 test: setup ## native tests (plain, address and thread sanitizer), then pytest
-	@scripts/native_tests.sh dev asan tsan
+	@scripts/native_tests.sh package asan tsan
 	@$(in_venv) python -m pytest --numprocesses 2 --dist loadfile
 
 test-extras: ## tests that need torch, or root for hosts of namespaces; native ones on emulated Arm

@@ -22,11 +22,12 @@ if("thread" IN_LIST COLL_SANITIZE)
   endif()
 endif()
 
-# Half of `make test` was compiling: tests are hardly optimised (what they test is; the thread
-# sanitizer runs so long that a little pays), and read the standard headers once. Not where each file shall be seen on its own (the preset `tidy`). One
-# precompiled header serves all, so all are made alike: without -fPIE and -fPIC.
+# Half of `make test` is compiling: tests are hardly optimised (what they test is; the thread
+# sanitizer runs so long that a little pays), and read the standard headers once. Not where each
+# file shall be seen on its own (the preset `tidy`). One precompiled header serves all, so all are
+# made alike: without -fPIE and -fPIC.
 function(coll_compile_quickly target)
-  target_compile_options(${target} PRIVATE "$<IF:$<AND:$<CONFIG:Debug>,$<NOT:$<IN_LIST:thread,${COLL_SANITIZE}>>>,-O0,-O1>")
+  target_compile_options(${target} PRIVATE "$<IF:$<AND:$<CONFIG:Debug>,$<NOT:$<IN_LIST:thread,${COLL_SANITIZE}>>>,-O0,-Og>")
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   if(CMAKE_UNITY_BUILD)
     target_precompile_headers(${target} ${ARGN})

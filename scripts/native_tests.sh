@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Configures, builds and runs the native tests of the given presets: dev, release, asan, tsan.
+# Configures, builds and runs the native tests of the given presets: package, dev, release, asan, tsan.
 set -euo pipefail
 source "$(dirname "$0")/environment.sh"
 

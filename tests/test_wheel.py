@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import zipfile
@@ -57,7 +58,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the wheel, built from the objects of the last build where they are current."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps"]
-    run(*pip, "--wheel-dir", folder, ROOT, folder=folder)
+    # A native build beside us may bring the same library up to date (cmake/CollBuiltCore.cmake).
+    with (ROOT / "build" / "wheel.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run(*pip, "--wheel-dir", folder, ROOT, folder=folder)
     (path,) = folder.glob("*.whl")
     return path
 

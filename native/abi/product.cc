@@ -36,7 +36,8 @@ struct Asked {
 Asked asked(const coll_product* given) {
   const coll_product& g = required(given, "no product is given");
   if (g.size < sizeof(coll_product)) refuse_product("set product.size to sizeof(coll_product)");
-  if (g.kind < 0 || g.kind >= kKinds) refuse_product("unknown collective " + std::to_string(g.kind));
+  if (g.kind < 0 || g.kind >= kKinds)
+    refuse_product("unknown collective " + std::to_string(g.kind));
   if (g.p < 1 || g.p > kMostRanks) refuse_product("a schedule is for 1 to 4096 ranks");
   if (g.levels < 1 || g.levels > kMostLevels) refuse_product("there are 1 to 16 levels");
   if (g.levels > 1) required(g.groups, "the groups are not given");

@@ -47,7 +47,7 @@ def test_the_floor_is_the_way_with_the_least_median_net_of_the_clock() -> None:
 def test_a_real_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(program.READY, str(program.program("dev")))
+    monkeypatch.setenv(program.READY, str(program.program("package")))
     written = tmp_path / "floors.json"
     options = ["--floors", "--blocks", "2", "--sizes", "8,64K,1M", "--output", str(written)]
     monkeypatch.setattr("sys.argv", ["limits", *options])
@@ -66,7 +66,7 @@ def test_a_real_run(
 
 
 def test_every_collective_is_measured_beside_several_ways() -> None:
-    built = program.program("dev")
+    built = program.program("package")
     blocks = program.floors(built, [8, 128 << 10])
     assert len({(block["kind"], block["bytes"]) for block in blocks}) == len(blocks) == 10
     for block in blocks:

@@ -104,7 +104,7 @@ def test_a_program_that_fails_is_reported(tmp_path: Path) -> None:
 def test_a_real_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    built = program.program("dev")
+    built = program.program("package")
     assert 1 < program.line_latency(built) < 100_000
     measured = program.blocks(built, 1)
     names = [block["row"] for block in measured]
@@ -130,7 +130,7 @@ def test_a_real_run(
 @pytest.mark.timeout(400)  # it may have to build the library first
 def test_persistent_calls_are_measured_beside_an_empty_one() -> None:
     with Callers(2) as callers:
-        one, _ = from_python(program.program("dev"), callers, 2)
+        one, _ = from_python(program.program("package"), callers, 2)
     assert one["row"] == ROW
     assert min(one["ns"], one["empty_ns"], one["line_before_ns"], one["line_after_ns"]) > 0
     (goal,) = goals_of(one)

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check.h"
@@ -249,6 +249,23 @@ coll_comm* alone() {
   return comm;
 }
 
+// Adds every coll_...( ... );
+void add_functions(std::set<std::string>& names, const std::string& text) {
+  constexpr std::string_view kWord =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  for (std::size_t at = text.find("coll_"); at != std::string::npos;) {
+    const std::size_t end = text.find_first_not_of(kWord, at);
+    if (end == std::string::npos) return;
+    const bool begins = at == 0 || kWord.find(text[at - 1]) == std::string_view::npos;
+    if (begins && text[end] == '(') {
+      const std::size_t stop = text.find_first_of(";{", end);
+      if (stop == std::string::npos) return;
+      if (text[stop] == ';' && text[stop - 1] == ')') names.insert(text.substr(at, end - at));
+    }
+    at = text.find("coll_", end);
+  }
+}
+
 // The names that the headers declare as functions.
 std::set<std::string> declared() {
   namespace fs = std::filesystem;
@@ -257,11 +274,10 @@ std::set<std::string> declared() {
   for (const auto& entry : fs::directory_iterator(headers)) {
     std::ifstream file(entry.path());
     std::string text{std::istreambuf_iterator<char>(file), {}};
-    text = std::regex_replace(text, std::regex(R"(/\*[^*]*\*+([^/*][^*]*\*+)*/)"), "");
-    const std::regex function(R"(\b(coll_\w+)\([^;{]*\);)");
-    for (std::sregex_iterator at(text.begin(), text.end(), function), end; at != end; ++at) {
-      names.insert((*at)[1]);
+    for (std::size_t at; (at = text.find("/*")) != std::string::npos;) {
+      text.erase(at, text.find("*/", at) + 2 - at);
     }
+    add_functions(names, text);
   }
   return names;
 }
