@@ -36,9 +36,9 @@ MORE: Sample = {"schedule": 7_000, "plan": 7_000, "mixed_plan": 2_000}
 SEEDS = 20 if RECORD else 10
 # Enough to see that the interpreter runs what is right; what is not right it sees at once.
 SEEDS_OF_ORIGINALS = 2
-LIMIT = 1800 if RECORD else 900  # seconds for an attack
+LIMIT = 1800 if RECORD else 240  # seconds for an attack
 
-pytestmark = pytest.mark.timeout(3 * LIMIT if RECORD else 1800)
+pytestmark = pytest.mark.timeout(3 * LIMIT if RECORD else 300)
 
 
 @pytest.fixture(
