@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from collectives.contributions import Contributions
 from collectives.errors import CollectiveError
@@ -45,6 +45,35 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
     One thread at a time. With ``with`` it is closed at the end of the block, and aborted for all
     ranks when the block raises.
     """
+
+    @staticmethod
+    def from_mpi(comm: Any, timeout: float | None = None) -> Communicator:
+        """Return a communicator of the same ranks as ``comm``, one of mpi4py, which all call.
+
+        Its ranks tell each other through MPI how to meet; after that MPI is not used. MPI knows no
+        time-out, so ``timeout`` (seconds; None: COLLECTIVES_TIMEOUT, else 300) bounds what follows,
+        and each call. Raises InvalidArgumentError for COMM_NULL, an intercommunicator, or anything
+        that is no communicator.
+        """
+        from collectives.launchers.given import of_mpi  # as init() imports launchers: when needed
+
+        return of_mpi(comm, timeout)
+
+    @staticmethod
+    def from_store(store: Any, rank: int, size: int, timeout: float | None = None) -> Communicator:
+        """Return a communicator of ``size`` processes that share ``store``, one of torch's.
+
+        Any store of torch.distributed will do, as a TCPStore or FileStore. Each process gives its
+        own ``rank``, 0 to ``size`` - 1. They may do so again with the same store. On several hosts
+        the store carries the secret of the ranks, so whoever reaches it is trusted, unless all
+        have COLLECTIVES_SECRET_FILE. ``timeout`` bounds the meeting and each call, in seconds;
+        None: COLLECTIVES_TIMEOUT, else 300. Raises InvalidArgumentError for a rank, size or store
+        that is none, CollectiveTimeoutError where not all come, BootstrapError where the store
+        fails.
+        """
+        from collectives.launchers.given import of_store
+
+        return of_store(store, rank, size, timeout)
 
     @property
     def closed(self) -> bool:

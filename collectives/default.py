@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
+from dataclasses import replace
 
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
@@ -15,12 +16,21 @@ _default: Communicator | None = None
 _making = threading.RLock()
 
 
-def init(timeout: float | None = None) -> Communicator:
+def init(
+    timeout: float | None = None, *, insecure: bool = False, silence: float | None = None
+) -> Communicator:
     """Meet the other ranks of this job and return the communicator, from now on the default one.
 
     The place of this process in its job comes from its launcher: ``collrun``, ``torchrun``,
     ``mpiexec`` or ``srun`` (docs/launching.md); without one the process is alone, rank 0 of 1.
     ``timeout`` bounds the meeting and each call, in seconds; None: COLLECTIVES_TIMEOUT, else 300.
+    ``silence``: seconds after which another machine that does not answer is taken for dead, 2 to
+    3600; None: COLLECTIVES_SILENCE, else 15.
+
+    On several hosts without a launcher, where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are
+    set by hand, ranks need a secret in COLLECTIVES_SECRET_FILE. ``insecure=True`` does without, on
+    all ranks: anybody in that network can then take part; rank 0 warns, once. Where there is no
+    such file to refuse it raises InvalidArgumentError.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open, BootstrapError
@@ -29,6 +39,7 @@ def init(timeout: float | None = None) -> Communicator:
     """
     global _default
     # Not with the package: launchers need sockets, JSON, hashes, which many a program never uses.
+    from collectives.environment import checked_silence
     from collectives.launchers.detect import place
 
     with _making:
@@ -38,7 +49,9 @@ def init(timeout: float | None = None) -> Communicator:
                 "a function such as collectives.allreduce(): a second call would wait for the "
                 "other ranks. Use what the first call returned, or close() it first"
             )
-        _default = join(place(timeout), timeout)
+        quiet = None if silence is None else checked_silence("silence", silence)
+        found = place(timeout, insecure=insecure)
+        _default = join(found if quiet is None else replace(found, silence=quiet), timeout)
         return _default
 
 

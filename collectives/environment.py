@@ -8,6 +8,9 @@ COLLECTIVES_JOB      a name    the same for all processes of the job: printable 
                                255 bytes; default "default"
 COLLECTIVES_ATTEMPT  0, 1, ... counts restarts of a job, so that late-comers are refused; default 0
 COLLECTIVES_TIMEOUT  seconds   bound of every call and of finding the others; default 300
+COLLECTIVES_SILENCE  seconds   after which another machine that does not answer is taken for dead,
+                               2 to 3600; default 15
+COLLECTIVES_MASTER   a.b.c.d:n where rank 0 meets ranks of other hosts; without it all are on one
 ==================== ========= ================================================================
 
 COLLECTIVES_RANK and COLLECTIVES_SIZE: set both or neither. Without them the variables of other
@@ -33,7 +36,10 @@ SIZE = "COLLECTIVES_SIZE"
 JOB = "COLLECTIVES_JOB"
 ATTEMPT = "COLLECTIVES_ATTEMPT"
 TIMEOUT = "COLLECTIVES_TIMEOUT"
+SILENCE = "COLLECTIVES_SILENCE"
+MASTER = "COLLECTIVES_MASTER"
 
+SILENCES = (2.0, 3600.0)  # seconds; the kernel counts in whole ones, and needs two probes
 _LONGEST_NAME = 255  # bytes, as of a file's name
 
 
@@ -60,8 +66,9 @@ def variables() -> list[Variable]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where this process stands in its job. ``timeout`` is in seconds, 0 means the default.
+    """Where this process stands in its job.
 
+    ``timeout`` and ``silence`` are in seconds, 0 means the default.
     ``wire`` is what connects ranks of several machines; None: all are on this one.
     """
 
@@ -71,6 +78,7 @@ class Place:
     attempt: int = 0
     timeout: float = 0.0
     wire: Wire | None = None
+    silence: float = 0.0
 
 
 def place(variables: Mapping[str, str] | None = None) -> Place:
@@ -81,7 +89,8 @@ def place(variables: Mapping[str, str] | None = None) -> Place:
         advice = "start the program with collrun, or set both, or neither"
         rank, size = rank_and_size(env, "collrun", RANK, SIZE, advice=advice)
     attempt = whole_number(env, ATTEMPT, 0, 0, LARGEST)
-    return Place(rank, size, _name(env), attempt, _seconds(env))
+    silence = _seconds(env, SILENCE, *SILENCES)
+    return Place(rank, size, _name(env), attempt, _seconds(env, TIMEOUT), silence=silence)
 
 
 def _name(env: Mapping[str, str]) -> str | None:
@@ -105,16 +114,28 @@ def _name(env: Mapping[str, str]) -> str | None:
     return name
 
 
-def _seconds(env: Mapping[str, str]) -> float:
-    written = env.get(TIMEOUT)
+def checked_silence(what: str, seconds: float) -> float:
+    """Return a time of silence that the kernel can count. Raises InvalidArgumentError."""
+    least, most = SILENCES
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not least <= seconds <= most:
+        raise InvalidArgumentError(
+            f"{what} is {seconds!r}: give the seconds after which another machine that does not "
+            f"answer is taken for dead, from {least:g} to {most:g}"
+        )
+    return float(seconds)
+
+
+def _seconds(env: Mapping[str, str], name: str, least: float = 0.0, most: float = 1e9) -> float:
+    """Return the seconds of a variable, 0 where it is not set."""
+    written = env.get(name)
     if written is None:
         return 0.0
     try:
         seconds = float(written)
     except ValueError:
         seconds = -1.0
-    if not 0 < seconds <= 1e9:
-        raise InvalidArgumentError(
-            f"{TIMEOUT}={written!r} is not a number of seconds above 0 and at most 1e9"
-        )
+    if not seconds > 0 or not least <= seconds <= most:
+        bounds = f"from {least:g} to {most:g}" if least > 0 else f"above 0 and at most {most:g}"
+        raise InvalidArgumentError(f"{name}={written!r} is not a number of seconds {bounds}")
     return seconds

@@ -92,6 +92,7 @@ def _wired(place: Place, wire: Wire, timeout: float | None) -> Communicator:
     options.size = ffi.sizeof("coll_wire_options")
     options.rank, options.ranks = place.rank, place.size
     options.timeout = place.timeout if timeout is None else checked_seconds("timeout", timeout)
+    options.silence = place.silence
     options.interruptible = 1
     options.spin = 0 if wire.shares_cores else -1
     job = ffi.new("char[]", os.fsencode(place.job or "default"))

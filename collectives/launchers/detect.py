@@ -21,8 +21,10 @@ from collectives.launchers import collrun, meeting, mpi, mpiexec, openmpi, plain
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.folder import open_folder
 from collectives.launchers.launch import RENDEZVOUS, Launch
+from collectives.launchers.master import open_master
 from collectives.launchers.plain import on_one_machine
 from collectives.launchers.pmi import PmiDirectory
+from collectives.launchers.secret import own_secret
 from collectives.launchers.torch_store import open_store
 from collectives.names import checked_seconds
 
@@ -37,30 +39,35 @@ def detect(variables: Mapping[str, str] | None = None) -> Launch:
     """Return the place of this process. Raises InvalidArgumentError for variables without sense."""
     env = os.environ if variables is None else variables
     launch = next((found for one in _ORDER if (found := one.find(env))), _ALONE)
-    if launch is _ALONE or not env.get(RENDEZVOUS):
+    folder = bool(env.get(RENDEZVOUS))
+    if launch is _ALONE or not (folder or launch.directory == "tcp"):
         return launch
-    given = environment.place(_settings(env))
+    given = settings_of(env)
     return replace(
         launch,
-        directory="folder",
+        directory="folder" if folder else launch.directory,
         job=given.job or launch.job,
         attempt=max(given.attempt, launch.attempt),
     )
 
 
 def open_directory(
-    launch: Launch, deadline: Deadline, variables: Mapping[str, str] | None = None
+    launch: Launch,
+    deadline: Deadline,
+    variables: Mapping[str, str] | None = None,
+    secret: bytes | None = None,
 ) -> Directory:
     """Return the channel of a launch, which is opened once and lives until the process ends.
 
-    Launchers allow no second time. Raises UnsupportedError, with what to do, where there is none.
+    ``secret``: of the store that rank 0 keeps; None: that of the file. Launchers allow no second
+    time. Raises UnsupportedError, with what to do, where there is none.
     """
     if launch.directory.startswith("pmi") and mpi.is_running():  # PMI_FD is MPI's
         launch = replace(launch, directory="mpi")
     with _opening:
         if launch not in _opened:
             env = os.environ if variables is None else variables
-            directory = _open(launch, deadline, env)
+            directory = _open(launch, deadline, env, secret)
             _opened[launch] = directory
             atexit.register(_close, directory, os.getpid())
         return _opened[launch]
@@ -75,8 +82,14 @@ def _close(directory: Directory, owner: int) -> None:
         directory.close()
 
 
-def _open(launch: Launch, deadline: Deadline, env: Mapping[str, str]) -> Directory:
+def _open(
+    launch: Launch, deadline: Deadline, env: Mapping[str, str], secret: bytes | None
+) -> Directory:
     match launch.directory:
+        case "tcp":
+            known = secret or own_secret(launch, env, insecure=False, one_host=False)
+            assert known is not None  # or it would have been asked for
+            return open_master(launch, deadline, known)
         case "folder":
             return open_folder(env[RENDEZVOUS], launch, deadline)
         case "torch":
@@ -89,31 +102,46 @@ def _open(launch: Launch, deadline: Deadline, env: Mapping[str, str]) -> Directo
 
 
 def place(
-    timeout: float | None = None, variables: Mapping[str, str] | None = None
+    timeout: float | None = None,
+    variables: Mapping[str, str] | None = None,
+    *,
+    insecure: bool = False,
 ) -> environment.Place:
     """Return the place of this process in its job.
 
-    Ranks of collrun know their job from the environment; under other launchers they agree on one
-    through the launcher's channel, within ``timeout`` seconds.
+    Ranks of collrun on one machine know their job from the environment; else they agree on one
+    through the launcher's channel, or where rank 0 is, within ``timeout`` seconds. ``insecure``:
+    in the latter case, without a secret.
     """
     env = os.environ if variables is None else variables
     launch = detect(env)
-    if launch.launcher in ("collrun", "none"):
+    known = launch.launcher == "none" or (launch.launcher == "collrun" and launch.master is None)
+    by_hand = launch.launcher == "environment" and launch.directory == "none"
+    one_host = known or launch.size == 1 or (by_hand and on_one_machine(env))
+    secret = own_secret(launch, env, insecure=insecure, one_host=one_host)
+    if known:
         return environment.place(env)
-    settings = environment.place(_settings(env))
+    settings = settings_of(env)
     if launch.size == 1:
         return settings
-    if launch.launcher == "environment" and launch.directory == "none" and on_one_machine(env):
+    if one_host:
         job = settings.job or launch.job
         return replace(settings, rank=launch.rank, size=launch.size, job=job)
-    seconds = settings.timeout or _DEFAULT_TIMEOUT
-    deadline = Deadline(seconds if timeout is None else checked_seconds("timeout", timeout))
-    directory = open_directory(launch, deadline, env)
-    job, wire = meeting.agree(directory, launch.rank, launch.size, deadline, variables=env)
+    deadline = deadline_of(settings, timeout)
+    directory = open_directory(launch, deadline, env, secret)
+    job, wire = meeting.agree(
+        directory, launch.rank, launch.size, deadline, variables=env, secret=secret
+    )
     return replace(settings, rank=launch.rank, size=launch.size, job=job, attempt=0, wire=wire)
 
 
-def _settings(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables without those of a place: job, attempt and time-out are settings."""
+def settings_of(env: Mapping[str, str]) -> environment.Place:
+    """Return what the variables say but for a place: job, attempt and times are settings."""
     places = (environment.RANK, environment.SIZE)
-    return {name: value for name, value in env.items() if name not in places}
+    return environment.place({name: value for name, value in env.items() if name not in places})
+
+
+def deadline_of(settings: environment.Place, timeout: float | None) -> Deadline:
+    """Return when to give up a meeting that begins now."""
+    seconds = settings.timeout or _DEFAULT_TIMEOUT
+    return Deadline(seconds if timeout is None else checked_seconds("timeout", timeout))

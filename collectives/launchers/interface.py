@@ -8,6 +8,7 @@ import socket
 from collections.abc import Mapping
 
 from collectives._ffi import check, ffi, lib, text
+from collectives.environment import MASTER as MEETING_POINT
 from collectives.errors import InvalidArgumentError, SystemCallError
 
 INTERFACE = "COLLECTIVES_INTERFACE"
@@ -20,14 +21,16 @@ _ROOM = 128
 def own_address(variables: Mapping[str, str] | None = None) -> str:
     """Return an address of this machine, as text.
 
-    That of COLLECTIVES_INTERFACE, else the one that leads to MASTER_ADDR, else to the default
-    route, else that of the first interface that is not the loopback. Raises InvalidArgumentError
-    that names the interfaces that there are, or a MASTER_ADDR that is no host.
+    That of COLLECTIVES_INTERFACE, else the one that leads to rank 0 of `collrun --hosts` or to
+    MASTER_ADDR, else to the default route, else that of the first interface that is not the
+    loopback. Raises InvalidArgumentError that names the interfaces that there are, or a
+    MASTER_ADDR that is no host.
     """
     env = os.environ if variables is None else variables
     interfaces = env.get(INTERFACE) or _NOT_THE_LOOPBACK
-    if env.get(MASTER):
-        return _address(interfaces, _numbers(env[MASTER]))
+    host = env.get(MEETING_POINT, "").rpartition(":")[0] or env.get(MASTER)
+    if host:
+        return _address(interfaces, numbers(host))
     try:
         return _address(interfaces, _FAR_AWAY)
     except SystemCallError:  # there is no default route
@@ -41,10 +44,12 @@ def _address(interfaces: str, peer: str | None) -> str:
     return text(room)
 
 
-def _numbers(host: str) -> str:
-    """Return the first address of a host, as digits."""
+def numbers(host: str) -> str:
+    """Return the first address of a host, as digits; that of IPv6 in brackets, or not."""
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(
+            host.strip("[]"), None, type=socket.SOCK_STREAM
+        )[0]
     except OSError as error:
         raise InvalidArgumentError(
             f"{MASTER}={host!r} is no host that is known here: {error}"

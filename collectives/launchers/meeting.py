@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from collectives.launchers.directory import Deadline, Directory
+from collectives.launchers.secret import secret_of_meeting
 from collectives.launchers.wire import Wire, meet
 
 # All ranks meet equally often, so they count alike; keys are put once.
@@ -33,12 +34,15 @@ def agree(
     deadline: Deadline,
     here: str | None = None,
     variables: Mapping[str, str] | None = None,
+    secret: bytes | None = None,
+    count: int | None = None,
 ) -> tuple[str, Wire | None]:
-    """Return a name that only these ranks know, drawn by rank 0, and what connects their hosts.
+    """Return a name that these ranks share, drawn by rank 0, and what connects their hosts.
 
-    None: they are all on one.
+    None: they are all on one. ``secret``: of the user's file, None: rank 0 draws one. ``count``
+    tells this meeting from others in the same directory; None: this process counts.
     """
-    meeting = f"meet{next(_meetings)}."
+    meeting = f"meet{next(_meetings) if count is None else count}."
     directory.put(f"{meeting}{rank}", (here or host()).encode(), deadline)
     if rank == 0:
         directory.put(f"{meeting}name", f"launch-{secrets.token_hex(16)}".encode(), deadline)
@@ -48,7 +52,8 @@ def agree(
     if len(set(hosts)) == 1:
         directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
         return name, None
-    wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables)
+    own = None if secret is None else secret_of_meeting(secret, name)
+    wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables, own)
     wire.shares_cores = hosts.count(hosts[rank]) > len(os.sched_getaffinity(0))
     return name, wire
 

@@ -4,22 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 
-from collectives.launchers.launch import RENDEZVOUS, Launch, optional, rank_and_size
+from collectives.launchers.launch import (
+    RENDEZVOUS,
+    Launch,
+    optional,
+    rank_and_size,
+    whole_number,
+)
 
 _LOOPBACK = ("localhost", "::1")
 _LACK = (
     "RANK and WORLD_SIZE say who this process is, but not where the others are: set MASTER_ADDR "
-    "and MASTER_PORT (with torch installed, its store serves there), or set "
+    "and MASTER_PORT to where rank 0 is to meet the others, or set "
     f"{RENDEZVOUS} to a folder that all ranks reach"
 )
 
 
 def on_one_machine(env: Mapping[str, str]) -> bool:
-    """Whether the address says that all ranks are here: then they need no directory."""
+    """Whether the variables say that all ranks are here: then they need no directory."""
     address = env.get("MASTER_ADDR", "")
-    return bool(env.get("MASTER_PORT")) and (address in _LOOPBACK or address.startswith("127."))
+    all_local = env.get("LOCAL_WORLD_SIZE", "") == env.get("WORLD_SIZE") and bool(address)
+    here = address in _LOOPBACK or address.startswith("127.") or all_local
+    return bool(env.get("MASTER_PORT")) and here
 
 
 def find(env: Mapping[str, str]) -> Launch | None:
@@ -28,14 +35,15 @@ def find(env: Mapping[str, str]) -> Launch | None:
         return None
     rank, size = rank_and_size(env, "whoever starts ranks by hand", "RANK", "WORLD_SIZE")
     address, port = env.get("MASTER_ADDR", ""), env.get("MASTER_PORT", "")
-    served = bool(address and port and not on_one_machine(env) and find_spec("torch"))
+    meets = bool(address and port and not on_one_machine(env))
     return Launch(
         "environment",
         rank,
         size,
-        directory="torch" if served else "none",
+        directory="tcp" if meets else "none",
         how="RANK, WORLD_SIZE",
         local_rank=optional(env, "LOCAL_RANK"),
         job=f"{address}:{port}",
         lack=_LACK,
+        master=(address, whole_number(env, "MASTER_PORT", 0, 1, 65535)) if meets else None,
     )

@@ -30,6 +30,10 @@ class TorchStore:
         there = self._asked(lambda: self._store.check([name]))
         return bytes(self._asked(lambda: self._store.get(name))) if there else None
 
+    def count(self, key: str) -> int:
+        """Count up, and return how often that was done before."""
+        return int(self._asked(lambda: self._store.add(self._prefix + key, 1))) - 1
+
     def close(self) -> None:
         """Let go of the connection."""
         self._store = None

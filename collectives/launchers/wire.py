@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectives._ffi import check, ffi, lib, text
+from collectives.errors import InvalidArgumentError
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.interface import own_address
 
 _ROOM = 512
+_FROM_FILE = b"of a file"  # what rank 0 says in the place of a secret that it does not tell
 
 
 @dataclass
@@ -35,23 +37,35 @@ def meet(
     hosts: list[str],
     deadline: Deadline,
     variables: Mapping[str, str] | None = None,
+    known: bytes | None = None,
 ) -> Wire:
     """Open a listener and exchange its place for those of all ranks.
 
-    The launcher's channel carries the secret, which rank 0 draws: whoever may read that channel
-    belongs to the job.
+    ``known``: the secret, where the ranks have it from elsewhere. Else the launcher's channel
+    carries it, and rank 0 draws it: whoever may read that channel belongs to the job.
     """
     listener = listen(own_address(variables))
     room = ffi.new("char[]", _ROOM)
     lib.coll_listener_text(listener, room, _ROOM)
     directory.put(f"{prefix}door{rank}", text(room).encode(), deadline)
     if rank == 0:
-        directory.put(f"{prefix}secret", made_secret().hex().encode(), deadline)
+        told = _FROM_FILE if known is not None else made_secret().hex().encode()
+        directory.put(f"{prefix}secret", told, deadline)
     directory.fence(deadline)
     doors = [directory.get(f"{prefix}door{r}", deadline).decode() for r in range(len(hosts))]
-    secret = bytes.fromhex(directory.get(f"{prefix}secret", deadline).decode())
+    told = directory.get(f"{prefix}secret", deadline)
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
-    return Wire(listener, doors, hosts, secret)
+    return Wire(listener, doors, hosts, _secret(told, known))
+
+
+def _secret(told: bytes, known: bytes | None) -> bytes:
+    if (told == _FROM_FILE) != (known is not None):
+        lacks = "this rank" if known is None else "rank 0"
+        raise InvalidArgumentError(
+            f"COLLECTIVES_SECRET_FILE is not set for {lacks}, but for others: set it for all ranks "
+            "of the job, or for none"
+        )
+    return bytes.fromhex(told.decode()) if known is None else known
 
 
 def listen(address: str) -> Any:

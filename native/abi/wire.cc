@@ -86,6 +86,13 @@ std::string without_port(const Endpoint& endpoint) {
   return text.substr(0, text.rfind(':'));
 }
 
+std::string how_to_give_secret() {
+  return ": ranks on several hosts prove to each other that they know the secret of a file; make it "
+         "once, with `" +
+         command_for_secret_file("collectives.secret") +
+         "`, copy it to all hosts of the job, and set COLLECTIVES_SECRET_FILE to its path";
+}
+
 }  // namespace
 }  // namespace coll
 
@@ -143,6 +150,18 @@ coll_status coll_init_wire(const coll_wire_options* given, coll_listener* listen
     made->wire = std::make_unique<coll::WireCommunicator>(coll::place_of(options, *listener),
                                                           timeout, options.interruptible != 0);
     *comm = made.release();
+    return Status::ok;
+  });
+}
+
+coll_status coll_read_secret(const char* path, uint8_t* secret) {
+  return guarded([&] {
+    required(secret, "secret");
+    if (path == nullptr) {
+      coll::refuse_wire("COLLECTIVES_SECRET_FILE is not set" + coll::how_to_give_secret());
+    }
+    const coll::Secret read = coll::Secret::from_file(path);
+    std::ranges::copy(read.bytes(), secret);
     return Status::ok;
   });
 }

@@ -36,6 +36,15 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_RENDEZVOUS", "path", "",
      "A folder that all ranks reach and only their user: they meet there, where the launcher has "
      "no key-value store."},
+    {"COLLECTIVES_SECRET_FILE", "path", "",
+     "A file with 64 hex digits that only this user can read, the same on all hosts: by it ranks "
+     "prove that they belong together. A script without a launcher needs it between hosts."},
+    {"COLLECTIVES_SILENCE", "seconds", "15",
+     "After how long another machine that does not answer is taken for dead, 2 to 3600."},
+    {"COLLECTIVES_MASTER", "address:port", "",
+     "Where rank 0 meets the others: what `collrun --hosts` sets for its ranks."},
+    {"COLLECTIVES_SSH", "command", "ssh",
+     "What `collrun --hosts` reaches a host by; `HOST COMMAND` are appended."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };
@@ -48,6 +57,10 @@ enum Index {
   kInterface,
   kPlacement,
   kRendezvous,
+  kSecretFile,
+  kSilence,
+  kMaster,
+  kSsh,
   kFault,
   kIndexEnd
 };

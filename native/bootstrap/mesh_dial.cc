@@ -35,7 +35,8 @@ std::optional<Connection> MeshDial::step(Clock::time_point now) {
       return talk_->take();
     case MeshHandshake::State::refused:
       if (talk_->proved()) throw talk_->error(rank_);
-      fail(now, talk_->sentence());
+      if (!std::exchange(stranger_, true)) failing_since_.reset();
+      fail(now, talk_->sentence(), limits_->unreachable_s);
       break;
     case MeshHandshake::State::lost:
       if (talk_->welcomed()) throw talk_->error(rank_);
@@ -59,7 +60,7 @@ std::string MeshDial::standing() const {
 
 void MeshDial::begin(Clock::time_point now) {
   connecting_ = tcp_begin_connect(door_, limits_->tcp);
-  if (!connecting_.fd) fail(now, system_error("connecting", connecting_.error).what());
+  if (!connecting_.fd) absent(now, system_error("connecting", connecting_.error).what());
 }
 
 void MeshDial::follow(Clock::time_point now) {
@@ -67,7 +68,7 @@ void MeshDial::follow(Clock::time_point now) {
   if (error == EINPROGRESS) return;
   const std::string why = error == 0 ? "" : system_error("connecting", error).what();
   if (error == ECONNRESET) return dropped(now, why);
-  if (error != 0) return fail(now, why);
+  if (error != 0) return absent(now, why);
   connecting_.error = 0;
   talk_.emplace(std::move(connecting_), *terms_, Role::connector, rank_);
 }
@@ -80,15 +81,21 @@ void MeshDial::dropped(Clock::time_point now, const std::string& why) {
   rest(now);
 }
 
-void MeshDial::fail(Clock::time_point now, const std::string& why) {
+// Nobody listens, or nobody answers.
+void MeshDial::absent(Clock::time_point now, const std::string& why) {
+  if (std::exchange(stranger_, false)) failing_since_.reset();
+  fail(now, why, limits_->absent_s);
+}
+
+void MeshDial::fail(Clock::time_point now, const std::string& why, double most) {
   if (!failing_since_) failing_since_ = now;
   trouble_ = why;
   rest(now);
-  if (now - *failing_since_ < duration_of(limits_->unreachable_s)) return;
+  if (now - *failing_since_ < duration_of(most)) return;
   throw Error(Status::bootstrap,
               "rank " + std::to_string(terms_->self.rank) + " of " + job_in_words(terms_->self) +
                   " cannot reach rank " + std::to_string(rank_) + " at " + door_.text() + " for " +
-                  seconds_in_words(limits_->unreachable_s) + ": " + trouble_ +
+                  seconds_in_words(most) + ": " + trouble_ +
                   "; look whether that rank has ended, and whether its host lets this port through",
               rank_);
 }

@@ -34,7 +34,8 @@ class MeshDial {
   void begin(Clock::time_point now);
   void follow(Clock::time_point now);
   void dropped(Clock::time_point now, const std::string& why);
-  void fail(Clock::time_point now, const std::string& why);
+  void absent(Clock::time_point now, const std::string& why);
+  void fail(Clock::time_point now, const std::string& why, double most);
   void rest(Clock::time_point now) noexcept;
 
   int rank_;
@@ -46,8 +47,9 @@ class MeshDial {
   std::optional<MeshHandshake> talk_;  // ours is
   Clock::time_point next_{};           // attempt, where neither is
   double pause_s_;
-  // Since when every attempt has met something that is no rank of this job: nobody, or a stranger.
+  // Since when every attempt has met nobody, or a stranger, that is no rank of this job.
   std::optional<Clock::time_point> failing_since_;
+  bool stranger_ = false;
   std::string trouble_;  // of the last attempt that failed
 };
 

@@ -4,7 +4,8 @@
  *
  * mpiexec of MPICH and Intel MPI, and srun, keep a store in which ranks leave values for each other
  * before they are connected. It is spoken to over the socket PMI_FD, which has one owner: a program
- * that calls MPI_Init must not use it, and exchanges values by MPI. */
+ * that calls MPI_Init must not use it, and exchanges values by MPI. Without a launcher rank 0 keeps
+ * such a store for the others, at an address that all know. */
 #ifndef COLLECTIVES_DIRECTORY_H
 #define COLLECTIVES_DIRECTORY_H
 
@@ -22,10 +23,18 @@ typedef struct coll_directory_options {
   double timeout;          /* seconds for the greeting; 0: 300 */
   coll_stop_function stop; /* whether to give up; NULL: never */
   void* stop_context;      /* for it */
+  const char* at;          /* of a store without a launcher, where `pmi` is 0: where rank 0 listens,
+                              "192.0.2.7:29500"; all below counts there only */
+  const uint8_t* secret;   /* COLL_SECRET_BYTES that only the ranks of this job know */
+  const char* job;         /* NULL: "default" */
+  int32_t attempt;         /* a restart of a job counts up */
+  int32_t rank;
+  int32_t ranks;
 } coll_directory_options;
 
-/* Reads PMI_FD, PMI_RANK and PMI_SIZE and greets the launcher. The socket is closed with it, so a
- * process opens it once. */
+/* Of a launcher: reads PMI_FD, PMI_RANK and PMI_SIZE and greets it. The socket is closed with it, so
+ * a process opens it once. Without one: returns when all ranks are connected with rank 0; each has
+ * proved that it knows the secret. What they put is not secret. */
 coll_status coll_directory_open(const coll_directory_options* options, coll_directory** directory);
 /* Who this process is; -1 and 0 without a directory. */
 int32_t coll_directory_rank(const coll_directory* directory);

@@ -144,6 +144,8 @@ const std::vector<Row> kBeside = {
     {"coll_init_wire", [](coll_comm*) -> int { return coll_init_wire(nullptr, nullptr, nullptr); },
      kNone, kNone},
     {"coll_make_secret", [](coll_comm*) -> int { return coll_make_secret(nullptr); }, kNone, kNone},
+    {"coll_read_secret", [](coll_comm*) -> int { return coll_read_secret(nullptr, nullptr); }, kNone,
+     kNone},
     {"coll_directory_open", [](coll_comm*) -> int { return coll_directory_open(nullptr, nullptr); },
      kNone, kNone},
     {"coll_directory_rank", [](coll_comm*) -> int { return coll_directory_rank(nullptr); }, -1, -1},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from collectives import environment, errors
-from collectives.launchers import meeting, openmpi, plain
+from collectives.launchers import meeting, openmpi
 from collectives.launchers.detect import detect, open_directory, place
 from collectives.launchers.directory import Deadline, StoreDirectory
 from collectives.launchers.interface import own_address
@@ -43,8 +43,7 @@ COLLRUN = {"COLLECTIVES_RANK": "0", "COLLECTIVES_SIZE": "2"}
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is installed here does not matter: nothing is."""
-    for module in (openmpi, plain):
-        monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr(openmpi, "find_spec", lambda name: None)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,11 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
         (TASK, "srun", 3, 4, "none"),
         (OPEN_MPI, "Open MPI", 0, 2, "none"),
         (PLAIN, "environment", 1, 2, "none"),
+        (PLAIN | {"MASTER_ADDR": "head"}, "environment", 1, 2, "tcp"),
+        (PLAIN | {"MASTER_ADDR": "head", "LOCAL_WORLD_SIZE": "2"}, "environment", 1, 2, "none"),
+        (PLAIN | {"MASTER_ADDR": "head", "LOCAL_WORLD_SIZE": "1"}, "environment", 1, 2, "tcp"),
         (COLLRUN, "collrun", 0, 2, "none"),
+        (COLLRUN | {"COLLECTIVES_MASTER": "10.0.0.1:5"}, "collrun", 0, 2, "tcp"),
         # The inner one of two wins.
         (SRUN | TORCHRUN, "torchrun", 1, 4, "torch"),
         (SRUN | OPEN_MPI, "Open MPI", 0, 2, "none"),
@@ -88,10 +91,8 @@ def test_what_a_launcher_says_of_hosts_and_restarts() -> None:
 
 
 def test_a_module_that_is_there_opens_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (openmpi, plain):
-        monkeypatch.setattr(module, "find_spec", lambda name: ModuleSpec(name, None))
+    monkeypatch.setattr(openmpi, "find_spec", lambda name: ModuleSpec(name, None))
     assert detect(OPEN_MPI).directory == "mpi"
-    assert detect(PLAIN | {"MASTER_ADDR": "head"}).directory == "torch"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,8 @@ def test_a_module_that_is_there_opens_its_way(monkeypatch: pytest.MonkeyPatch) -
         ({"OMPI_COMM_WORLD_RANK": "0"}, "OMPI_COMM_WORLD_SIZE is not"),
         ({"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "WORLD_SIZE": "1"}, "MASTER_ADDR is not"),
         ({"COLLECTIVES_RANK": "0"}, "COLLECTIVES_RANK is set but COLLECTIVES_SIZE is not"),
+        (COLLRUN | {"COLLECTIVES_MASTER": "10.0.0.1"}, "COLLECTIVES_MASTER='10.0.0.1' is no"),
+        (PLAIN | {"MASTER_ADDR": "head", "MASTER_PORT": "0"}, "MASTER_PORT='0' is not an integer"),
     ],
 )
 def test_variables_that_contradict_each_other(env: dict[str, str], words: str) -> None:
@@ -121,7 +124,6 @@ def test_variables_that_contradict_each_other(env: dict[str, str], words: str) -
         (TASK, "srun --mpi=pmi2"),
         ({"PMI_RANK": "0", "PMI_SIZE": "2"}, "PMI_FD is not"),
         ({"RANK": "0", "WORLD_SIZE": "2"}, "set MASTER_ADDR and MASTER_PORT"),
-        (PLAIN | {"MASTER_ADDR": "head"}, "COLLECTIVES_RENDEZVOUS"),
     ],
 )
 def test_where_there_is_no_channel_the_error_says_what_to_do(

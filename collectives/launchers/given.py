@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Communicators of ranks that something else has brought together: MPI, or a store of torch."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from collectives.communicator import Communicator
+from collectives.environment import Place
+from collectives.errors import InvalidArgumentError
+from collectives.launchers import meeting
+from collectives.launchers.detect import deadline_of, settings_of
+from collectives.launchers.directory import Deadline, Directory, StoreDirectory
+from collectives.launchers.mpi import MpiDirectory
+from collectives.launchers.secret import file_secret
+from collectives.launchers.torch_store import TorchStore
+from collectives.names import MOST_RANKS, integer
+from collectives.start import join
+
+
+def of_mpi(comm: Any, timeout: float | None) -> Communicator:
+    """Return a communicator of the same ranks as one of mpi4py."""
+    if not all(hasattr(comm, name) for name in ("Get_rank", "Allgatherv", "Is_inter")):
+        raise InvalidArgumentError(
+            f"from_mpi: comm is {_shown(comm)}: give a communicator of mpi4py, as MPI.COMM_WORLD"
+        )
+    if not comm:  # mpi4py's COMM_NULL: what a rank gets that is in no group of a split
+        raise InvalidArgumentError("from_mpi: comm is COMM_NULL: this rank is none of its members")
+    if comm.Is_inter():
+        raise InvalidArgumentError(
+            "from_mpi: comm is an intercommunicator, whose two groups count their ranks apart: "
+            "merge them first (comm.Merge())"
+        )
+    rank, size = comm.Get_rank(), comm.Get_size()
+    if size > MOST_RANKS:
+        raise InvalidArgumentError(f"from_mpi: comm has {size} ranks, at most {MOST_RANKS} can be")
+    settings = settings_of(os.environ)
+    return _met(MpiDirectory(comm), rank, size, settings, timeout, deadline_of(settings, timeout))
+
+
+def of_store(store: Any, rank: int, size: int, timeout: float | None) -> Communicator:
+    """Return a communicator of ``size`` processes that share a store of torch."""
+    wanting = [name for name in ("set", "get", "check", "add") if not hasattr(store, name)]
+    if wanting:
+        raise InvalidArgumentError(
+            f"from_store: store is {_shown(store)} without {', '.join(wanting)}: give one of "
+            "torch.distributed, as TCPStore or FileStore"
+        )
+    ranks, own = integer(size), integer(rank)
+    if ranks is None or not 1 <= ranks <= MOST_RANKS:
+        raise InvalidArgumentError(f"from_store: size is {size!r}: give 1 to {MOST_RANKS} ranks")
+    if own is None or not 0 <= own < ranks:
+        raise InvalidArgumentError(
+            f"from_store: rank is {rank!r}: ranks count from 0 to {ranks - 1}, as size is {ranks}"
+        )
+    settings = settings_of(os.environ)
+    deadline = deadline_of(settings, timeout)
+    # All ranks come equally often to one store, whatever else their processes meet for.
+    times = TorchStore(store, "collectives/").count(f"{ranks}.{own}")
+    directory = StoreDirectory(TorchStore(store, f"collectives/{ranks}.{times}/"), own, ranks)
+    return _met(directory, own, ranks, settings, timeout, deadline)
+
+
+def _met(
+    directory: Directory,
+    rank: int,
+    size: int,
+    settings: Place,
+    timeout: float | None,
+    deadline: Deadline,
+) -> Communicator:
+    if size == 1:
+        return join(Place(timeout=settings.timeout), timeout)
+    env = os.environ
+    job, wire = meeting.agree(
+        directory, rank, size, deadline, variables=env, secret=file_secret(env), count=0
+    )
+    place = replace(settings, rank=rank, size=size, job=job, attempt=0, wire=wire)
+    return join(place, timeout)
+
+
+def _shown(thing: object) -> str:
+    return f"of type {type(thing).__name__}"

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/mesh_directory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/system_error.h"
+#include "bootstrap/channel.h"
+#include "bootstrap/mesh_dial.h"
+#include "bootstrap/mesh_door.h"
+#include "bootstrap/words.h"
+
+namespace coll {
+namespace {
+
+// What one rank can put between two fences: a few values of some hundred bytes are.
+constexpr std::size_t kMostOfARank = 1 << 16;
+constexpr int kKnocking = 512;  // ranks that the kernel keeps before they are let in
+
+// The first character of a letter.
+constexpr char kValues = 'v', kFailure = 'f';
+
+MeshLimits limits_of_meeting(double seconds) {
+  MeshLimits limits;
+  limits.absent_s = seconds;  // rank 0 may be the last to come
+  return limits;
+}
+
+TcpListener meeting_door(const Endpoint& at) {
+  if (at.is_every_address() || at.port() == 0) {
+    throw Error(Status::invalid_argument,
+                "rank 0 cannot listen at " + at.text() +
+                    " for the other ranks: give the address of one interface of its host and a "
+                    "port (MASTER_ADDR, MASTER_PORT)");
+  }
+  try {
+    return {at, kKnocking};
+  } catch (const Error& error) {
+    throw Error(error.status,
+                std::string(error.what()) +
+                    "; rank 0 meets the others there: the address must be one of its host's, the "
+                    "port one that no other program has (MASTER_ADDR, MASTER_PORT)");
+  }
+}
+
+}  // namespace
+
+MeshDirectory::MeshDirectory(const Identity& self, const Secret& secret, const Endpoint& at,
+                             double seconds, Stop stop)
+    : terms_{self, secret}, stop_(std::move(stop)) {
+  if (self.rank == 0) {
+    let_all_in(at, seconds);
+  } else {
+    connect(at, seconds);
+  }
+}
+
+void MeshDirectory::put(std::string_view key, std::string_view value, const Deadline&) {
+  if (put_.size() + key.size() + value.size() + 2 * sizeof(std::uint64_t) > kMostOfARank) {
+    throw Error(Status::invalid_argument, "rank " + std::to_string(terms_.self.rank) +
+                                              " puts more than " + std::to_string(kMostOfARank) +
+                                              " bytes at one time into the store of this job");
+  }
+  append_text(put_, key);
+  append_text(put_, value);
+}
+
+std::string MeshDirectory::get(std::string_view key, const Deadline&) {
+  const auto found = values_.find(key);
+  if (found != values_.end()) return found->second;
+  throw Error(Status::bootstrap,
+              "no rank put '" + std::string(key) + "' before the last fence of this job's store");
+}
+
+void MeshDirectory::fence(const Deadline& deadline) {
+  if (!failure_.empty()) throw Error(Status::bootstrap, failure_);
+  if (terms_.self.rank == 0) {
+    lead(deadline);
+  } else {
+    follow(deadline);
+  }
+}
+
+void MeshDirectory::close() noexcept { lines_.clear(); }
+
+void MeshDirectory::let_all_in(const Endpoint& at, double seconds) {
+  const Deadline deadline(seconds);
+  const MeshLimits limits = limits_of_meeting(seconds);
+  std::vector<bool> here(static_cast<std::size_t>(terms_.self.ranks));
+  here[0] = true;
+  MeshDoor door(
+      meeting_door(at), terms_, limits, [&](int rank) { return here[static_cast<std::size_t>(rank)]; },
+      [&](int rank, Connection connection) {
+        here[static_cast<std::size_t>(rank)] = true;
+        lines_.push_back({rank, Letters(std::move(connection), kMostOfARank + 1)});
+      });
+  try {
+    std::vector<pollfd> watched;
+    while (lines_.size() + 1 < here.size()) {
+      door.step();
+      expect_alive();
+      if (lines_.size() + 1 == here.size()) break;
+      if (deadline.passed()) {
+        std::vector<int> missing;
+        for (std::size_t r = 0; r < here.size(); ++r) {
+          if (!here[r]) missing.push_back(static_cast<int>(r));
+        }
+        throw Error(Status::timeout, "after " + seconds_in_words(seconds) + " " +
+                                         ranks_in_words(missing) + " of " +
+                                         job_in_words(terms_.self) + " had not come to " +
+                                         at.text() + door.troubles());
+      }
+      watched.clear();
+      door.watch(watched);
+      for (const Line& line : lines_) watched.push_back({line.letters.watched().fd, POLLRDHUP, 0});
+      wait_a_moment(watched.data(), watched.size(), deadline, stop_);
+    }
+  } catch (const Error& error) {
+    fail(error);
+  }
+}
+
+void MeshDirectory::connect(const Endpoint& at, double seconds) {
+  const Deadline deadline(seconds);
+  const MeshLimits limits = limits_of_meeting(seconds);
+  MeshDial dial(0, at, terms_, limits);
+  for (;;) {
+    if (std::optional<Connection> made = dial.step(MeshDial::Clock::now())) {
+      const std::size_t longest = kMostOfARank * static_cast<std::size_t>(terms_.self.ranks) + 1;
+      lines_.push_back({0, Letters(std::move(*made), longest)});
+      return;
+    }
+    if (deadline.passed()) {
+      throw Error(Status::timeout,
+                  "rank " + std::to_string(terms_.self.rank) + " of " + job_in_words(terms_.self) +
+                      " has not met rank 0 within " + seconds_in_words(seconds) + ": " +
+                      dial.standing(),
+                  0);
+    }
+    pollfd watched = dial.watched();
+    constexpr double kPauseS = 0.01;  // while the dial rests before its next attempt
+    const Deadline pause(kPauseS);
+    wait_a_moment(&watched, watched.fd >= 0 ? 1 : 0, watched.fd >= 0 ? deadline : pause, stop_);
+  }
+}
+
+// Some are here, and wait for the others: who ends meanwhile ends the meeting.
+void MeshDirectory::expect_alive() {
+  for (Line& line : lines_) {
+    if (const std::string trouble = line.letters.step(); !trouble.empty()) {
+      throw Error(Status::bootstrap, "rank " + std::to_string(line.rank) + " of " +
+                                         job_in_words(terms_.self) +
+                                         " has come to meet the others, and " + trouble, line.rank);
+    }
+  }
+}
+
+// Turns of the lines that are not `finished`, until all are.
+void MeshDirectory::turns(const Deadline& deadline, const Finished& finished,
+                          const std::string& late) {
+  std::vector<pollfd> watched;
+  for (;;) {
+    watched.clear();
+    std::vector<int> waiting;
+    for (Line& line : lines_) {
+      const std::string trouble = line.letters.step();
+      if (finished(line)) continue;
+      if (!trouble.empty()) {
+        throw Error(Status::bootstrap, "rank " + std::to_string(line.rank) + " of " +
+                                           job_in_words(terms_.self) +
+                                           " was lost while the ranks met: " + trouble, line.rank);
+      }
+      waiting.push_back(line.rank);
+      watched.push_back(line.letters.watched());
+    }
+    if (waiting.empty()) return;
+    if (deadline.passed()) throw Error(Status::timeout, ranks_in_words(waiting) + " " + late);
+    wait_a_moment(watched.data(), watched.size(), deadline, stop_);
+  }
+}
+
+void MeshDirectory::lead(const Deadline& deadline) {
+  try {
+    std::string all = std::exchange(put_, {});
+    std::vector<bool> heard(static_cast<std::size_t>(terms_.self.ranks));
+    turns(
+        deadline,
+        [&](Line& line) {
+          const auto rank = static_cast<std::size_t>(line.rank);
+          if (heard[rank]) return true;
+          const std::optional<std::string> letter = line.letters.take();
+          if (!letter) return false;
+          if (letter->empty() || letter->front() != kValues) {
+            throw Error(Status::bootstrap, "what rank " + std::to_string(line.rank) +
+                                               " puts into the store of this job is damaged",
+                        line.rank);
+          }
+          all += std::string_view(*letter).substr(1);
+          heard[rank] = true;
+          return true;
+        },
+        "did not come to the meeting point in time");
+    read(all, 0);
+    for (Line& line : lines_) line.letters.post(kValues + all);
+    turns(
+        deadline, [](const Line& line) { return line.letters.all_sent(); },
+        "did not read what the others have put in time");
+  } catch (const Error& error) {
+    fail(error);
+  }
+}
+
+void MeshDirectory::follow(const Deadline& deadline) {
+  Line& line = lines_.front();
+  line.letters.post(kValues + std::exchange(put_, {}));
+  std::optional<std::string> letter;
+  try {
+    turns(
+        deadline, [&](Line&) { return (letter = line.letters.take()).has_value(); },
+        "did not answer in time: a rank has not come as far as this one");
+    const char kind = letter->empty() ? '\0' : letter->front();
+    if (kind == kFailure) {
+      throw Error(Status::bootstrap, "rank 0 has given up: " + letter->substr(1), 0);
+    }
+    if (kind != kValues) {
+      throw Error(Status::bootstrap, "what rank 0 says of the values is damaged", 0);
+    }
+    read(std::string_view(*letter).substr(1), 0);
+  } catch (const Error& error) {
+    fail(error);
+  }
+}
+
+void MeshDirectory::read(std::string_view values, int from) {
+  while (!values.empty()) {
+    const std::optional<std::string_view> key = cut_text(values);
+    const std::optional<std::string_view> value = key ? cut_text(values) : std::nullopt;
+    if (!value) {
+      throw Error(Status::bootstrap,
+                  "the values that rank " + std::to_string(from) + " hands on are damaged", from);
+    }
+    values_.insert_or_assign(std::string(*key), std::string(*value));
+  }
+}
+
+// Rank 0 tells the others why, as far as they listen; then nobody can go on.
+void MeshDirectory::fail(const Error& error) {
+  failure_ = error.what();
+  if (terms_.self.rank == 0) {
+    for (Line& line : lines_) {
+      line.letters.post(kFailure + failure_);
+      line.letters.step();
+    }
+  }
+  lines_.clear();
+  throw Error(error);
+}
+
+}  // namespace coll

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store that rank 0 keeps for the others where no launcher does.
+#include "bootstrap/mesh_directory.h"
+
+#include <atomic>
+#include <thread>
+
+#include "mesh_of_test.h"
+
+namespace {
+
+using namespace coll;
+using namespace coll::testing;
+
+// A port that is free now.
+Endpoint free_place() { return TcpListener(loopback(), 1).endpoint(); }
+
+std::unique_ptr<MeshDirectory> came(const Endpoint& at, int rank, int ranks, double seconds = 10,
+                                    const Secret& secret = secret_of_job()) {
+  return std::make_unique<MeshDirectory>(rank_of_job(rank, ranks), secret, at, seconds, Stop());
+}
+
+std::string key_of(int rank, int round) {
+  return "key" + std::to_string(round) + "." + std::to_string(rank);
+}
+
+// What a rank puts: bytes of every kind, more of them than one read takes.
+std::string value_of(int rank) {
+  return std::string(static_cast<std::size_t>(rank) * 5000, '\0') + "v" + std::to_string(rank);
+}
+
+// Runs work(rank) for each, each in a thread; the sentences of what they throw, by rank.
+template <class Work>
+std::vector<std::string> all_of(int ranks, Work work) {
+  std::vector<std::string> errors(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        work(rank);
+      } catch (const Error& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+template <class F>
+bool says_error(F f, const std::string& words) {
+  return says(thrown<Error>(f).what(), words);
+}
+
+void expect(const std::string& text, const std::string& words) {
+  if (text.find(words) == std::string::npos) check::fail("'" + text + "' lacks '" + words + "'");
+}
+
+TEST(all_get_what_each_put) {
+  for (const int ranks : {1, 2, 9}) {
+    const Endpoint at = free_place();
+    const auto errors = all_of(ranks, [&](int rank) {
+      const auto directory = came(at, rank, ranks);
+      for (int round = 0; round < 3; ++round) {
+        directory->put(key_of(rank, round), value_of(rank), Deadline(10));
+        directory->fence(Deadline(10));
+        for (int r = 0; r < ranks; ++r) {
+          CHECK(directory->get(key_of(r, round), Deadline(10)) == value_of(r));
+        }
+      }
+      CHECK(says_error([&] { directory->get("nobody", Deadline(1)); }, "no rank put 'nobody'"));
+    });
+    for (const std::string& error : errors) CHECK(error.empty());
+  }
+}
+
+TEST(another_secret_is_refused_and_the_rank_with_the_right_one_let_in) {
+  const Endpoint at = free_place();
+  const auto errors = all_of(3, [&](int rank) {
+    // The one that does not know it gives up before the two that wait for nobody else.
+    const bool knows = rank < 2;
+    const auto directory = knows ? came(at, rank, 2) : came(at, 1, 2, 0.3, secret_of_job(7));
+    directory->fence(Deadline(10));
+  });
+  CHECK(errors[0].empty() && errors[1].empty());
+  CHECK(!errors[2].empty());
+}
+
+TEST(rank_0_says_who_was_refused_and_who_is_missing) {
+  const Endpoint at = free_place();
+  const auto errors = all_of(2, [&](int rank) {
+    came(at, rank, 3, 0.8, rank == 0 ? secret_of_job() : secret_of_job(9))->fence(Deadline(10));
+  });
+  expect(errors[0], "ranks 1, 2 of job 'mesh', attempt 2 had not come to 127.0.0.1:");
+  expect(errors[0], "has not proved that it knows the secret");
+  expect(errors[1], "has not met rank 0 within 0.8 s");
+  expect(errors[1], "the same secret");
+}
+
+TEST(garbage_does_not_get_in_the_way) {
+  const Endpoint at = free_place();
+  std::atomic<bool> over{false};
+  std::thread stranger([&] {
+    while (!over) {
+      const Connection knock = tcp_begin_connect(at);
+      pollfd ready{knock.fd.get(), POLLOUT, 0};
+      if (::poll(&ready, 1, 20) == 1 && tcp_connected(knock.fd) == 0) {
+        const std::string noise(300, '\xff');
+        (void)!::write(knock.fd.get(), noise.data(), noise.size());
+      }
+    }
+  });
+  const auto errors = all_of(4, [&](int rank) {
+    ::usleep(static_cast<useconds_t>(rank * 50'000));
+    const auto directory = came(at, rank, 4);
+    directory->put(key_of(rank, 0), value_of(rank), Deadline(10));
+    directory->fence(Deadline(10));
+  });
+  over = true;
+  stranger.join();
+  for (const std::string& error : errors) CHECK(error.empty());
+}
+
+TEST(a_second_process_of_one_rank_is_refused) {
+  const Endpoint at = free_place();
+  std::atomic<int> first{0};
+  const auto errors = all_of(4, [&](int thread) {
+    if (thread == 3) {  // rank 2, when both that say to be rank 1 have come
+      while (first == 0) ::usleep(1000);
+      came(at, 2, 3)->fence(Deadline(10));
+      return;
+    }
+    try {
+      const auto directory = came(at, std::min(thread, 1), 3);
+      directory->fence(Deadline(10));
+    } catch (const Error&) {
+      ++first;
+      throw;
+    }
+  });
+  CHECK(errors[0].empty() && errors[3].empty());
+  CHECK(errors[1].empty() != errors[2].empty());
+  expect(errors[1] + errors[2], "rank 1");
+}
+
+TEST(a_port_that_is_taken_and_a_place_that_is_nobodys_are_named) {
+  const TcpListener other(loopback(), 1);
+  CHECK(says_error([&] { came(other.endpoint(), 0, 2); }, "one that no other program has"));
+  CHECK(says_error([&] { came(Endpoint::parse("192.0.2.1:4000"), 0, 2); }, "one of its host's"));
+  CHECK(says_error([&] { came(Endpoint::parse("0.0.0.0:4000"), 0, 2); }, "of one interface"));
+  CHECK(says_error([&] { came(Endpoint::parse("127.0.0.1"), 0, 2); }, "and a port"));
+}
+
+TEST(without_rank_0_the_others_give_up) {
+  const std::string words = "has not met rank 0 within 0.2 s";
+  CHECK(says_error([&] { came(free_place(), 1, 2, 0.2); }, words));
+}
+
+TEST(who_ends_while_others_are_awaited_ends_the_meeting) {
+  const Endpoint at = free_place();
+  std::atomic<bool> here{false};
+  const auto errors = all_of(3, [&](int rank) {
+    const auto directory = came(at, rank, 4);  // the last never comes
+    if (rank == 1) {
+      here = true;
+      directory->fence(Deadline(10));
+    }
+    while (!here) ::usleep(1000);
+  });
+  expect(errors[0], "rank 2 of job 'mesh', attempt 2 has come to meet the others, and it has ended");
+  expect(errors[1], "rank 0 ");
+}
+
+TEST(who_ends_before_a_fence_is_named_to_all) {
+  const Endpoint at = free_place();
+  std::atomic<int> here{0};
+  const auto errors = all_of(3, [&](int rank) {
+    const auto directory = came(at, rank, 3);
+    ++here;
+    while (here < 3) ::usleep(1000);
+    if (rank != 2) directory->fence(Deadline(10));
+  });
+  expect(errors[0], "rank 2 of job 'mesh', attempt 2 ");
+  expect(errors[1], "rank 0 has given up: rank 2");
+}
+
+TEST(a_fence_that_not_all_reach_has_an_end) {
+  const Endpoint at = free_place();
+  std::atomic<int> failed{0};
+  const auto errors = all_of(2, [&](int rank) {
+    const auto directory = came(at, rank, 2);
+    if (rank == 1) {
+      while (failed == 0) ::usleep(1000);
+      directory->fence(Deadline(10));
+      return;
+    }
+    try {
+      directory->fence(Deadline(0.1));
+    } catch (const Error&) {
+      ++failed;
+      CHECK(says_error([&] { directory->fence(Deadline(1)); }, "did not come"));
+      throw;
+    }
+  });
+  expect(errors[0], "rank 1 did not come to the meeting point in time");
+  expect(errors[1], "rank 0 has given up: rank 1 did not come");
+}
+
+TEST(a_letter_that_is_too_long_is_refused_unread) {
+  const TcpListener door(loopback(), 1);
+  const Connection peer = tcp_connect(door.endpoint(), Deadline(10));
+  Letters letters(const_cast<TcpListener&>(door).accept(), 100);
+  std::string head;
+  append_text(head, std::string(101, 'x'));
+  write_raw(peer.fd, head.data(), 8);
+  std::string trouble;
+  for (const Deadline end(5); trouble.empty() && !end.passed(); ::usleep(100)) {
+    trouble = letters.step();
+  }
+  expect(trouble, "it announces 101 bytes, where at most 100 are allowed");
+}
+
+TEST(more_than_a_rank_may_put_is_refused) {
+  const Endpoint at = free_place();
+  const auto directory = came(at, 0, 1);
+  CHECK(says_error([&] { directory->put("key", std::string(1 << 17, 'x'), Deadline(1)); },
+                   "puts more than 65536 bytes"));
+}
+
+}  // namespace
