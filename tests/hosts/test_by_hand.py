@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks on hosts, started by a script: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, a secret."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hosts import Hosts
+from tests.hosts.faults import cut
+from tests.hosts.jobs import ROOT
+
+pytestmark = pytest.mark.hosts
+
+PORT = 29511
+SUM = (
+    "import collectives as cl, numpy as np\n"
+    "with cl.init({how}) as comm:\n"
+    "    print(comm.rank, comm.allreduce(np.ones(3, np.int64) << comm.rank).tolist(), flush=True)\n"
+)
+CALLS = SUM + "    while True: comm.allreduce(np.ones(1 << 16))\n"
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> str:
+    """Return a file with a secret."""
+    path = tmp_path / "secret"
+    path.write_text("5a" * 32 + "\n")
+    path.chmod(0o600)
+    return str(path)
+
+
+def start(
+    hosts: Hosts,
+    rank: int,
+    *,
+    place: int | None = None,
+    program: str = SUM,
+    how: str = "timeout=20",
+    size: int = 2,
+    **more: str,
+) -> subprocess.Popen[str]:
+    """Start a rank; rank r is on host r, or on host ``place``."""
+    kept = {name: v for name, v in os.environ.items() if not name.startswith("COLLECTIVES")}
+    env = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": hosts[0].address, "MASTER_PORT": PORT}
+    pipe = subprocess.PIPE
+    return hosts[rank if place is None else place].start(
+        [sys.executable, "-c", program.format(how=how)],
+        env=kept | {name: str(value) for name, value in env.items()} | more,
+        cwd=ROOT,
+        stdout=pipe,
+        stderr=pipe,
+    )
+
+
+def ended(*ranks: subprocess.Popen[str]) -> list[tuple[int, str, str]]:
+    """Wait for all; return exit code, output and complaints of each."""
+    found = []
+    for rank in ranks:
+        printed, complaint = rank.communicate(timeout=40)
+        found.append((rank.returncode, printed, complaint))
+    return found
+
+
+def listening(hosts: Hosts) -> bool:
+    return f":{PORT}" in hosts[0].run(["ss", "-Hltn"])
+
+
+def test_ranks_with_a_secret_meet(hosts: Hosts, secret: str) -> None:
+    """Also where two are on one host, and by the name of a host."""
+    env = {"COLLECTIVES_SECRET_FILE": secret, "MASTER_ADDR": "host0"}
+    places = (0, 1, 1)
+    ranks = [start(hosts, r, place=p, size=3, **env) for r, p in enumerate(places)]
+    for rank, (code, printed, complaint) in enumerate(ended(*ranks)):
+        assert (code, printed) == (0, f"{rank} [7, 7, 7]\n"), complaint
+        assert complaint == ""
+
+
+def test_without_a_secret_the_error_says_how_to_make_one(hosts: Hosts) -> None:
+    begun = time.monotonic()
+    for code, printed, complaint in ended(start(hosts, 0), start(hosts, 1)):
+        assert code != 0
+        assert printed == ""
+        assert "COLLECTIVES_SECRET_FILE is not set" in complaint
+        assert "(umask 077; head -c 32 /dev/urandom" in complaint
+    assert time.monotonic() - begun < 15  # nobody waits for anybody
+
+
+def test_insecure_needs_none_and_warns_once(hosts: Hosts) -> None:
+    how = "timeout=20, insecure=True"
+    found = ended(*(start(hosts, r, how=how) for r in range(2)))
+    assert [printed for _, printed, _ in found] == ["0 [3, 3, 3]\n", "1 [3, 3, 3]\n"]
+    assert "".join(complaint for _, _, complaint in found).count("RuntimeWarning: insecure") == 1
+
+
+def test_who_has_another_secret_and_who_has_none_stay_outside(
+    hosts: Hosts, secret: str, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_text("77" * 32)
+    other.chmod(0o600)
+    inside = [start(hosts, 0, COLLECTIVES_SECRET_FILE=secret)]
+    strangers = [
+        start(hosts, 1, place=2, how="timeout=2", COLLECTIVES_SECRET_FILE=str(other)),
+        start(hosts, 1, place=2, how="timeout=2, insecure=True"),
+    ]
+    for code, _, complaint in ended(*strangers):
+        assert code != 0
+        assert "secret" in complaint
+    inside.append(start(hosts, 1, COLLECTIVES_SECRET_FILE=secret))
+    for code, _, complaint in ended(*inside):
+        assert (code, complaint) == (0, "")
+
+
+def test_garbage_at_the_port_does_not_matter(hosts: Hosts, secret: str) -> None:
+    first = start(hosts, 0, COLLECTIVES_SECRET_FILE=secret)
+    while not listening(hosts):
+        time.sleep(0.01)
+    over = threading.Event()
+
+    def disturb() -> None:
+        while not over.is_set():
+            with hosts[2].socket() as stranger:
+                stranger.settimeout(2)
+                try:
+                    stranger.connect((hosts[0].address, PORT))
+                    stranger.sendall(os.urandom(5000))
+                except OSError:
+                    continue
+
+    idle = [hosts[2].socket() for _ in range(100)]
+    for stranger in idle:
+        stranger.connect((hosts[0].address, PORT))
+    noise = threading.Thread(target=disturb)
+    noise.start()
+    try:
+        time.sleep(0.3)
+        second = start(hosts, 1, COLLECTIVES_SECRET_FILE=secret)
+        for code, _, complaint in ended(first, second):
+            assert (code, complaint) == (0, "")
+    finally:
+        over.set()
+        noise.join()
+        for stranger in idle:
+            stranger.close()
+
+
+def test_a_second_rank_of_one_number_is_told(hosts: Hosts, secret: str) -> None:
+    env = {"COLLECTIVES_SECRET_FILE": secret}
+    first = start(hosts, 0, size=3, **env)
+    twins = [start(hosts, 1, place=p, size=3, **env) for p in (1, 2)]
+    while all(twin.poll() is None for twin in twins):
+        time.sleep(0.01)
+    last = start(hosts, 2, size=3, **env)
+    found = ended(*twins)
+    assert sorted(code != 0 for code, _, _ in found) == [False, True]
+    assert "rank 1" in next(complaint for code, _, complaint in found if code != 0)
+    for code, _, complaint in ended(first, last):
+        assert (code, complaint) == (0, "")
+
+
+def test_a_rank_0_that_dies_ends_the_wait(hosts: Hosts, secret: str) -> None:
+    """Before it listens that is not to be told from being late, so the time-out tells."""
+    env = {"COLLECTIVES_SECRET_FILE": secret}
+    first = start(hosts, 0, size=3, **env)
+    second = start(hosts, 1, size=3, **env)
+    while f":{PORT}" not in hosts[0].run(["ss", "-Htn", "state", "established"]):
+        time.sleep(0.01)
+    first.send_signal(signal.SIGKILL)
+    begun = time.monotonic()
+    code, _, complaint = ended(second)[0]
+    assert code != 0
+    assert "rank 0" in complaint
+    assert "it has ended" in complaint
+    assert time.monotonic() - begun < 5
+    alone = ended(start(hosts, 1, how="timeout=1", **env))[0]
+    assert "has not met rank 0 within" in alone[2]
+    assert "rank 0 at 10.77.0.1:29511 was tried in vain" in alone[2]
+    ended(first)
+
+
+def test_a_port_that_is_in_use_is_named(hosts: Hosts, secret: str) -> None:
+    with hosts[0].socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after the tests before
+        other.bind((hosts[0].address, PORT))
+        other.listen()
+        code, _, complaint = ended(start(hosts, 0, COLLECTIVES_SECRET_FILE=secret))[0]
+    assert code != 0
+    assert "EADDRINUSE" in complaint
+    assert "MASTER_PORT" in complaint
+    code, _, complaint = ended(start(hosts, 0, place=1, COLLECTIVES_SECRET_FILE=secret))[0]
+    assert "EADDRNOTAVAIL" in complaint
+    assert "MASTER_ADDR" in complaint
+
+
+def test_the_time_of_silence_counts(secret: str) -> None:
+    """A host that vanishes is found after the 2 s that were asked for, where 15 are usual."""
+    env = {"COLLECTIVES_SECRET_FILE": secret, "COLLECTIVES_SILENCE": "2"}
+    with Hosts(2) as hosts:
+        ranks = [start(hosts, r, program=CALLS, how="timeout=30", **env) for r in range(2)]
+        for rank in ranks:
+            assert rank.stdout is not None
+            rank.stdout.readline()
+        begun = time.monotonic()
+        with cut(hosts[1]):
+            found = ended(*ranks)
+        for code, _, complaint in found:
+            assert code != 0
+            assert "PeerLostError" in complaint
+        assert time.monotonic() - begun < 9
