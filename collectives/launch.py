@@ -21,9 +21,9 @@ MOST_RANKS = 1024  # as native/abi/communicator.cc has it
 _COLOURS = (36, 33, 32, 35, 34, 31)  # of a terminal, taken in turn
 
 
-def checked_ranks(_: click.Context, __: click.Parameter, ranks: int) -> int:
+def checked_ranks(_: click.Context, __: click.Parameter, ranks: int | None) -> int | None:
     """Return a number of ranks that the library takes: else every one of them would refuse it."""
-    if not 1 <= ranks <= MOST_RANKS:
+    if ranks is not None and not 1 <= ranks <= MOST_RANKS:
         raise click.BadParameter(
             f"{ranks} ranks cannot be started: a job on one machine has 1 to {MOST_RANKS}."
         )
@@ -32,8 +32,27 @@ def checked_ranks(_: click.Context, __: click.Parameter, ranks: int) -> int:
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option(
-    "-n", "--ranks", type=int, required=True, callback=checked_ranks,
-    help=f"How many ranks, 1 to {MOST_RANKS}.",
+    "-n", "--ranks", type=int, callback=checked_ranks,
+    help=f"How many ranks, 1 to {MOST_RANKS}; with --hosts as many as these have slots.",
+)  # fmt: skip
+@click.option(
+    "--hosts", help="Hosts and how many ranks on each, filled in this order: a,b:2 (1 without).",
+)  # fmt: skip
+@click.option(
+    "--ssh", help="Command that reaches a host, before its name. Default: COLLECTIVES_SSH, else "
+    "ssh, which must not ask for a password.",
+)  # fmt: skip
+@click.option(
+    "--port", type=click.IntRange(1, 65535),
+    help="Where rank 0 meets the ranks of other hosts. Default: any that is free.",
+)  # fmt: skip
+@click.option(
+    "--connect", type=Seconds(0), default=30.0, show_default=True,
+    help="Seconds in which all hosts must have been reached.",
+)  # fmt: skip
+@click.option(
+    "--env", "variables", multiple=True, metavar="NAME",
+    help="A variable to take along to the hosts; COLLECTIVES_* and PYTHONPATH go anyway.",
 )  # fmt: skip
 @click.option("-m", "--module", is_flag=True, help="COMMAND is a module, as for python -m.")
 @click.option("--attempt", type=click.IntRange(0), default=0, help="Counts restarts of the job.")
@@ -46,7 +65,12 @@ def checked_ranks(_: click.Context, __: click.Parameter, ranks: int) -> int:
 @click.option("--stdin", "feed", is_flag=True, help="Rank 0 reads standard input; else nobody.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def main(
-    ranks: int,
+    ranks: int | None,
+    hosts: str | None,
+    ssh: str | None,
+    port: int | None,
+    connect: float,
+    variables: tuple[str, ...],
     module: bool,
     attempt: int,
     grace: float,
@@ -66,22 +90,65 @@ def main(
 
     No rank outlives collrun, be it killed, nor does what the ranks have started, unless it has
     left their process groups (as daemons do, with setsid).
+
+    With --hosts, each host is reached by ssh, and has this Python, library, folder and COMMAND
+    under the same paths. Their ranks share a secret that goes through ssh.
     """
     line = command_line(module, command)
-    job = secrets.token_hex(8)
-    environments = [_environment(rank, ranks, job, attempt) for rank in range(ranks)]
-    printers = None if no_prefix else _printers(ranks, timestamps)
+    name = secrets.token_hex(8)
     try:
-        started = Job(line, environments, printers, feed, grace)
-    except OSError as error:
-        raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from error
-    try:
-        outcome = started.run()
+        if hosts is not None:
+            _refuse_feed(feed)
+            wishes = (hosts, ssh, port or 0, connect, variables)
+            outcome, total = _run_on_hosts(
+                wishes, ranks, line, (name, attempt, grace), no_prefix, timestamps
+            )
+        elif ranks is None:
+            raise click.UsageError("Missing how many ranks: -n 4, or hosts: --hosts a,b:2.")
+        elif ssh is not None or port is not None or variables:
+            raise click.UsageError("--ssh, --port and --env belong to --hosts, which is missing.")
+        else:
+            printers = None if no_prefix else _printers(ranks, timestamps)
+            environments = [_environment(rank, ranks, name, attempt) for rank in range(ranks)]
+            outcome, total = _start(line, environments, printers, feed, grace).run(), ranks
     except BrokenPipeError:
         sys.exit(128 + signal.SIGPIPE)
     if outcome.culprit is not None:
-        _say(f"collrun: {closing_line(outcome, ranks)}")
+        _say(f"collrun: {closing_line(outcome, total)}")
     sys.exit(exit_code(outcome))
+
+
+def _refuse_feed(feed: bool) -> None:
+    if feed:
+        raise click.UsageError("--stdin does not reach other hosts: leave it out, or --hosts.")
+
+
+def _start(
+    line: list[str],
+    environments: list[dict[str, str]],
+    printers: tuple[Printer, Printer] | None,
+    feed: bool,
+    grace: float,
+) -> Job:
+    try:
+        return Job(line, environments, printers, feed, grace)
+    except OSError as error:
+        raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from error
+
+
+def _run_on_hosts(
+    wishes: tuple[str, str | None, int, float, tuple[str, ...]],
+    ranks: int | None,
+    line: list[str],
+    job: tuple[str, int, float],
+    no_prefix: bool,
+    timestamps: bool,
+) -> tuple[Outcome, int]:
+    # Not with this module: most jobs are on one host, and need neither.
+    from collectives.remote.run import Wishes, run_on_hosts
+
+    make = _plain_printers if no_prefix else lambda total: _printers(total, timestamps)
+    return run_on_hosts(Wishes(*wishes), ranks, line, job, make)
 
 
 def command_line(module: bool, command: tuple[str, ...]) -> list[str]:
@@ -102,6 +169,8 @@ def command_line(module: bool, command: tuple[str, ...]) -> list[str]:
 
 def exit_code(outcome: Outcome) -> int:
     """Return the exit code of the rank at fault, as a shell gives it."""
+    if outcome.culprit is None and outcome.passed_on and outcome.ended:
+        return 128 + signal.SIGKILL  # a second Ctrl-C has killed ranks of other hosts
     code = outcome.culprit.code if outcome.culprit is not None else 0
     assert code is not None
     return code if code >= 0 else 128 - code
@@ -116,7 +185,7 @@ def closing_line(outcome: Outcome, ranks: int) -> str:
         how = f"was ended by {signal.Signals(-culprit.code).name}"
     else:
         how = f"ended with exit code {culprit.code}"
-    line = f"rank {culprit.number} (process {culprit.process.pid}) {how}"
+    line = f"rank {culprit.number} ({culprit.where}) {how}"
     if outcome.ended:
         numbers = ", ".join(str(number) for number in sorted(outcome.ended))
         line += f"; ended after it: rank {numbers}"
@@ -162,6 +231,23 @@ def _printers(ranks: int, timestamps: bool) -> tuple[Printer, Printer]:
         _printer(sys.stdout.buffer, ranks, sys.stdout.isatty(), begin),
         _printer(sys.stderr.buffer, ranks, sys.stderr.isatty(), begin),
     )
+
+
+def _plain_printers(_: int) -> tuple[Printer, Printer]:
+    """Return what writes lines of other hosts unchanged."""
+    return _unchanged(sys.stdout.buffer), _unchanged(sys.stderr.buffer)
+
+
+def _unchanged(sink: BinaryIO) -> Printer:
+    def write(_: int, line: bytes) -> None:
+        try:
+            sink.write(line)
+            sink.flush()
+        except BrokenPipeError:
+            lead_nowhere(sink)
+            raise
+
+    return write
 
 
 def _printer(sink: BinaryIO, ranks: int, terminal: bool, begin: float | None) -> Printer:

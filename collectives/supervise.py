@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Protocol
 
 from collectives.keeper import Keeper
 
@@ -42,14 +42,40 @@ class Rank:
     pidfd: int
     code: int | None = None
 
+    @property
+    def where(self) -> str:
+        """Its process, in words."""
+        return f"process {self.process.pid}"
+
+
+class Culprit(Protocol):
+    """What is told of the rank at fault."""
+
+    number: int
+    code: int | None
+
+    @property
+    def where(self) -> str:
+        """Its process, and its host if there are several, in words."""
+
 
 @dataclass
 class Outcome:
     """How a job ended: the rank at fault, None without one, and the ranks that had to be ended."""
 
-    culprit: Rank | None = None
+    culprit: Culprit | None = None
     ended: set[int] = field(default_factory=set)
     passed_on: bool = False  # a signal to this process was passed on to the ranks
+
+    def blame(self, rank: Culprit) -> None:
+        """Note a rank that has failed: the first, or one that was killed behind others' failures.
+
+        Peers of a killed rank fail too, and a large one takes longer to die than they do.
+        """
+        before = self.culprit
+        killed_first = before is not None and (before.code or 0) > 0 > (rank.code or 0)
+        if before is None or (killed_first and not self.passed_on):
+            self.culprit = rank
 
 
 class Job:
@@ -62,14 +88,16 @@ class Job:
         printers: tuple[Printer, Printer] | None = None,
         feed: bool = False,
         grace: float = 2.0,
+        on_end: Callable[[Rank, bool], None] | None = None,
     ) -> None:
         """Start ``command`` once for each environment.
 
         ``printers`` take the lines of standard output and error; without them the ranks write
         where this process does. With ``feed``, rank 0 reads this process's standard input.
         ``grace``: seconds that the others have to end by themselves after one has failed, and
-        once more after SIGTERM.
+        once more after SIGTERM. ``on_end`` is told each rank's end, and whether it was ended.
         """
+        self._on_end = on_end
         self._grace = grace
         self._selector = selectors.DefaultSelector()
         self._open_pipes = 0
@@ -95,12 +123,12 @@ class Job:
         """
         try:
             self._feed()
-            with _signals_to_pipe() as pipe:
-                self._watch(pipe, lambda: self._pass_on(os.read(pipe, 64)))
+            with signals_to_pipe() as pipe:
+                self.watch(pipe, lambda: self.pass_on(os.read(pipe, 64)))
                 while any(rank.code is None for rank in self._ranks):
                     self._turn(self._deadline)
                     if time.monotonic() >= self._deadline:
-                        self._harsher()
+                        self.harsher()
                 drained = time.monotonic() + DRAIN_S
                 while self._open_pipes and time.monotonic() < drained:
                     self._turn(drained)
@@ -126,17 +154,18 @@ class Job:
             stderr=subprocess.PIPE if printers else None,
             bufsize=0,
             process_group=0,  # a Ctrl-C on the terminal reaches the ranks through us, once
-            preexec_fn=_dying_with(os.getpid()),  # safe: this process has no threads yet
+            preexec_fn=dying_with(os.getpid()),  # safe: this process has no threads yet
         )
         self._keeper.watch(process.pid)
         rank = Rank(number, process, os.pidfd_open(process.pid))
         self._ranks.append(rank)
-        self._watch(rank.pidfd, lambda: self._see_end(rank))
+        self.watch(rank.pidfd, lambda: self._see_end(rank))
         if printers:
             self._relay(number, process.stdout, printers[0])
             self._relay(number, process.stderr, printers[1])
 
-    def _watch(self, fd: int, action: Callable[[], None]) -> None:
+    def watch(self, fd: int, action: Callable[[], None]) -> None:
+        """Call ``action`` in a turn of run() whenever a descriptor can be read."""
         self._selector.register(fd, selectors.EVENT_READ, action)
 
     def _relay(self, number: int, source: IO[bytes] | None, printer: Printer) -> None:
@@ -158,14 +187,14 @@ class Job:
                 except BrokenPipeError as error:
                     self._end_unread(error)
 
-        self._watch(fd, read)
+        self.watch(fd, read)
         self._open_pipes += 1
 
     def _end_unread(self, error: BrokenPipeError) -> None:
         """End the ranks when nobody reads what they print, as a pipe would end a program."""
         if self._unread is None:
             self._unread = error
-            self._harsher()
+            self.harsher()
 
     def _feed(self) -> None:
         """Copy standard input to the rank that asked for it."""
@@ -186,16 +215,14 @@ class Job:
         state = os.waitid(os.P_PIDFD, rank.pidfd, os.WEXITED | os.WNOWAIT)
         assert state is not None
         rank.code = state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
+        if self._on_end is not None:
+            self._on_end(rank, rank.number in self._outcome.ended)
         if rank.code == 0 or rank.number in self._outcome.ended:
             return
-        before = self._outcome.culprit
-        # Peers of a killed rank fail too, and a large one takes longer to die than they do.
-        killed_first = before is not None and (before.code or 0) > 0 > rank.code
-        if before is None or (killed_first and not self._outcome.passed_on):
-            self._outcome.culprit = rank
+        self._outcome.blame(rank)
         self._deadline = min(self._deadline, time.monotonic() + self._grace)
 
-    def _pass_on(self, numbers: bytes) -> None:
+    def pass_on(self, numbers: bytes) -> None:
         """Hand signals to all ranks; the second one kills."""
         for number in numbers:
             if self._outcome.passed_on:
@@ -204,7 +231,8 @@ class Job:
                 self._outcome.passed_on = True
                 self._signal(number)
 
-    def _harsher(self) -> None:
+    def harsher(self) -> None:
+        """End the ranks that still run: first with SIGTERM, then with SIGKILL."""
         means = next(self._means, signal.SIGKILL)
         self._outcome.ended |= {rank.number for rank in self._ranks if rank.code is None}
         self._signal(means)
@@ -230,7 +258,7 @@ class Job:
         self._selector.close()
 
 
-def _dying_with(parent: int) -> Callable[[], None]:
+def dying_with(parent: int) -> Callable[[], None]:
     """Return what a child runs first: it asks to be killed when ``parent`` dies."""
 
     def prepare() -> None:
@@ -249,7 +277,7 @@ def _copy(source: int, target: IO[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _signals_to_pipe() -> Iterator[int]:
+def signals_to_pipe() -> Iterator[int]:
     """Write the numbers of signals to a pipe; yield its reading end."""
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     wanted = [n for n in _FORWARDED if signal.getsignal(n) is not signal.SIG_IGN]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -46,15 +47,15 @@ def start(
     program: str = SUM,
     how: str = "timeout=20",
     size: int = 2,
-    **more: str,
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[str]:
     """Start a rank; rank r is on host r, or on host ``place``."""
     kept = {name: v for name, v in os.environ.items() if not name.startswith("COLLECTIVES")}
-    env = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": hosts[0].address, "MASTER_PORT": PORT}
+    own = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": hosts[0].address, "MASTER_PORT": PORT}
     pipe = subprocess.PIPE
     return hosts[rank if place is None else place].start(
         [sys.executable, "-c", program.format(how=how)],
-        env=kept | {name: str(value) for name, value in env.items()} | more,
+        env=kept | {name: str(value) for name, value in own.items()} | dict(env or {}),
         cwd=ROOT,
         stdout=pipe,
         stderr=pipe,
@@ -78,7 +79,7 @@ def test_ranks_with_a_secret_meet(hosts: Hosts, secret: str) -> None:
     """Also where two are on one host, and by the name of a host."""
     env = {"COLLECTIVES_SECRET_FILE": secret, "MASTER_ADDR": "host0"}
     places = (0, 1, 1)
-    ranks = [start(hosts, r, place=p, size=3, **env) for r, p in enumerate(places)]
+    ranks = [start(hosts, r, place=p, size=3, env=env) for r, p in enumerate(places)]
     for rank, (code, printed, complaint) in enumerate(ended(*ranks)):
         assert (code, printed) == (0, f"{rank} [7, 7, 7]\n"), complaint
         assert complaint == ""
@@ -107,21 +108,21 @@ def test_who_has_another_secret_and_who_has_none_stay_outside(
     other = tmp_path / "other"
     other.write_text("77" * 32)
     other.chmod(0o600)
-    inside = [start(hosts, 0, COLLECTIVES_SECRET_FILE=secret)]
+    inside = [start(hosts, 0, env={"COLLECTIVES_SECRET_FILE": secret})]
     strangers = [
-        start(hosts, 1, place=2, how="timeout=2", COLLECTIVES_SECRET_FILE=str(other)),
+        start(hosts, 1, place=2, how="timeout=2", env={"COLLECTIVES_SECRET_FILE": str(other)}),
         start(hosts, 1, place=2, how="timeout=2, insecure=True"),
     ]
     for code, _, complaint in ended(*strangers):
         assert code != 0
         assert "secret" in complaint
-    inside.append(start(hosts, 1, COLLECTIVES_SECRET_FILE=secret))
+    inside.append(start(hosts, 1, env={"COLLECTIVES_SECRET_FILE": secret}))
     for code, _, complaint in ended(*inside):
         assert (code, complaint) == (0, "")
 
 
 def test_garbage_at_the_port_does_not_matter(hosts: Hosts, secret: str) -> None:
-    first = start(hosts, 0, COLLECTIVES_SECRET_FILE=secret)
+    first = start(hosts, 0, env={"COLLECTIVES_SECRET_FILE": secret})
     while not listening(hosts):
         time.sleep(0.01)
     over = threading.Event()
@@ -143,7 +144,7 @@ def test_garbage_at_the_port_does_not_matter(hosts: Hosts, secret: str) -> None:
     noise.start()
     try:
         time.sleep(0.3)
-        second = start(hosts, 1, COLLECTIVES_SECRET_FILE=secret)
+        second = start(hosts, 1, env={"COLLECTIVES_SECRET_FILE": secret})
         for code, _, complaint in ended(first, second):
             assert (code, complaint) == (0, "")
     finally:
@@ -155,11 +156,11 @@ def test_garbage_at_the_port_does_not_matter(hosts: Hosts, secret: str) -> None:
 
 def test_a_second_rank_of_one_number_is_told(hosts: Hosts, secret: str) -> None:
     env = {"COLLECTIVES_SECRET_FILE": secret}
-    first = start(hosts, 0, size=3, **env)
-    twins = [start(hosts, 1, place=p, size=3, **env) for p in (1, 2)]
+    first = start(hosts, 0, size=3, env=env)
+    twins = [start(hosts, 1, place=p, size=3, env=env) for p in (1, 2)]
     while all(twin.poll() is None for twin in twins):
         time.sleep(0.01)
-    last = start(hosts, 2, size=3, **env)
+    last = start(hosts, 2, size=3, env=env)
     found = ended(*twins)
     assert sorted(code != 0 for code, _, _ in found) == [False, True]
     assert "rank 1" in next(complaint for code, _, complaint in found if code != 0)
@@ -170,8 +171,8 @@ def test_a_second_rank_of_one_number_is_told(hosts: Hosts, secret: str) -> None:
 def test_a_rank_0_that_dies_ends_the_wait(hosts: Hosts, secret: str) -> None:
     """Before it listens that is not to be told from being late, so the time-out tells."""
     env = {"COLLECTIVES_SECRET_FILE": secret}
-    first = start(hosts, 0, size=3, **env)
-    second = start(hosts, 1, size=3, **env)
+    first = start(hosts, 0, size=3, env=env)
+    second = start(hosts, 1, size=3, env=env)
     while f":{PORT}" not in hosts[0].run(["ss", "-Htn", "state", "established"]):
         time.sleep(0.01)
     first.send_signal(signal.SIGKILL)
@@ -181,7 +182,7 @@ def test_a_rank_0_that_dies_ends_the_wait(hosts: Hosts, secret: str) -> None:
     assert "rank 0" in complaint
     assert "it has ended" in complaint
     assert time.monotonic() - begun < 5
-    alone = ended(start(hosts, 1, how="timeout=1", **env))[0]
+    alone = ended(start(hosts, 1, how="timeout=1", env=env))[0]
     assert "has not met rank 0 within" in alone[2]
     assert "rank 0 at 10.77.0.1:29511 was tried in vain" in alone[2]
     ended(first)
@@ -192,11 +193,11 @@ def test_a_port_that_is_in_use_is_named(hosts: Hosts, secret: str) -> None:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after the tests before
         other.bind((hosts[0].address, PORT))
         other.listen()
-        code, _, complaint = ended(start(hosts, 0, COLLECTIVES_SECRET_FILE=secret))[0]
+        code, _, complaint = ended(start(hosts, 0, env={"COLLECTIVES_SECRET_FILE": secret}))[0]
     assert code != 0
     assert "EADDRINUSE" in complaint
     assert "MASTER_PORT" in complaint
-    code, _, complaint = ended(start(hosts, 0, place=1, COLLECTIVES_SECRET_FILE=secret))[0]
+    code, _, complaint = ended(start(hosts, 0, place=1, env={"COLLECTIVES_SECRET_FILE": secret}))[0]
     assert "EADDRNOTAVAIL" in complaint
     assert "MASTER_ADDR" in complaint
 
@@ -205,7 +206,7 @@ def test_the_time_of_silence_counts(secret: str) -> None:
     """A host that vanishes is found after the 2 s that were asked for, where 15 are usual."""
     env = {"COLLECTIVES_SECRET_FILE": secret, "COLLECTIVES_SILENCE": "2"}
     with Hosts(2) as hosts:
-        ranks = [start(hosts, r, program=CALLS, how="timeout=30", **env) for r in range(2)]
+        ranks = [start(hosts, r, program=CALLS, how="timeout=30", env=env) for r in range(2)]
         for rank in ranks:
             assert rank.stdout is not None
             rank.stdout.readline()

@@ -221,7 +221,7 @@ def test_the_time_of_silence() -> None:
         (lambda: cl.Communicator.from_store(object(), 0, 2), "without set, get, check, add"),
         (lambda: cl.Communicator.from_store(Stored(), 2, 2), "rank is 2: ranks count from 0 to 1"),
         (lambda: cl.Communicator.from_store(Stored(), 0, 0), "size is 0"),
-        (lambda: cl.Communicator.from_store(Stored(), "0", 2), "rank is '0'"),
+        (lambda: cl.Communicator.from_store(Stored(), -1, 2), "rank is -1"),
         (lambda: cl.Communicator.from_mpi(3), "comm is of type int"),
         (lambda: cl.Communicator.from_mpi(World(null=True)), "COMM_NULL"),
         (lambda: cl.Communicator.from_mpi(World(inter=True)), "an intercommunicator"),
