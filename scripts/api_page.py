@@ -45,7 +45,9 @@ GROUPS = (
     Group(
         "Start",
         names=("__version__", "init", "local", "Communicator"),
-        members=("rank", "size", "closed", "sequence", "close", "abort"),
+        members=(
+            "rank", "size", "closed", "sequence", "close", "abort", "from_mpi", "from_store",
+        ),  # fmt: skip
     ),
     Group(
         "Collectives",

@@ -266,7 +266,7 @@ def test_a_failure_before_the_reader_goes_is_still_named() -> None:
     ("arguments", "words"),
     [
         (["-n", 2], "Missing what to run"),
-        (["echo"], "Missing option '-n'"),
+        (["echo"], "Missing how many ranks"),
         (["-n", 0, "echo"], "0 ranks cannot be started: a job on one machine has 1 to 1024"),
         (["-n", 100_000, "echo"], "100000 ranks cannot be started: a job on one machine has 1 to"),
         (["-n", 2, "--grace", "nan", "echo"], "nan is not a number of seconds"),

@@ -81,3 +81,53 @@ def test_init_meets(launcher: str, mpi: str, tmp_path: Path) -> None:
     assert sorted(re.findall(r"rank \d of 3: .*?\]", printed)) == [
         f"rank {rank} of 3: [6.0, 6.0]" for rank in range(3)
     ]
+
+
+GIVEN_BY_MPI = (
+    "import collectives as cl, numpy as np\n"
+    "from mpi4py import MPI\n"
+    "world = MPI.COMM_WORLD\n"
+    "half = world.Split(world.rank % 2, -world.rank)\n"
+    "for _ in range(2):\n"
+    "  with cl.Communicator.from_mpi(half, timeout=30) as comm:\n"
+    "    assert (comm.rank, comm.size) == (half.rank, half.size)\n"
+    "    total = comm.allreduce(np.full(2, world.rank + 1.0)).tolist()\n"
+    "null = world.Split(MPI.UNDEFINED if world.rank == 0 else 0)\n"
+    "try:\n"
+    "  cl.Communicator.from_mpi(null, timeout=30).close()\n"
+    "except cl.InvalidArgumentError as error:\n"
+    "  total = str(error)\n"
+    "print(f'rank {world.rank}: {total}.', flush=True)\n"
+)
+GIVEN_BY_TORCH = (
+    "import collectives as cl, numpy as np, sys, torch.distributed as d\n"
+    "path, rank = sys.argv[1], int(sys.argv[2])\n"
+    "store = d.PrefixStore('mine', d.FileStore(path, 3))\n"
+    "for _ in range(2):\n"
+    "  with cl.Communicator.from_store(store, rank, 3, timeout=30) as comm:\n"
+    "    print(comm.rank, comm.allreduce(np.full(2, rank + 1.0)).tolist(), flush=True)\n"
+)
+
+
+@pytest.mark.parametrize("launcher", ["mpich", "openmpi"])
+def test_a_communicator_of_mpi4py(launcher: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(GIVEN_BY_MPI)
+    words, env = command(launcher, 3)
+    printed = said([*words, str(program)], env)
+    for line in ("rank 1: [2.0, 2.0].", "rank 2: [4.0, 4.0]."):
+        assert line in printed
+    assert "rank 0: from_mpi: comm is COMM_NULL" in printed
+
+
+def test_a_store_of_torch(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    words = [sys.executable, "-c", GIVEN_BY_TORCH, str(tmp_path / "store")]
+    ranks = [
+        subprocess.Popen([*words, str(r)], cwd=ROOT, env=environment(), stdout=subprocess.PIPE)
+        for r in range(3)
+    ]
+    for number, rank in enumerate(ranks):
+        printed, _ = rank.communicate(timeout=100)
+        assert rank.returncode == 0
+        assert printed.decode() == f"{number} [6.0, 6.0]\n" * 2
