@@ -45,11 +45,10 @@ coll_directory* open_mesh_directory(const coll_directory_options& options, const
                       .ranks = options.ranks,
                       .job = options.job != nullptr ? options.job : "default",
                       .attempt = options.attempt};
-  return new coll_directory{
-      self.rank, self.ranks,
-      std::make_unique<MeshDirectory>(self, Secret(secret), Endpoint::parse(options.at),
-                                      options.timeout > 0 ? options.timeout : kDirectoryTimeout,
-                                      stop)};
+  return new coll_directory{self.rank, self.ranks,
+                            std::make_unique<MeshDirectory>(
+                                self, Secret(secret), Endpoint::parse(options.at),
+                                options.timeout > 0 ? options.timeout : kDirectoryTimeout, stop)};
 }
 
 coll_directory* open_directory(const coll_directory_options* given) {
@@ -70,9 +69,8 @@ coll_directory* open_directory(const coll_directory_options* given) {
   if (options.pmi == 0) return open_mesh_directory(options, stop);
   const Deadline deadline = end_of(options.timeout);
   const PmiPlace place = pmi_place();
-  return new coll_directory{
-      place.rank, place.ranks,
-      std::make_unique<PmiDirectory>(place, options.pmi, deadline, stop)};
+  return new coll_directory{place.rank, place.ranks,
+                            std::make_unique<PmiDirectory>(place, options.pmi, deadline, stop)};
 }
 
 }  // namespace

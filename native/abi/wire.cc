@@ -87,7 +87,8 @@ std::string without_port(const Endpoint& endpoint) {
 }
 
 std::string how_to_give_secret() {
-  return ": ranks on several hosts prove to each other that they know the secret of a file; make it "
+  return ": ranks on several hosts prove to each other that they know the secret of a file; make "
+         "it "
          "once, with `" +
          command_for_secret_file("collectives.secret") +
          "`, copy it to all hosts of the job, and set COLLECTIVES_SECRET_FILE to its path";

@@ -2,8 +2,8 @@
 #include "bootstrap/letters.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "base/little_endian.h"

@@ -92,7 +92,8 @@ void MeshDirectory::let_all_in(const Endpoint& at, double seconds) {
   std::vector<bool> here(static_cast<std::size_t>(terms_.self.ranks));
   here[0] = true;
   MeshDoor door(
-      meeting_door(at), terms_, limits, [&](int rank) { return here[static_cast<std::size_t>(rank)]; },
+      meeting_door(at), terms_, limits,
+      [&](int rank) { return here[static_cast<std::size_t>(rank)]; },
       [&](int rank, Connection connection) {
         here[static_cast<std::size_t>(rank)] = true;
         lines_.push_back({rank, Letters(std::move(connection), kMostOfARank + 1)});
@@ -151,9 +152,10 @@ void MeshDirectory::connect(const Endpoint& at, double seconds) {
 void MeshDirectory::expect_alive() {
   for (Line& line : lines_) {
     if (const std::string trouble = line.letters.step(); !trouble.empty()) {
-      throw Error(Status::bootstrap, "rank " + std::to_string(line.rank) + " of " +
-                                         job_in_words(terms_.self) +
-                                         " has come to meet the others, and " + trouble, line.rank);
+      throw Error(Status::bootstrap,
+                  "rank " + std::to_string(line.rank) + " of " + job_in_words(terms_.self) +
+                      " has come to meet the others, and " + trouble,
+                  line.rank);
     }
   }
 }
@@ -169,9 +171,10 @@ void MeshDirectory::turns(const Deadline& deadline, const Finished& finished,
       const std::string trouble = line.letters.step();
       if (finished(line)) continue;
       if (!trouble.empty()) {
-        throw Error(Status::bootstrap, "rank " + std::to_string(line.rank) + " of " +
-                                           job_in_words(terms_.self) +
-                                           " was lost while the ranks met: " + trouble, line.rank);
+        throw Error(Status::bootstrap,
+                    "rank " + std::to_string(line.rank) + " of " + job_in_words(terms_.self) +
+                        " was lost while the ranks met: " + trouble,
+                    line.rank);
       }
       waiting.push_back(line.rank);
       watched.push_back(line.letters.watched());
@@ -194,8 +197,9 @@ void MeshDirectory::lead(const Deadline& deadline) {
           const std::optional<std::string> letter = line.letters.take();
           if (!letter) return false;
           if (letter->empty() || letter->front() != kValues) {
-            throw Error(Status::bootstrap, "what rank " + std::to_string(line.rank) +
-                                               " puts into the store of this job is damaged",
+            throw Error(Status::bootstrap,
+                        "what rank " + std::to_string(line.rank) +
+                            " puts into the store of this job is damaged",
                         line.rank);
           }
           all += std::string_view(*letter).substr(1);

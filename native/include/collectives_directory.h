@@ -32,9 +32,9 @@ typedef struct coll_directory_options {
   int32_t ranks;
 } coll_directory_options;
 
-/* Of a launcher: reads PMI_FD, PMI_RANK and PMI_SIZE and greets it. The socket is closed with it, so
- * a process opens it once. Without one: returns when all ranks are connected with rank 0; each has
- * proved that it knows the secret. What they put is not secret. */
+/* Of a launcher: reads PMI_FD, PMI_RANK and PMI_SIZE and greets it. The socket is closed with it,
+ * so a process opens it once. Without one: returns when all ranks are connected with rank 0; each
+ * has proved that it knows the secret. What they put is not secret. */
 coll_status coll_directory_open(const coll_directory_options* options, coll_directory** directory);
 /* Who this process is; -1 and 0 without a directory. */
 int32_t coll_directory_rank(const coll_directory* directory);

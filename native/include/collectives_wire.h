@@ -51,8 +51,8 @@ coll_status coll_init_wire(const coll_wire_options* options, coll_listener* list
 /* A fresh secret from the kernel's randomness. */
 coll_status coll_make_secret(uint8_t* secret);
 /* The secret in a file, 64 hex digits, that nobody but this user can read: what
- * COLLECTIVES_SECRET_FILE names. Every error, also that of NULL for a variable that is not set, says
- * how to make such a file. */
+ * COLLECTIVES_SECRET_FILE names. Every error, also that of NULL for a variable that is not set,
+ * says how to make such a file. */
 coll_status coll_read_secret(const char* path, uint8_t* secret);
 
 #ifdef __cplusplus

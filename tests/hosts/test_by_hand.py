@@ -28,6 +28,15 @@ SUM = (
     "    print(comm.rank, comm.allreduce(np.ones(3, np.int64) << comm.rank).tolist(), flush=True)\n"
 )
 CALLS = SUM + "    while True: comm.allreduce(np.ones(1 << 16))\n"
+WITH_TORCH = (
+    "import collectives as cl, numpy as np, torch, torch.distributed as dist\n"
+    "with cl.init({how}) as comm:\n"
+    "    dist.init_process_group('gloo')\n"
+    "    x = torch.ones(2)\n"
+    "    dist.all_reduce(x)\n"
+    "    print(comm.rank, x.tolist(), comm.allreduce(np.ones(2)).tolist())\n"
+    "    dist.destroy_process_group()\n"
+)
 
 
 @pytest.fixture
@@ -217,3 +226,13 @@ def test_the_time_of_silence_counts(secret: str) -> None:
             assert code != 0
             assert "PeerLostError" in complaint
         assert time.monotonic() - begun < 9
+
+
+def test_the_port_is_free_again_for_torch(hosts: Hosts, secret: str) -> None:
+    """A script may give the same variables to torch.distributed."""
+    pytest.importorskip("torch")
+    env = {"COLLECTIVES_SECRET_FILE": secret}
+    found = ended(*(start(hosts, r, program=WITH_TORCH, env=env) for r in range(2)))
+    for rank, (code, printed, complaint) in enumerate(found):
+        assert code == 0, complaint
+        assert printed == f"{rank} [2.0, 2.0] [2.0, 2.0]\n"

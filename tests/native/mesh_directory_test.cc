@@ -167,7 +167,8 @@ TEST(who_ends_while_others_are_awaited_ends_the_meeting) {
     }
     while (!here) ::usleep(1000);
   });
-  expect(errors[0], "rank 2 of job 'mesh', attempt 2 has come to meet the others, and it has ended");
+  expect(errors[0],
+         "rank 2 of job 'mesh', attempt 2 has come to meet the others, and it has ended");
   expect(errors[1], "rank 0 ");
 }
 
