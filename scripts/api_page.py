@@ -47,7 +47,7 @@ GROUPS = (
         names=("__version__", "init", "local", "Communicator"),
         members=(
             "rank", "size", "closed", "sequence", "close", "abort", "from_mpi", "from_store",
-        ),  # fmt: skip
+        ),
     ),
     Group(
         "Collectives",

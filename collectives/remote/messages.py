@@ -18,7 +18,7 @@ from collectives import __version__
 
 GREETING = f"collectives agent {__version__}".encode()
 GREETS = b"collectives agent "
-LONGEST = 1 << 20  # bytes of a task
+LONGEST = 60_000  # bytes of a task: a pipe takes it at once, so nobody waits to write it
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "instrumented.h"
 #include "mesh_of_test.h"
 
 namespace {
@@ -71,6 +72,20 @@ TEST(all_get_what_each_put) {
       CHECK(says_error([&] { directory->get("nobody", Deadline(1)); }, "no rank put 'nobody'"));
     });
     for (const std::string& error : errors) CHECK(error.empty());
+  }
+}
+
+TEST(many_ranks_meet_though_few_places_are_for_strangers) {
+  const int ranks = check::kShort ? 20 : 150;
+  const Endpoint at = free_place();
+  const auto errors = all_of(ranks, [&](int rank) {
+    const auto directory = came(at, rank, ranks, 60);
+    directory->put(key_of(rank, 0), std::to_string(rank), Deadline(30));
+    directory->fence(Deadline(60));
+    CHECK(directory->get(key_of(ranks - 1, 0), Deadline(1)) == std::to_string(ranks - 1));
+  });
+  for (const std::string& error : errors) {
+    if (!error.empty()) check::fail(error);
   }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +178,25 @@ def test_an_ssh_that_does_not_answer_or_is_none() -> None:
     other = "sh -c 'echo collectives agent 0.0; cat'"
     code, _, complaint = run("--hosts", "a", "true", ssh=other)
     assert "a has version 0.0 of this library" in complaint
+
+
+@pytest.mark.extras
+def test_ctrl_c_before_the_start() -> None:
+    job = Started("--hosts", "a,b", *SH, "echo never", ssh=f"{SH[0]} -c 'echo said >&2; sleep 100'")
+    assert job.process.stderr is not None
+    job.process.stderr.readline()
+    job.process.send_signal(signal.SIGINT)
+    assert job.ended()[:2] == (128 + signal.SIGINT, "")
+
+
+@pytest.mark.extras
+def test_the_real_ssh_and_a_host_that_is_none() -> None:
+    if shutil.which("ssh") is None:
+        pytest.skip("needs ssh")
+    code, _, complaint = run("--hosts", "no.such.host.invalid", "true", ssh="")
+    assert code == 1
+    assert "Error: no.such.host.invalid: 'ssh -o BatchMode=yes" in complaint
+    assert "ended with 255: ssh: " in complaint
 
 
 @pytest.mark.extras
