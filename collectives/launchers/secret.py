@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 
 from collectives._ffi import check, ffi, lib
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.launchers.launch import Launch
 
 SECRET_FILE = "COLLECTIVES_SECRET_FILE"
@@ -59,6 +59,8 @@ def _refuse_senseless(launch: Launch, env: Mapping[str, str], one_host: bool) ->
             "insecure=True, but the ranks of this job are on one machine, where the kernel says "
             "who is who and no secret is needed: leave it out"
         )
+    if launch.directory == "none":  # nothing that could be open to others either
+        raise UnsupportedError(launch.lack)
     if launch.directory != "tcp" or launch.launcher != "environment":
         raise InvalidArgumentError(
             f"insecure=True, but the ranks of {launch.launcher} share a secret that their launcher "

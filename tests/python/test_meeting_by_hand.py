@@ -169,6 +169,11 @@ def test_insecure_is_refused_where_there_is_nothing_to_refuse(
             place(1, env, insecure=True)
 
 
+def test_insecure_does_not_say_where_the_others_are() -> None:
+    with pytest.raises(errors.UnsupportedError, match="set MASTER_ADDR"):
+        place(1, {"RANK": "0", "WORLD_SIZE": "2"}, insecure=True)
+
+
 def test_insecure_warns_once_on_rank_0_and_needs_no_file() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
