@@ -137,6 +137,14 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
         """
         self._handle.abort(str(reason))
 
+    def revoke(self) -> None:
+        """End the present and later calls of all ranks with AbortedError, as :meth:`abort` does.
+
+        For ranks that mean to go on: those that live then call :meth:`shrink`. May be called from
+        any thread. Raises ClosedError after close().
+        """
+        self._handle.revoke()
+
     def __enter__(self) -> Communicator:
         """Return itself."""
         return self

@@ -13,7 +13,7 @@ from collectives._ffi import ffi, lib
 from collectives.caller import NOTHING, Caller
 from collectives.errors import InvalidArgumentError
 from collectives.handle import Handle
-from collectives.names import MOST_RANKS, choose_from, integer
+from collectives.names import MOST_RANKS, checked_seconds, choose_from, integer
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -65,6 +65,27 @@ class Groups(Caller):
     def dup(self) -> Communicator:
         """Return another communicator of the same ranks, whose calls are independent."""
         made = self._form("dup", lib.coll_dup)
+        assert made is not None
+        return made
+
+    def shrink(self, *, timeout: float | None = None) -> Communicator:
+        """Return a communicator of the ranks that live, in their order.
+
+        For after a failure, or :meth:`revoke`; a communicator that still works is ended by it on
+        all ranks. Every rank that lives calls it, once, and is waited for; they agree on who that
+        is: nobody whose process or machine is gone, or who closed. This one is then to be closed::
+
+            try:
+                comm.allreduce(x)
+            except cl.CollectiveError:
+                comm = comm.shrink()
+
+        Raises CollectiveTimeoutError, which names a rank that lives and did not come, after
+        ``timeout`` seconds (None: the communicator's), and PeerLostError where the others took this
+        rank for lost.
+        """
+        seconds = 0.0 if timeout is None else checked_seconds("shrink: timeout", timeout)
+        made = self._form("shrink", lib.coll_shrink, seconds)
         assert made is not None
         return made
 

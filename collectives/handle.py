@@ -150,6 +150,13 @@ class Handle:
                 raise self.gone("abort")
             check(lib.coll_abort(self._native, reason.encode("utf-8", "replace")))
 
+    def revoke(self) -> None:
+        """End them so that those that live may shrink."""
+        with self._ending:
+            if self._native is None:
+                raise self.gone("revoke")
+            check(lib.coll_revoke(self._native))
+
     def forget(self, why: str) -> None:
         """Drop the native communicator without touching it."""
         self._native = None

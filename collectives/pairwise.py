@@ -38,7 +38,9 @@ class Pairwise(Caller):
 
         A message of up to 256 KiB (less among more than 32 ranks) does not wait for its receiver,
         as long as no others are on the same way; a longer one does. So two ranks that send to
-        each other use :meth:`sendrecv` or :meth:`isend`. A message to oneself never waits.
+        each other use :meth:`sendrecv` or :meth:`isend`. A message to oneself never waits. Between
+        machines 64 KiB do not wait, but the first message to a rank until that is in a call on
+        this communicator.
         ``tag`` is 0 ... 2**31-1.
         """
         seconds = _seconds("send", timeout)

@@ -29,6 +29,7 @@ class Symmetric(Caller):
         array a tensor. Local: every rank makes its own, of whatever shape and whenever it likes,
         and the collectives take it beside ordinary arrays; where it is large they are several
         times as fast on it. It may outlive the communicator and serve others of the same job.
+        Between machines it is ordinary memory.
 
         Raises OutOfMemoryError where the machine, or its control group, has no
         memory left.

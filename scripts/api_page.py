@@ -46,7 +46,8 @@ GROUPS = (
         "Start",
         names=("__version__", "init", "local", "Communicator"),
         members=(
-            "rank", "size", "closed", "sequence", "close", "abort", "from_mpi", "from_store",
+            "rank", "size", "closed", "sequence", "close", "abort", "revoke", "from_mpi",
+            "from_store",
         ),
     ),
     Group(
@@ -65,7 +66,7 @@ GROUPS = (
         "Between two ranks: methods of a communicator, and functions on that of `init()`.",
         names=(*MESSAGES, "ANY_SOURCE", "ANY_TAG", "Status", "Request"),
     ),
-    Group("Groups", names=("Mesh",), members=("split", "subgroup", "dup", "mesh")),
+    Group("Groups", names=("Mesh",), members=("split", "subgroup", "dup", "mesh", "shrink")),
     Group("Non-blocking calls", names=("Pending",), members=("group",)),
     Group(
         "Persistent calls",

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "abi/handle.h"
+#include "communicator/segment_regroup.h"
+#include "communicator/wire_regroup.h"
 
 namespace coll {
 namespace {
@@ -15,28 +17,29 @@ constexpr std::int64_t kMostAxes = 64;
 
 [[noreturn]] void no_group(const std::string& why) { throw Error(Status::invalid_argument, why); }
 
-Status finish(coll_comm& comm, Status status) {
-  if (status != Status::ok) return status;  // in progress
-  if (comm.regroup->member()) {
-    auto made = std::make_unique<coll_comm>();
-    made->communicator.emplace(Made{[&comm] { return comm.regroup->take(); }});
-    *comm.made = made.release();
-  }
-  comm.regroup.reset();
-  return Status::ok;
+Status begin(coll_comm* comm, Communicator& parent, const GroupWish& wish, coll_comm** made) {
+  auto regroup = std::make_unique<SegmentRegroup>(parent, wish);
+  SegmentRegroup* own = regroup.get();
+  return form(
+      *comm, std::move(regroup), [own] { return handle_of([own] { return own->take(); }); }, made);
+}
+
+Status begin(coll_comm* comm, WireCommunicator& parent, const GroupWish& wish, coll_comm** made) {
+  auto regroup = std::make_unique<WireRegroup>(parent, wish);
+  WireRegroup* own = regroup.get();
+  return form(*comm, std::move(regroup), [own] { return handle_of(own->take()); }, made);
 }
 
 Status regroup(coll_comm* comm, const GroupWish& wish, coll_comm** made) {
-  Communicator& parent = communicator(comm);
-  if (comm->regroup) no_group("the call before is still in progress: resume it first, or abort");
-  comm->made = made;
-  comm->regroup = std::make_unique<Regroup>(parent, wish);
-  try {
-    return finish(*comm, comm->regroup->start());
-  } catch (...) {
-    comm->regroup.reset();
-    throw;
-  }
+  return on_either(comm, [&](auto& parent) { return begin(comm, parent, wish, made); });
+}
+
+// Rank and number of ranks of whoever calls.
+struct Caller {
+  int rank, ranks;
+};
+Caller caller(coll_comm* comm) {
+  return on_either(comm, [](auto& it) { return Caller{it.rank(), it.ranks()}; });
 }
 
 // For the result: a null pointer until there is one.
@@ -106,15 +109,6 @@ GroupWish wish_of_axis(int rank, int p, const std::int32_t* shape, std::int32_t 
 
 }  // namespace
 
-Status resume_regroup(coll_comm& comm) {
-  try {
-    return finish(comm, comm.regroup->resume());
-  } catch (...) {
-    comm.regroup.reset();
-    throw;
-  }
-}
-
 }  // namespace coll
 
 using coll::guarded;
@@ -133,8 +127,8 @@ coll_status coll_split(coll_comm* comm, int64_t color, int64_t key, coll_comm** 
 coll_status coll_subgroup(coll_comm* comm, const int32_t* ranks, int32_t n, coll_comm** made) {
   return guarded([&] {
     coll::empty(made);
-    const coll::Communicator& parent = coll::communicator(comm);
-    return coll::regroup(comm, coll::wish_of_list(parent.rank(), parent.ranks(), ranks, n), made);
+    const auto [rank, p] = coll::caller(comm);
+    return coll::regroup(comm, coll::wish_of_list(rank, p, ranks, n), made);
   });
 }
 
@@ -149,9 +143,8 @@ coll_status coll_axis(coll_comm* comm, const int32_t* shape, int32_t axes, int32
                       const char* name, coll_comm** made) {
   return guarded([&] {
     coll::empty(made);
-    const coll::Communicator& parent = coll::communicator(comm);
-    return coll::regroup(
-        comm, coll::wish_of_axis(parent.rank(), parent.ranks(), shape, axes, axis, name), made);
+    const auto [rank, p] = coll::caller(comm);
+    return coll::regroup(comm, coll::wish_of_axis(rank, p, shape, axes, axis, name), made);
   });
 }
 

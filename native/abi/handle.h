@@ -2,20 +2,23 @@
 // What a coll_comm is.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "abi/guarded.h"
 #include "communicator/communicator.h"
-#include "communicator/regroup.h"
+#include "communicator/forming.h"
 #include "communicator/wire_communicator.h"
 
 struct coll_comm {
   // One of the two: of ranks that share memory, or of ranks on several machines.
   std::optional<coll::Communicator> communicator = std::nullopt;
   std::unique_ptr<coll::WireCommunicator> wire = nullptr;
-  // Groups being formed, where COLL_IN_PROGRESS was returned, and where the new one is to go.
-  std::unique_ptr<coll::Regroup> regroup = nullptr;
+  // What is being formed, where COLL_IN_PROGRESS was returned, how this rank's communicator is
+  // taken from it, and where that is to go.
+  std::unique_ptr<coll::Forming> forming = nullptr;
+  std::function<std::unique_ptr<coll_comm>()> take = nullptr;
   coll_comm** made = nullptr;
 };
 
@@ -47,7 +50,23 @@ struct Made {
 template <class F>
 Made(F) -> Made<F>;
 
-// Goes on forming groups.
-Status resume_regroup(coll_comm& comm);
+// A handle for a communicator of either kind; of one machine, what makes it.
+template <class F>
+std::unique_ptr<coll_comm> handle_of(F make) {
+  auto made = std::make_unique<coll_comm>();
+  made->communicator.emplace(Made{make});
+  return made;
+}
+inline std::unique_ptr<coll_comm> handle_of(std::unique_ptr<WireCommunicator> wire) {
+  auto made = std::make_unique<coll_comm>();
+  made->wire = std::move(wire);
+  return made;
+}
+
+// Forms something to its end, and hands out the communicator that take() gives then.
+Status form(coll_comm& comm, std::unique_ptr<Forming> forming,
+            std::function<std::unique_ptr<coll_comm>()> take, coll_comm** made);
+// Goes on with it.
+Status resume_forming(coll_comm& comm);
 
 }  // namespace coll

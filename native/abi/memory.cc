@@ -7,7 +7,7 @@
 #include "abi/handle.h"
 #include "transport/symmetric_heap.h"
 
-// Threads share all their memory: there a block is an allocation like any other.
+// Threads share all their memory, and machines none: there a block is an allocation like any other.
 struct coll_memory {
   std::shared_ptr<coll::SymmetricHeap> heap;
   void* data = nullptr;
@@ -31,9 +31,9 @@ coll_status coll_memory_new(coll_comm* comm, size_t bytes, coll_memory** memory,
     if (memory == nullptr || data == nullptr) {
       throw coll::Error(Status::invalid_argument, "no place for the memory");
     }
-    coll::Communicator& communicator = coll::communicator(comm);
+    const bool apart = comm != nullptr && comm->wire != nullptr;
     auto made = std::make_unique<coll_memory>();
-    const auto heap = communicator.heap();
+    const auto heap = apart ? nullptr : coll::communicator(comm).heap();
     made->data =
         heap ? heap->allocate(bytes) : ::operator new(bytes, std::align_val_t{coll::kPage});
     made->heap = heap;

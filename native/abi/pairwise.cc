@@ -35,8 +35,8 @@ void expect(Place* place, const char* what) {
 }  // namespace
 }  // namespace coll
 
-using coll::communicator;
 using coll::guarded;
+using coll::on_either;
 using coll::PairCall;
 using coll::PairKind;
 using coll::Status;
@@ -48,7 +48,7 @@ coll_status coll_send(coll_comm* comm, const void* data, size_t count, int32_t d
   return guarded([&] {
     PairCall call = coll::send_call(data, count, dtype, to, tag);
     call.timeout = timeout;
-    return communicator(comm).run(call);
+    return on_either(comm, [&call](auto& it) { return it.run(call); });
   });
 }
 
@@ -58,7 +58,7 @@ coll_status coll_recv(coll_comm* comm, void* data, size_t count, int32_t dtype, 
     PairCall call = coll::recv_call(data, count, dtype, source, tag);
     call.received = received;
     call.timeout = timeout;
-    return communicator(comm).run(call);
+    return on_either(comm, [&call](auto& it) { return it.run(call); });
   });
 }
 
@@ -75,15 +75,16 @@ coll_status coll_sendrecv(coll_comm* comm, const void* data, size_t count, int32
     call.from = {source, recv_tag};
     call.received = received;
     call.timeout = timeout;
-    return communicator(comm).run(call);
+    return on_either(comm, [&call](auto& it) { return it.run(call); });
   });
 }
 
 coll_status coll_probe(coll_comm* comm, int32_t source, int32_t tag, coll_message* found,
                        double timeout) {
   return guarded([&] {
-    return communicator(comm).run(
-        {.kind = PairKind::probe, .from = {source, tag}, .received = found, .timeout = timeout});
+    const PairCall call{
+        .kind = PairKind::probe, .from = {source, tag}, .received = found, .timeout = timeout};
+    return on_either(comm, [&call](auto& it) { return it.run(call); });
   });
 }
 
@@ -91,8 +92,8 @@ coll_status coll_iprobe(coll_comm* comm, int32_t source, int32_t tag, int32_t* t
                         coll_message* found) {
   return guarded([&] {
     coll::expect(there, "answer");
-    *there = communicator(comm).probe(
-        {.kind = PairKind::probe, .from = {source, tag}, .received = found});
+    const PairCall call{.kind = PairKind::probe, .from = {source, tag}, .received = found};
+    *there = on_either(comm, [&call](auto& it) { return it.probe(call); });
     return Status::ok;
   });
 }
@@ -101,7 +102,8 @@ coll_status coll_isend(coll_comm* comm, const void* data, size_t count, int32_t 
                        int32_t tag, coll_request* request) {
   return guarded([&] {
     coll::expect(request, "request");
-    *request = communicator(comm).post(coll::send_call(data, count, dtype, to, tag));
+    const PairCall call = coll::send_call(data, count, dtype, to, tag);
+    *request = on_either(comm, [&call](auto& it) { return it.post(call); });
     return Status::ok;
   });
 }
@@ -110,7 +112,8 @@ coll_status coll_irecv(coll_comm* comm, void* data, size_t count, int32_t dtype,
                        int32_t tag, coll_request* request) {
   return guarded([&] {
     coll::expect(request, "request");
-    *request = communicator(comm).post(coll::recv_call(data, count, dtype, source, tag));
+    const PairCall call = coll::recv_call(data, count, dtype, source, tag);
+    *request = on_either(comm, [&call](auto& it) { return it.post(call); });
     return Status::ok;
   });
 }
@@ -120,7 +123,7 @@ coll_status coll_test(coll_comm* comm, coll_request request, int32_t* done,
   return guarded([&] {
     coll::expect(done, "answer");
     *done = 0;
-    communicator(comm).test(request, *done, received);
+    on_either(comm, [&](auto& it) { it.test(request, *done, received); });
     return Status::ok;
   });
 }
@@ -128,8 +131,9 @@ coll_status coll_test(coll_comm* comm, coll_request request, int32_t* done,
 coll_status coll_wait(coll_comm* comm, coll_request request, coll_message* received,
                       double timeout) {
   return guarded([&] {
-    return communicator(comm).run(
-        {.kind = PairKind::wait, .request = request, .received = received, .timeout = timeout});
+    const PairCall call{
+        .kind = PairKind::wait, .request = request, .received = received, .timeout = timeout};
+    return on_either(comm, [&call](auto& it) { return it.run(call); });
   });
 }
 

@@ -6,9 +6,11 @@
 #include "abi/guarded.h"
 #include "abi/handle.h"
 
+// One of the two calls, as in coll_comm.
 struct coll_persistent {
   coll_comm* comm;
-  coll::Persistent* call;
+  coll::Persistent* call = nullptr;
+  coll::WirePersistent* wire = nullptr;
 };
 
 namespace coll {
@@ -17,6 +19,20 @@ namespace {
 coll_persistent& given(coll_persistent* persistent) {
   if (persistent == nullptr) throw Error(Status::invalid_argument, "no persistent call is given");
   return *persistent;
+}
+
+void prepare(coll_persistent& made, Communicator& communicator, const Call& call) {
+  made.call = &communicator.prepare(call);
+}
+void prepare(coll_persistent& made, WireCommunicator& communicator, const Call& call) {
+  made.wire = &communicator.prepare(call);
+}
+
+// f(communicator, call)
+template <class F>
+auto on_its_own(coll_persistent& p, F&& f) {
+  if (p.wire != nullptr) return f(*p.comm->wire, *p.wire);
+  return f(*p.comm->communicator, *p.call);
 }
 
 }  // namespace
@@ -34,9 +50,9 @@ coll_status coll_persistent_new(coll_comm* comm, const coll_call* call,
     if (persistent == nullptr) {
       throw coll::Error(Status::invalid_argument, "no place for the persistent call");
     }
-    auto made = std::make_unique<coll_persistent>();
-    made->comm = comm;
-    made->call = &coll::communicator(comm).prepare(coll::to_call(call));
+    auto made = std::make_unique<coll_persistent>(coll_persistent{.comm = comm});
+    const coll::Call wanted = coll::to_call(call);
+    coll::on_either(comm, [&](auto& communicator) { coll::prepare(*made, communicator, wanted); });
     *persistent = made.release();
     return Status::ok;
   });
@@ -44,30 +60,29 @@ coll_status coll_persistent_new(coll_comm* comm, const coll_call* call,
 
 coll_status coll_start(coll_persistent* persistent) {
   return guarded([&] {
-    coll_persistent& p = given(persistent);
-    p.comm->communicator->start(*p.call);
+    coll::on_its_own(given(persistent), [](auto& comm, auto& call) { comm.start(call); });
     return Status::ok;
   });
 }
 
 coll_status coll_finish(coll_persistent* persistent) {
   return guarded([&] {
-    coll_persistent& p = given(persistent);
-    return p.comm->communicator->finish(*p.call);
+    return coll::on_its_own(given(persistent),
+                            [](auto& comm, auto& call) { return comm.finish(call); });
   });
 }
 
 coll_status coll_run_persistent(coll_persistent* persistent) {
   return guarded([&] {
-    coll_persistent& p = given(persistent);
-    return p.comm->communicator->run(*p.call);
+    return coll::on_its_own(given(persistent),
+                            [](auto& comm, auto& call) { return comm.run(call); });
   });
 }
 
 coll_status coll_persistent_free(coll_persistent* persistent) {
   return guarded([&] {
     if (persistent == nullptr) return Status::ok;
-    persistent->comm->communicator->forget(*persistent->call);
+    coll::on_its_own(*persistent, [](auto& comm, auto& call) { comm.forget(call); });
     delete persistent;
     return Status::ok;
   });

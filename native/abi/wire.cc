@@ -13,7 +13,7 @@
 #include "bootstrap/wire_door.h"
 
 struct coll_listener {
-  std::vector<coll::TcpListener> sockets;  // for data, for control
+  std::vector<coll::TcpListener> sockets;
 };
 
 namespace coll {
@@ -42,14 +42,7 @@ coll_wire_options known_wire_options(const coll_wire_options* given) {
 
 void read_doors(const coll_wire_options& options, WirePlace& place) {
   for (int r = 0; r < options.ranks; ++r) {
-    const std::string text = &required(options.doors[r], "the door of a rank");
-    const std::size_t blank = text.find(' ');
-    if (blank == std::string::npos) {
-      refuse_wire("the door of rank " + std::to_string(r) + " is '" + text +
-                  "': it must be two endpoints");
-    }
-    place.data_doors.push_back(Endpoint::parse(text.substr(0, blank)));
-    place.control_doors.push_back(Endpoint::parse(text.substr(blank + 1)));
+    place.add_doors(&required(options.doors[r], "the door of a rank"));
     if (options.hosts != nullptr) {
       place.hosts.emplace_back(&required(options.hosts[r], "the host of a rank"));
     }
@@ -68,6 +61,8 @@ WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
                   .doors = std::move(listener.sockets),
                   .data_doors = {},
                   .control_doors = {},
+                  .message_doors = {},
+                  .survivor_doors = {},
                   .hosts = {}};
   read_doors(options, place);
   if (options.spin >= 0) place.spin = std::chrono::microseconds(options.spin);
@@ -112,18 +107,17 @@ coll_status coll_listener_open(const char* address, coll_listener** listener) {
           "a door that is open to every network is not opened: give the address of one interface");
     }
     auto made = std::make_unique<coll_listener>();
-    for (int i = 0; i < 2; ++i) made->sockets.emplace_back(at, 128);
+    made->sockets = coll::open_doors(at);
     *listener = made.release();
     return Status::ok;
   });
 }
 
 size_t coll_listener_text(const coll_listener* listener, char* text, size_t room) {
-  if (listener == nullptr || listener->sockets.size() != 2) return 0;
-  const std::string both =
-      listener->sockets[0].endpoint().text() + " " + listener->sockets[1].endpoint().text();
-  if (text != nullptr && both.size() < room) std::memcpy(text, both.c_str(), both.size() + 1);
-  return both.size();
+  if (listener == nullptr) return 0;
+  const std::string all = coll::text_of(listener->sockets);
+  if (text != nullptr && all.size() < room) std::memcpy(text, all.c_str(), all.size() + 1);
+  return all.size();
 }
 
 void coll_listener_close(coll_listener* listener) { delete listener; }
@@ -145,7 +139,7 @@ coll_status coll_init_wire(const coll_wire_options* given, coll_listener* listen
   return guarded([&] {
     required(comm, "comm") = nullptr;
     const coll_wire_options options = coll::known_wire_options(given);
-    if (required(listener, "listener").sockets.size() != 2) coll::refuse_wire("it listens nowhere");
+    if (required(listener, "listener").sockets.empty()) coll::refuse_wire("it listens nowhere");
     const double timeout = options.timeout > 0 ? options.timeout : 300;
     auto made = std::make_unique<coll_comm>();
     made->wire = std::make_unique<coll::WireCommunicator>(coll::place_of(options, *listener),

@@ -27,6 +27,8 @@ class MeshDial {
   // What to ask poll() for; fd < 0: nothing, it rests before the next attempt.
   pollfd watched() const noexcept;
   int rank() const noexcept { return rank_; }
+  // The machine at the other end has answered this attempt.
+  bool answered() const noexcept { return talk_.has_value(); }
   // How far it has come, for the sentence of a time-out.
   std::string standing() const;
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/hmac.h"
 #include "base/system_error.h"
 #include "base/wipe.h"
 #include "transport/descriptor.h"
@@ -90,6 +91,15 @@ std::array<std::uint8_t, 32> random_bytes() {
 Secret::~Secret() { wipe(bytes_.data(), bytes_.size()); }
 
 Secret Secret::make() { return Secret(random_bytes()); }
+
+Secret Secret::derived(std::string_view purpose) const {
+  std::array<std::uint8_t, kBytes> key{};
+  hkdf_expand(bytes(), {reinterpret_cast<const std::uint8_t*>(purpose.data()), purpose.size()},
+              key);
+  const Secret made(key);
+  wipe(key.data(), key.size());
+  return made;
+}
 
 Secret Secret::from_hex(std::string_view text) {
   if (text.size() != kHexDigits) {

@@ -28,6 +28,8 @@ class Secret {
   static Secret make();
   // 64 hex digits of either case. Throws Error(invalid_argument), which never quotes the text.
   static Secret from_hex(std::string_view text);
+  // Another secret, for one purpose: who knows it does not know this one (HKDF).
+  Secret derived(std::string_view purpose) const;
   // What COLLECTIVES_SECRET_FILE names: a regular file of this user or of root that nobody else can
   // read, with 64 hex digits and at most one line end. Throws Error(invalid_argument) or
   // Error(system) that says how to make such a file.

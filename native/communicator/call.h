@@ -41,6 +41,15 @@ struct Call {
   Purpose purpose = Purpose::itself;
 };
 
+// Whether two calls run the same plan and say the same in their records: they differ in buffers and
+// time-out at most. Counts and words are those of their callers, who may have changed them since.
+inline bool alike(const Call& a, const Call& b) noexcept {
+  return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op && a.accumulate == b.accumulate &&
+         a.reproducible == b.reproducible && a.purpose == b.purpose && a.root == b.root &&
+         a.count == b.count && a.algorithm == b.algorithm && a.mode == b.mode &&
+         a.counts == nullptr && b.counts == nullptr && a.words.empty() && b.words.empty();
+}
+
 // Elements that one rank hands in and gets out.
 struct Sides {
   std::size_t in, out;

@@ -312,6 +312,12 @@ void Communicator::abort(std::string_view reason) {
                 "rank " + std::to_string(rank_) + " aborted: " + std::string(reason));
 }
 
+void Communicator::revoke() {
+  check_fork();
+  raise_failure(segment_, Status::aborted, rank_, rank_,
+                "rank " + std::to_string(rank_) + kRevoked);
+}
+
 void Communicator::close() {
   if (process_forks() != forks_) return;  // a forked child never was a member
   if (!failed(segment_) && clock_.calls > 0) {

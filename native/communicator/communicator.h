@@ -65,6 +65,10 @@ class Communicator {
   bool reaches(const void* data, std::size_t bytes) const noexcept;
   // Its rank in the group that all began in.
   int world_rank() const noexcept;
+  double timeout() const noexcept { return timeout_; }
+  bool interruptible() const noexcept { return interruptible_; }
+  // Ends it on all ranks, unless it has ended before.
+  void revoke();
   // First cause wins; wakes nobody, since no sleep is longer than 50 ms.
   void abort(std::string_view reason);
   // What is found now may have been invisible to one-way calls.

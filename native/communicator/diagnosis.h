@@ -28,6 +28,10 @@ struct Cause {
 // Where the ranks differ, but no more in what their records hold.
 inline constexpr char kLongAgo[] = "the ranks made different calls, longer ago than is remembered";
 
+// What a rank does that lets go of a communicator for one of those that live.
+inline constexpr char kRevoked[] =
+    " revoked this communicator: shrink() makes one of the ranks that live";
+
 // Two notes of the same number that differ.
 Cause disagreement(int rank, const CallNote& mine, int peer, const CallNote& theirs);
 

@@ -7,11 +7,7 @@
 namespace coll {
 
 bool Prepared::serves(const Call& c) const noexcept {
-  return binding != nullptr && c.kind == call.kind && c.dtype == call.dtype && c.op == call.op &&
-         c.accumulate == call.accumulate && c.reproducible == call.reproducible &&
-         c.purpose == call.purpose && c.root == call.root && c.count == call.count &&
-         c.algorithm == call.algorithm && c.mode == call.mode && c.counts == nullptr &&
-         call.counts == nullptr && c.words.empty() && call.words.empty() &&
+  return binding != nullptr && alike(c, call) &&
          (static_cast<int>(c.op) < kUserOps ||
           user_op_generation(static_cast<int>(c.op)) == user_op);
 }

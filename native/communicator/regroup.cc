@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/error.h"
 #include "communicator/fingerprint.h"
 
 namespace coll {
@@ -32,11 +33,11 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 
 }  // namespace
 
-Regroup::Regroup(Communicator& parent, const GroupWish& wish)
-    : parent_(parent),
+Regroup::Regroup(int rank, int ranks, const GroupWish& wish)
+    : own_(rank),
       purpose_(wish.purpose),
-      wishes_(static_cast<std::size_t>(parent.ranks())),
-      reports_(static_cast<std::size_t>(parent.ranks())) {
+      wishes_(static_cast<std::size_t>(ranks)),
+      reports_(static_cast<std::size_t>(ranks)) {
   wish_.color = wish.color;
   wish_.key = wish.key;
   wish_.hash = hash_of(wish.same);
@@ -45,17 +46,17 @@ Regroup::Regroup(Communicator& parent, const GroupWish& wish)
 
 template <class T>
 Status Regroup::exchange(const T& mine, std::vector<T>& all) {
-  return parent_.run({.kind = Kind::allgather,
-                      .dtype = Dtype::uint8,
-                      .input = &mine,
-                      .output = all.data(),
-                      .count = sizeof(T),
-                      .purpose = purpose_});
+  return run({.kind = Kind::allgather,
+              .dtype = Dtype::uint8,
+              .input = &mine,
+              .output = all.data(),
+              .count = sizeof(T),
+              .purpose = purpose_});
 }
 
 Status Regroup::start() { return advance(exchange(wish_, wishes_)); }
 
-Status Regroup::resume() { return advance(parent_.resume()); }
+Status Regroup::resume() { return advance(go_on()); }
 
 Status Regroup::advance(Status status) {
   while (status == Status::ok) {
@@ -63,12 +64,14 @@ Status Regroup::advance(Status status) {
       check_wishes();
       attempt([this] {
         find_place();
-        found();
+        if (member()) found();
       });
       stage_ = Stage::founding;
     } else if (stage_ == Stage::founding) {
       check_reports();
-      attempt([this] { enter(); });
+      attempt([this] {
+        if (member()) enter();
+      });
       stage_ = Stage::entering;
     } else {
       check_reports();
@@ -84,42 +87,35 @@ void Regroup::check_wishes() {
   for (std::size_t r = 1; r < wishes_.size(); ++r) {
     if (wishes_[r].hash == wishes_[0].hash) continue;
     const int peer = static_cast<int>(r);
-    parent_.fail({Status::mismatch, peer,
-                  std::string(name_of(purpose_)) + " #" + std::to_string(parent_.calls()) +
-                      ": the ranks do not ask for the same: rank 0 for " +
-                      text_of(wishes_[0].same) + ", rank " + std::to_string(peer) + " for " +
-                      text_of(wishes_[r].same)});
+    fail({Status::mismatch, peer,
+          std::string(name_of(purpose_)) + " #" + std::to_string(calls()) +
+              ": the ranks do not ask for the same: rank 0 for " + text_of(wishes_[0].same) +
+              ", rank " + std::to_string(peer) + " for " + text_of(wishes_[r].same)});
   }
 }
 
 void Regroup::find_place() {
   if (wish_.color < 0) return;
-  std::vector<int> members;
   for (std::size_t r = 0; r < wishes_.size(); ++r) {
-    if (wishes_[r].color == wish_.color) members.push_back(static_cast<int>(r));
+    if (wishes_[r].color == wish_.color) members_.push_back(static_cast<int>(r));
   }
-  std::stable_sort(members.begin(), members.end(), [this](int a, int b) {
-    return wishes_[static_cast<std::size_t>(a)].key < wishes_[static_cast<std::size_t>(b)].key;
-  });
-  const auto place = std::find(members.begin(), members.end(), parent_.rank());
-  rank_ = static_cast<int>(place - members.begin());
-  first_ = members.front();
-  shape_ = parent_.membership().segment.shape();
-  shape_.ranks = static_cast<std::uint32_t>(members.size());
+  std::ranges::stable_sort(
+      members_, {}, [this](int member) { return wishes_[static_cast<std::size_t>(member)].key; });
+  rank_ = static_cast<int>(std::ranges::find(members_, own_) - members_.begin());
 }
 
-void Regroup::found() {
-  if (rank_ != 0) return;
-  const std::uint64_t group = random_group();
-  place_ = found_subgroup(parent_.membership(), shape_, group, parent_.world_rank());
-  report_.group = group;
+std::string Regroup::name() const {
+  return std::string(name_of(purpose_)) + " " + std::to_string(calls()) + "." +
+         std::to_string(wish_.color);
 }
 
-void Regroup::enter() {
-  if (rank_ <= 0) return;
-  place_ =
-      join_subgroup(parent_.membership(), shape_, reports_[static_cast<std::size_t>(first_)].group,
-                    rank_, parent_.world_rank());
+void Regroup::tell(std::string_view where) {
+  if (where.size() >= report_.where.size()) throw Error(Status::internal, "no room to tell where");
+  copy_text(report_.where, where);
+}
+
+std::string Regroup::told_by(int member) const {
+  return text_of(reports_[static_cast<std::size_t>(member)].where);
 }
 
 // What goes wrong on one rank is told to all in the next exchange.
@@ -147,13 +143,11 @@ void Regroup::check_reports() const {
     if (status == 0) continue;
     const bool known = status > 0 && status <= static_cast<std::int32_t>(Status::internal);
     throw Error(known ? static_cast<Status>(status) : Status::internal,
-                std::string(name_of(purpose_)) + " #" + std::to_string(parent_.calls()) +
-                    ": rank " + std::to_string(r) +
+                std::string(name_of(purpose_)) + " #" + std::to_string(calls()) + ": rank " +
+                    std::to_string(r) +
                     " could not enter its new group: " + text_of(reports_[r].text),
                 static_cast<int>(r));
   }
 }
-
-Communicator Regroup::take() { return parent_.branch(std::move(place_), rank_); }
 
 }  // namespace coll

@@ -9,40 +9,20 @@
 #include "base/system_error.h"
 #include "communicator/fingerprint.h"
 #include "communicator/note.h"
+#include "communicator/pair_diagnosis.h"
 #include "communicator/process_forks.h"
 #include "communicator/reproducible.h"
+#include "communicator/wire_guard.h"
 #include "kernels/user_op.h"
 
 namespace coll {
 namespace {
 
-constexpr int kSlice = 50;  // milliseconds of sleep at most
+constexpr int kSlice = 50, kConnecting = 10;  // milliseconds of sleep at most
 // While bytes move without end, signals, clocks and other threads are looked at as well.
 constexpr unsigned kLookEvery = 64;  // turns
 
 }  // namespace
-
-// One thread at a time, and none of a forked child.
-class WireCommunicator::Entered {
- public:
-  explicit Entered(WireCommunicator& c) : c_(c) {
-    c.check_fork();
-    if (c.busy_.exchange(true)) {
-      throw Error(Status::invalid_argument,
-                  "two threads use one communicator at once: give each thread its own, or take "
-                  "turns");
-    }
-  }
-  ~Entered() {
-    c_.busy_.store(false);
-    c_.obey_if_idle();
-  }
-  Entered(const Entered&) = delete;
-  Entered& operator=(const Entered&) = delete;
-
- private:
-  WireCommunicator& c_;
-};
 
 WireCommunicator::WireCommunicator(WirePlace&& place, double timeout, bool interruptible)
     : rank_(place.self.rank),
@@ -52,9 +32,14 @@ WireCommunicator::WireCommunicator(WirePlace&& place, double timeout, bool inter
       forks_(process_forks()),
       plans_(rank_, ranks_, place.hosts),
       links_(std::move(place)),
+      mail_(links_.place(), links_.set()),
       fingerprint_(mix(static_cast<std::uint64_t>(ranks_))) {}
 
 WireCommunicator::~WireCommunicator() = default;
+
+std::unique_ptr<WireCommunicator> WireCommunicator::branch(WirePlace&& place) const {
+  return std::make_unique<WireCommunicator>(std::move(place), timeout_, interruptible_);
+}
 
 void WireCommunicator::check_fork() const {
   if (process_forks() == forks_) return;
@@ -96,6 +81,8 @@ void WireCommunicator::remember(const Failure& failure, int from) noexcept {
   active_ = false;
   links_.serve_last();  // who has just come is told too
   tell(failure, from);
+  mail_.give_up();
+  mail_.box().give_up();
   links_.give_up();
 }
 
@@ -110,82 +97,83 @@ int WireCommunicator::add_schedule(Schedule&& schedule, std::string name) {
   return plans_.given().add(std::move(schedule), std::move(name));
 }
 
-// Of the last call's words, which were its caller's, only whether there were any is asked.
-bool WireCommunicator::serves(const Call& c) const noexcept {
-  const Call& call = now_.call;
-  return now_.plan != nullptr && c.kind == call.kind && c.dtype == call.dtype && c.op == call.op &&
-         c.accumulate == call.accumulate && c.reproducible == call.reproducible &&
-         c.purpose == call.purpose && c.root == call.root && c.count == call.count &&
-         c.algorithm == call.algorithm && c.mode == call.mode && c.counts == nullptr &&
-         call.counts == nullptr && c.words.empty() && call.words.empty() &&
-         user_op_generation(static_cast<int>(c.op)) == now_.user_op;
+bool WireReady::serves(const Call& other) const noexcept {
+  return plan != nullptr && alike(other, call) &&
+         user_op_generation(static_cast<int>(other.op)) == user_op;
 }
 
 // Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
-void WireCommunicator::resolve(const Call& call) {
-  now_.plan = nullptr;
+void WireCommunicator::resolve(const Call& call, WireReady& out) {
+  out.plan = nullptr;
   const std::size_t bytes = vector_elements(call, ranks_) * travel_of(call, ranks_).bytes();
-  now_.choice = choose_for_wire(call.kind, ranks_, bytes, wish_of(call), plans_.hosts_are_shared());
+  out.choice = choose_for_wire(call.kind, ranks_, bytes, wish_of(call), plans_.hosts_are_shared());
   check_given(call, plans_.given());
-  now_.note = note_of(call, ranks_, {now_.choice.algorithm, kByMessages}, plans_.given());
-  now_.hash = hash_of(now_.note);
-  now_.user_op = user_op_generation(static_cast<int>(call.op));
-  PreparedWirePlan& plan = plans_.get(call.kind, now_.choice, root_of(call));
+  out.note = note_of(call, ranks_, {out.choice.algorithm, kByMessages}, plans_.given());
+  out.hash = hash_of(out.note);
+  out.user_op = user_op_generation(static_cast<int>(call.op));
+  PreparedWirePlan& plan = plans_.get(call.kind, out.choice, root_of(call));
   check_blocks(call, plan.binding.uses_scratch());
-  now_.plan = &plan;
+  out.call = call;
+  out.binding = &plan.binding;
+  out.plan = &plan.plan;
 }
 
-void WireCommunicator::bind(const Call& call) {
+void WireCommunicator::bind(const Call& call, WireReady& ready, std::vector<std::byte>& scratch) {
   const Travel travel = travel_of(call, ranks_);
   const std::size_t held = call.kind == Kind::alltoall ? call.count : vector_elements(call, ranks_);
   const std::size_t bytes = held * travel.bytes();
-  if (now_.plan->binding.uses_scratch() && scratch_.size() < bytes) scratch_.resize(bytes);
-  accumulation_.bind(call, rank_, ranks_);
-  now_.plan->binding.bind({.input = accumulation_.input(),
-                           .output = accumulation_.output(),
-                           .scratch = scratch_.data(),
-                           .count = vector_elements(call, ranks_) * travel.each,
-                           .counts = accumulation_.counts(),
-                           .counts_hash = hash_counts(call, ranks_),
-                           .dtype = travel.dtype,
-                           .op = sums_exactly(call) ? Reduction::sum : call.op,
-                           .tile_bytes = now_.choice.tile_bytes});
-  now_.call = call;
+  if (ready.binding->uses_scratch() && scratch.size() < bytes) scratch.resize(bytes);
+  ready.accumulation.bind(call, rank_, ranks_);
+  ready.binding->bind({.input = ready.accumulation.input(),
+                       .output = ready.accumulation.output(),
+                       .scratch = scratch.data(),
+                       .count = vector_elements(call, ranks_) * travel.each,
+                       .counts = ready.accumulation.counts(),
+                       .counts_hash = hash_counts(call, ranks_),
+                       .dtype = travel.dtype,
+                       .op = sums_exactly(call) ? Reduction::sum : call.op,
+                       .tile_bytes = ready.choice.tile_bytes});
+  ready.call = call;
+}
+
+void WireCommunicator::enter() {
+  check_failed();
+  if (active_ || mail_.active()) {
+    throw Error(Status::invalid_argument,
+                "the call before is still in progress: resume it first, or abort");
+  }
 }
 
 Status WireCommunicator::run(const Call& given) {
   const Entered entered(*this);
-  check_failed();
-  if (active_) {
-    throw Error(Status::invalid_argument,
-                "the call before is still in progress: resume it first, or abort");
-  }
+  enter();
   validate(given, rank_, ranks_);
   const Call call = settled(given, plans_.given());
-  if (!serves(call)) resolve(call);
-  bind(call);
-  begin();
+  if (!last_.serves(call)) resolve(call, last_);
+  bind(call, last_, scratch_);
+  begin(last_);
   return drive();
 }
 
 Status WireCommunicator::resume() {
   const Entered entered(*this);
   check_failed();
-  if (!active_) {
+  if (!active_ && !mail_.active()) {
     throw Error(Status::invalid_argument, "there is no call in progress to resume");
   }
   patience_.resume();
-  return drive();
+  return active_ ? drive() : drive_messages();
 }
 
-void WireCommunicator::begin() {
-  accumulation_.begin();
+void WireCommunicator::begin(WireReady& ready) {
+  now_ = &ready;
+  ready.accumulation.begin();
   ++calls_;
-  fingerprint_ = chain(fingerprint_, now_.hash);
-  now_.note.number = calls_;
-  now_.note.fingerprint = fingerprint_;
-  notes_[calls_ % notes_.size()] = now_.note;
-  patience_.begin(now_.call.timeout > 0 ? now_.call.timeout : timeout_);
+  fingerprint_ = chain(fingerprint_, ready.hash);
+  ready.note.number = calls_;
+  ready.note.fingerprint = fingerprint_;
+  notes_[calls_ % notes_.size()] = ready.note;
+  patience_.begin(ready.call.timeout > 0 ? ready.call.timeout : timeout_);
   active_ = true;
   began_ = doubts_ = false;
   still_since_.reset();
@@ -196,28 +184,34 @@ void WireCommunicator::begin() {
 // Connects to the peers of the plan, then runs it. Whether the call is done.
 bool WireCommunicator::advance() {
   if (!began_) {
-    if (!links_.connect(now_.plan->plan.peers)) return false;
-    links_.executor().begin(now_.plan->binding, {calls_, fingerprint_});
+    if (!links_.connect(now_->plan->peers)) return false;
+    links_.executor().begin(*now_->binding, {calls_, fingerprint_});
     began_ = true;
   }
   return links_.executor().advance();
 }
 
+// Does what can be done without waiting. Whether the call is done.
+bool WireCommunicator::go() {
+  bool done = false;
+  try {
+    done = advance();
+  } catch (const Error& e) {
+    fail_here(e);
+  }
+  if (links_.executor().user_failed()) fail(failed_here(rank_, now_->note, false));
+  if (!done) return false;
+  active_ = false;
+  now_->accumulation.end();
+  return true;
+}
+
 Status WireCommunicator::drive() {
   for (;;) {
-    bool done = false;
-    try {
-      done = advance();
-    } catch (const Error& e) {
-      fail_here(e);
-    }
-    if (links_.executor().user_failed()) fail(failed_here(rank_, now_.note, false));
-    if (done) {
-      active_ = false;
-      accumulation_.end();
-      return Status::ok;
-    }
-    const bool moved = links_.turn();
+    if (go()) return Status::ok;
+    // Every call moves messages on that are on their way besides.
+    const bool moved = mail_.pending() ? mail_.progress() : links_.turn();
+    check_mail();
     if (moved) still_since_.reset();
     if (moved && ++turns_ % kLookEvery != 0) continue;
     look();
@@ -228,31 +222,54 @@ Status WireCommunicator::drive() {
 
 // Sleeps until something comes.
 void WireCommunicator::wait() {
-  if (links_.wait(std::min(kSlice, patience_.sleep() / 1000 + 1))) {
+  watched_.clear();
+  if (mail_.pending() || mail_.active()) mail_.box().watch(watched_);
+  const int most = mail_.box().connecting() ? kConnecting : kSlice;
+  if (links_.wait(std::min(most, patience_.sleep() / 1000 + 1), watched_)) {
     still_since_.reset();
     return;
   }
   try {
     links_.serve_doors();
   } catch (const Error& e) {
-    fail_here(e);
+    active_ ? fail_here(e) : fail({e.status, e.rank, in_words(mail_.waits()) + ": " + e.what()});
   }
+  mail_.box().serve_doors();
 }
 
 void WireCommunicator::fail_here(const Error& error) {
-  fail({error.status, error.rank, label(now_.note) + ": " + error.what()});
+  fail({error.status, error.rank, label(now_->note) + ": " + error.what()});
 }
 
 void WireCommunicator::abort(std::string_view reason) {
+  ask("rank " + std::to_string(rank_) + " aborted: " + std::string(reason));
+}
+
+void WireCommunicator::ask(const std::string& wish) {
   check_fork();
   {
     const std::lock_guard lock(asking_);
-    if (wish_.empty()) {
-      wish_ = "rank " + std::to_string(rank_) + " aborted: " + std::string(reason);
-    }
+    if (wish_.empty()) wish_ = wish;
   }
   asked_.store(true);
   obey_if_idle();
+}
+
+void WireCommunicator::revoke() { ask("rank " + std::to_string(rank_) + kRevoked); }
+
+int WireCommunicator::lost_rank() {
+  const Entered entered(*this);
+  return failure_ && failure_->status == Status::peer_lost ? failure_->culprit : -1;
+}
+
+TcpListener WireCommunicator::survivors_door() {
+  check_fork();
+  std::vector<TcpListener>& doors = links_.place().doors;
+  if (std::exchange(shrunk_, true)) {
+    throw Error(Status::invalid_argument,
+                "shrink: this communicator was shrunk before: go on with the one that came of it");
+  }
+  return std::move(doors.back());
 }
 
 // Whoever leaves a call looks whether it was asked meanwhile, and whoever asks whether nobody is in

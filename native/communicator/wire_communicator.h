@@ -7,18 +7,21 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "communicator/accumulation.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
+#include "communicator/pair_calls.h"
 #include "communicator/patience.h"
 #include "communicator/wire_links.h"
+#include "communicator/wire_mailbox.h"
 #include "communicator/wire_plans.h"
+#include "communicator/wire_ready.h"
 
 namespace coll {
 
@@ -33,8 +36,34 @@ class WireCommunicator {
 
   // ok, or in_progress where the communicator is interruptible: then resume(). Throws Error.
   Status run(const Call& call);
+  Status run(const PairCall& call);
   Status resume();
+  // A call that is made again and again. Local: nothing reaches the other ranks. The communicator
+  // keeps it until it is to forget it.
+  WirePersistent& prepare(const Call& call);
+  void forget(WirePersistent& persistent);
+  // Begins it and returns at once; then finish() until it is ok. run() does both.
+  void start(WirePersistent& persistent);
+  Status finish(WirePersistent& persistent);
+  Status run(WirePersistent& persistent);
+  // Message calls that do not block.
+  coll_request post(const PairCall& call);
+  void test(coll_request request, std::int32_t& done, coll_message* received);
+  bool probe(const PairCall& call);
   int add_schedule(Schedule&& schedule, std::string name);
+  // Ends this group with a cause that all its ranks report, unless it has ended before.
+  [[noreturn]] void fail(const Cause& cause);
+  // A communicator like this one, at a place of its own.
+  std::unique_ptr<WireCommunicator> branch(WirePlace&& place) const;
+  const WirePlace& place() const noexcept { return links_.place(); }
+  double timeout() const noexcept { return timeout_; }
+  bool interruptible() const noexcept { return interruptible_; }
+  // Ends it on all ranks, as abort() does, so that those that live may shrink.
+  void revoke();
+  // The rank that was lost, where that has ended it; -1: none was.
+  int lost_rank();
+  // The door for what survivors tell each other, once. Throws Error(invalid_argument).
+  TcpListener survivors_door();
   // First cause wins; the peers that this rank is connected to learn it at once, and tell theirs.
   // From any thread: where another one is in a call, that one does it, within 50 ms.
   void abort(std::string_view reason);
@@ -42,23 +71,16 @@ class WireCommunicator {
   void close();
 
  private:
-  class Entered;
+  class Entered;  // wire_guard.h
   using Since = std::optional<std::chrono::steady_clock::time_point>;
-  // A call whose plan is chosen and bound.
-  struct Ready {
-    Call call;
-    WireChoice choice;
-    CallNote note;
-    std::uint64_t hash = 0, user_op = 0;
-    PreparedWirePlan* plan = nullptr;
-  };
 
   void check_fork() const;
   void check_failed() const;
-  void resolve(const Call& call);
-  bool serves(const Call& call) const noexcept;
-  void bind(const Call& call);
-  void begin();
+  void enter();
+  void resolve(const Call& call, WireReady& out);
+  void bind(const Call& call, WireReady& ready, std::vector<std::byte>& scratch);
+  void begin(WireReady& ready);
+  bool go();
   Status drive();
   bool advance();
   void wait();
@@ -70,17 +92,32 @@ class WireCommunicator {
   void look_for_gone();
   static bool settled_ago(Since& since, double seconds);
   void say_calls(int peer);
-  [[noreturn]] void fail(const Cause& cause);
   [[noreturn]] void fail_here(const Error& error);
   [[noreturn]] void adopt(const Failure& failure, int from);
   void tell(const Failure& failure, int all_but) noexcept;
   [[noreturn]] void report() const;
   void remember(const Failure& failure, int from) noexcept;
   Failure failure_of(const Cause& cause) const noexcept;
+  void ask(const std::string& wish);
   void obey();
   std::optional<Cause> wish();
   void obey_if_idle() noexcept;
   Cause late() const;
+  // Of message calls (wire_messages.cc).
+  void enter(const PairCall& call);
+  Status drive_messages();
+  void serve_mail();
+  void check_mail();
+  bool can_tell();
+  [[noreturn]] void give_up_messages();
+  void look_while_polling(const WaitNote& note, bool left);
+  void look_after(const std::vector<WaitNote>& notes, bool left);
+  void look_for_last(const WaitNote& note, bool left);
+  bool has_left(int peer) const;
+  std::optional<Cause> lost(const WaitNote& note);
+  Cause lost(const WaitNote& note, const std::string& how, bool left) const;
+  static Cause lost(const WaitNote& note, int peer, const Cause& cause);
+  Cause late_message() const;
   int waits_for() const;
   int blamed() const;
   const CallNote* own_note(std::uint64_t number) const;
@@ -92,16 +129,20 @@ class WireCommunicator {
   std::atomic<bool> busy_{false};
   WirePlans plans_;
   WireLinks links_;
-  Accumulation accumulation_;
+  PairCalls<WireMailbox> mail_;
+  WireReady last_;           // the last call that was not persistent
+  WireReady* now_ = &last_;  // the call in progress, or the last one
+  std::vector<std::unique_ptr<WirePersistent>> persistent_;
   std::vector<std::byte> scratch_;
-  Ready now_;
   std::uint64_t calls_ = 0, fingerprint_ = 0;
   // Of the last calls, for peers that ask what this rank called.
   std::array<std::optional<CallNote>, WireControl::kNotes> notes_;
   bool active_ = false, began_ = false;
+  bool shrunk_ = false;
   bool doubts_ = false;  // whether this call will end
   unsigned turns_ = 0;
-  Patience patience_;
+  std::vector<pollfd> watched_;
+  Patience patience_, polls_;
   // Since when nothing has moved, and since when what is seen of a peer may be explained by news.
   Since still_since_, strange_since_;
   std::map<int, Since> lost_since_;

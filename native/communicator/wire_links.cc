@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "transport/system_calls.h"
-
 namespace coll {
 namespace {
 
@@ -120,6 +118,16 @@ void WireLinks::serve_doors() {
   data_->step();
   control_->step();
   take_ready();
+  forget_ended();
+}
+
+// A stream that has ended would end every sleep.
+void WireLinks::forget_ended() noexcept {
+  for (const int peer : known_) {
+    for (const TcpStream* stream : {executor_.stream(peer), control(peer)->stream()}) {
+      if (stream != nullptr && stream->state() != StreamState::open) set_.remove(*stream);
+    }
+  }
 }
 
 bool WireLinks::serve_last() noexcept {
@@ -134,20 +142,21 @@ bool WireLinks::serve_last() noexcept {
 void WireLinks::give_up() noexcept {
   executor_.abandon();
   meetings_.clear();
+  connecting_ = false;
   data_.reset();
   control_.reset();
 }
 
-bool WireLinks::wait(int milliseconds) noexcept {
-  if (!connecting_) return set_.wait(Deadline(milliseconds * 1e-3)) > 0;
-  if (set_.progress() > 0) return true;
-  watched_.clear();
-  data_->watch(watched_);
-  control_->watch(watched_);
-  for (const auto& [peer, meeting] : meetings_) watched_.push_back(meeting.watched());
-  constexpr int kSlice = 10;  // streams are not watched meanwhile
-  sys::poll(watched_.data(), watched_.size(), std::min(milliseconds, kSlice));
-  return false;
+bool WireLinks::wait(int milliseconds, std::vector<pollfd>& others) {
+  constexpr int kConnecting = 10;  // who was refused tries again soon
+  if (connecting_) {
+    data_->watch(others);
+    control_->watch(others);
+    for (const auto& [peer, meeting] : meetings_) others.push_back(meeting.watched());
+    milliseconds = std::min(milliseconds, kConnecting);
+  }
+  set_.watch_also(others);
+  return set_.wait(Deadline(milliseconds * 1e-3)) > 0;
 }
 
 std::string WireLinks::standing(int peer) const {

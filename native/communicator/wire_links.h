@@ -13,22 +13,12 @@
 #include "bootstrap/mesh.h"
 #include "bootstrap/pipe_meeting.h"
 #include "communicator/wire_control.h"
+#include "communicator/wire_place.h"
 #include "communicator/wire_probe.h"
 #include "engine/wire_executor.h"
 #include "transport/tcp_set.h"
 
 namespace coll {
-
-// Where all ranks of a job listen, and what only they know.
-struct WirePlace {
-  Identity self;
-  Secret secret;
-  std::vector<TcpListener> doors;                   // two: for data, for control
-  std::vector<Endpoint> data_doors, control_doors;  // by rank
-  std::vector<std::string> hosts;                   // by rank: its name, for sentences
-  std::chrono::microseconds spin = TcpSet::kSpin;
-  double silence_s = 15;  // after which a machine that does not answer is taken for dead
-};
 
 class WireLinks {
  public:
@@ -38,9 +28,9 @@ class WireLinks {
   bool connect(const std::vector<int>& peers);
   // One turn of every stream, without waiting. Returns whether bytes moved.
   bool turn() noexcept { return set_.progress() > 0; }
-  // Until bytes move on any stream, a connection may have come, or `milliseconds` (at most 50) have
-  // passed. Returns whether bytes moved.
-  bool wait(int milliseconds) noexcept;
+  // Until bytes move on any stream, one of `others`, to which a connection that may come is added,
+  // is ready, or `milliseconds` (at most 50) have passed. Returns whether bytes moved.
+  bool wait(int milliseconds, std::vector<pollfd>& others);
   // Lets in who knocks, wanted or not. Throws Error where a rank of the job cannot be let in.
   void serve_doors();
   // The same where all is over, and nobody is left to tell what went wrong with it.
@@ -67,6 +57,11 @@ class WireLinks {
   std::string gone(int peer) const;
   int error() const noexcept { return set_.error(); }
 
+  const WirePlace& place() const noexcept { return place_; }
+  WirePlace& place() noexcept { return place_; }
+  // All streams of this rank, for others to join.
+  TcpSet& set() noexcept { return set_; }
+
   // Takes leave of all peers, and closes.
   void close() noexcept;
 
@@ -77,6 +72,7 @@ class WireLinks {
   bool shares_host(int peer) const noexcept;
   bool meet_in_memory(int peer);
   void attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe);
+  void forget_ended() noexcept;
   void probe(int peer);
 
   WirePlace place_;
@@ -87,7 +83,6 @@ class WireLinks {
   std::map<int, PipeMeeting> meetings_;  // with ranks of this machine
   std::map<int, WireProbe> probes_;
   std::vector<int> gone_;
-  std::vector<pollfd> watched_;
   TcpSet set_;
   bool connecting_ = false;
 };

@@ -28,7 +28,7 @@ void WireCommunicator::look() {
   if (links_.error() != 0) {
     fail({Status::system, rank_,
           system_error(
-              label(now_.note) + ": rank " + std::to_string(rank_) + " cannot wait for its peers",
+              label(now_->note) + ": rank " + std::to_string(rank_) + " cannot wait for its peers",
               links_.error())
               .what()});
   }
@@ -84,8 +84,9 @@ void WireCommunicator::look_at_strangers() {
   say_calls(stranger.peer);
   if (!settled_ago(strange_since_, kAsk)) return;
   fail({Status::mismatch, stranger.peer,
-        label(now_.note) + ": " + links_.name_of(stranger.peer) + " makes another call than rank " +
-            std::to_string(rank_) + ", " + describe(now_.note)});
+        label(now_->note) + ": " + links_.name_of(stranger.peer) +
+            " makes another call than rank " + std::to_string(rank_) + ", " +
+            describe(now_->note)});
 }
 
 // Peers that this call needs and whose connection has ended. Where only that for control has, its
@@ -102,25 +103,25 @@ void WireCommunicator::look_for_lost() {
     if (fault.empty()) continue;
     if (!settled_ago(certain ? lost_since_[peer] : still_since_, kNews)) continue;
     fail({Status::peer_lost, peer,
-          label(now_.note) + ": " + links_.name_of(peer) +
+          label(now_->note) + ": " + links_.name_of(peer) +
               (left ? " closed its communicator before this call" : " is lost: " + fault)});
   }
 }
 
 // Peers that have ended before they were connected.
 void WireCommunicator::look_for_gone() {
-  for (const int peer : now_.plan->plan.peers) {
+  for (const int peer : now_->plan->peers) {
     if (links_.connected(peer)) continue;
     const std::string how = links_.gone(peer);
     if (how.empty() || !settled_ago(lost_since_[peer], kNews)) continue;
     fail({Status::peer_lost, peer,
-          label(now_.note) + ": " + links_.name_of(peer) + " is lost: " + how});
+          label(now_->note) + ": " + links_.name_of(peer) + " is lost: " + how});
   }
 }
 
 int WireCommunicator::waits_for() const {
   if (began_) return links_.executor().waits_for();
-  const auto& peers = now_.plan->plan.peers;
+  const auto& peers = now_->plan->peers;
   const auto apart = [this](int peer) { return !links_.connected(peer); };
   const auto it = std::ranges::find_if(peers, apart);
   return it == peers.end() ? -1 : *it;
@@ -144,7 +145,7 @@ Cause WireCommunicator::late() const {
         links_.name_of(peer) + (began_ ? " is silent" : " is not there: " + links_.standing(peer));
   }
   return {Status::timeout, culprit,
-          label(now_.note) + ": rank " + std::to_string(rank_) + " gave up after " +
+          label(now_->note) + ": rank " + std::to_string(rank_) + " gave up after " +
               patience_.limit() + ": " + who};
 }
 

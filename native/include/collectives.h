@@ -172,6 +172,15 @@ coll_status coll_close(coll_comm* comm);
 /* Floods: every rank's present and later calls return COLL_ABORTED with `reason`. */
 coll_status coll_abort(coll_comm* comm, const char* reason);
 
+/* As coll_abort(), for ranks that mean to go on: those that live then call coll_shrink(). */
+coll_status coll_revoke(coll_comm* comm);
+/* Ends the communicator, where a failure has not yet, and makes one of the ranks that live, in
+ * their order: each of them calls it, and is waited for. They agree on who lives: nobody whose
+ * process or machine is gone, or who closed. timeout: seconds; 0: the communicator's.
+ * COLL_IN_PROGRESS: go on with coll_resume(). Once for each communicator, which is then to be
+ * closed. */
+coll_status coll_shrink(coll_comm* comm, double timeout, coll_comm** made);
+
 /* This rank, 0 ... ranks-1; -1 for NULL. */
 int32_t coll_rank(const coll_comm* comm);
 /* How many ranks the communicator has; 0 for NULL. */

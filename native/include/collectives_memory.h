@@ -4,7 +4,8 @@
  *
  * Arrays in memory that all ranks can reach are read and written by peers directly, without a copy
  * through the stage. Every rank makes its own, of whatever size and when it likes; a call may get
- * some arrays in such memory and others not, on each rank as it wants. */
+ * some arrays in such memory and others not, on each rank as it wants. Between machines it is
+ * ordinary memory. */
 #ifndef COLLECTIVES_MEMORY_H
 #define COLLECTIVES_MEMORY_H
 

@@ -33,7 +33,8 @@ typedef uint64_t coll_request;
 
 /* Returns when `data` may be changed again: the message is on its way, or, where it is longer than
  * its way (256 KiB, less among more than 32 ranks), being received. A message to oneself is always
- * taken. tag: 0 ... 2^31-1. timeout: seconds; 0: the communicator's. */
+ * taken. Between machines 64 KiB do not wait, but the first message until its receiver is in a
+ * call on this communicator. tag: 0 ... 2^31-1. timeout: seconds; 0: the communicator's. */
 coll_status coll_send(coll_comm* comm, const void* data, size_t count, int32_t dtype, int32_t to,
                       int32_t tag, double timeout);
 /* Receives a message of at most `count` elements. `received` may be NULL; else it is written when

@@ -36,7 +36,7 @@ typedef struct coll_wire_options {
 /* Listens at an address of this machine, "192.0.2.7" or "[2001:db8::7]", on ports that the kernel
  * chooses; never at all addresses. */
 coll_status coll_listener_open(const char* address, coll_listener** listener);
-/* Two endpoints with a blank between them. Returns the length; where that is not less than `room`,
+/* Its endpoints with blanks between them. Returns the length; where that is not less than `room`,
  * nothing is written. */
 size_t coll_listener_text(const coll_listener* listener, char* text, size_t room);
 /* NULL is allowed. */

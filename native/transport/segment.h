@@ -81,6 +81,8 @@ struct alignas(kLine) MailLine {
   std::atomic<std::uint32_t> bell;      // counted up by who wakes this rank
   std::atomic<std::uint32_t> sleepers;  // 1: it sleeps on the bell, or is about to
   std::atomic<std::uint64_t> waits;     // mailbox/waits.h; 0: for nothing
+  std::atomic<std::uint64_t> shrinks;   // 1: it wants a communicator of those that live
+  std::atomic<std::uint64_t> place;     // its rank there and 1; 0: none
 };
 
 // How far one rank has filled the ring to another, and how far that one has emptied it, in bytes
@@ -129,11 +131,12 @@ struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint32_t> attached;  // ranks that have mapped it
   // From this call on the ranks tell each other which buffers are within reach; 0: never so far.
   std::atomic<std::uint64_t> reach_from;
+  std::atomic<std::uint64_t> successor;  // the group of those that live; 0: there is none
   PlacementLine cores;
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 4;
+inline constexpr std::uint64_t kSegmentVersion = 5;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

@@ -56,9 +56,11 @@ std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
     const TcpStream& stream = *streams_[i];
     polled_[i] = {stream.watched() ? stream.fd() : -1, stream.interest(), 0};
   }
+  if (milliseconds > 0) polled_.insert(polled_.end(), others_.begin(), others_.end());
   const bool sleeps = milliseconds > 0 && std::ranges::all_of(streams_, &TcpStream::doze);
   const int ready = sys::poll(polled_.data(), polled_.size(), sleeps ? milliseconds : 0);
   if (milliseconds > 0) std::ranges::for_each(streams_, &TcpStream::wake);
+  polled_.resize(streams_.size());
   if (ready < 0) {
     if (errno != EINTR) error_ = errno;
     return 0;

@@ -63,6 +63,9 @@ class TcpSet {
     }
   }
 
+  // What else may end a sleep, until the next time that this is called.
+  void watch_also(const std::vector<pollfd>& others) { others_ = others; }
+
   // The first stream that is not open; nullptr: all are.
   TcpStream* lost() const noexcept;
   // The errno of a poll() that failed.
@@ -79,7 +82,7 @@ class TcpSet {
   std::vector<TcpStream*> streams_;
   std::vector<TcpStream*> often_;
   unsigned turns_ = 0;
-  std::vector<pollfd> polled_;
+  std::vector<pollfd> polled_, others_;
   Clock::time_point looked_{};  // when the streams were asked for silence last
   int error_ = 0;
 };

@@ -209,6 +209,35 @@ def missing(comm: cl.Communicator) -> Any:
     return found | {"seconds": found["time"] - begin, "again": told(comm.barrier)}
 
 
+def shrinks(comm: cl.Communicator, limit: float = 0) -> Any:
+    """Call until something goes wrong, then go on with those that live."""
+    found = busy(comm, None, limit)
+    if found["error"] is None:
+        return found
+    begin = time.monotonic()
+    living = comm.shrink(timeout=10)
+    found |= {"took": time.monotonic() - begin, "size": living.size, "rank": living.rank}
+    total = living.allreduce(np.full(1000, float(comm.rank)))
+    found |= {"total": float(total[-1]), "wrong": int((total != total[0]).sum())}
+    living.barrier()
+    return found
+
+
+def waits_for_message(comm: cl.Communicator, victim: int, way: str) -> Any:
+    """Wait for what the victim does not send, or does not take."""
+    meet(comm, "ring")
+    if comm.rank == victim:
+        time.sleep(60)
+    x = np.ones(64 * LARGE)
+    ways = {
+        "recv": lambda: comm.recv(x, victim),
+        "any": lambda: comm.recv(x),
+        "send": lambda: comm.send(x, victim),
+        "request": lambda: comm.irecv(x, victim).wait(),
+    }
+    return told(ways[way]) | {"again": told(comm.barrier)}
+
+
 def crowded(comm: cl.Communicator) -> Any:
     """Call until the test says that it is enough; tell where this rank listens."""
     note(comm, "doors", _listening())

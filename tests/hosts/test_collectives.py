@@ -32,6 +32,8 @@ def test_every_collective_in_every_way(job: Job) -> None:
             assert wrong == [], f"rank {rank}, {check}"
 
 
-@pytest.mark.parametrize("program", ["algorithms", "reproducible", "unsupported"])
-def test_every_algorithm_and_what_is_reproducible(job: Job, program: str) -> None:
+@pytest.mark.parametrize(
+    "program", ["algorithms", "reproducible", "groups", "messages", "persistent", "unsupported"]
+)
+def test_whatever_else_there_is_on_one_machine(job: Job, program: str) -> None:
     assert job.found(f"values.{program}") == [[]] * job.n

@@ -271,6 +271,41 @@ def test_a_call_that_is_left_out_is_told(job: Job) -> None:
         assert told["seconds"] < SOON
 
 
+@pytest.mark.parametrize("way", ["recv", "any", "send", "request"])
+def test_a_message_that_a_killed_rank_owes_ends(job: Job, way: str) -> None:
+    with job.running("failing.waits_for_message", VICTIM, way) as run:
+        run.reached("met")
+        time.sleep(0.3)
+        when = run.signal(VICTIM, signal.SIGKILL)
+        all_told(run.results(VICTIM), "PeerLostError", VICTIM, when, f"rank {VICTIM} on host2")
+
+
+def living_go_on(found: list[Any]) -> None:
+    """Check that all but the victim work together, and how soon they did."""
+    for told in found:
+        assert (told["size"], told["total"], told["wrong"]) == (P - 1, 0 + 1 + 3, 0), found
+        assert told["took"] < 2 + 1, found  # two are promised, on a machine that is not busy
+    assert [told["rank"] for told in found] == list(range(P - 1))
+
+
+def test_the_living_go_on_without_a_killed_rank(job: Job) -> None:
+    with job.running("failing.shrinks") as run:
+        run.reached("met")
+        time.sleep(0.2)
+        run.signal(VICTIM, signal.SIGKILL)
+        living_go_on(run.results(VICTIM))
+
+
+def test_the_living_go_on_without_a_host_that_vanished(hosts: Hosts, job: Job) -> None:
+    with job.running("failing.shrinks", 1.5) as run:
+        run.reached("met")
+        time.sleep(0.2)
+        with faults.cut(hosts[VICTIM]):
+            living_go_on(run.results(VICTIM))
+        # What was cut off believes the same of the others.
+        assert run.read(VICTIM)["size"] == 1
+
+
 def strange(hosts: Hosts, address: tuple[str, int], stack: ExitStack, number: int) -> None:
     """Be a stranger at a door: of one kind after another."""
     host = hosts[number % len(hosts)]
@@ -291,7 +326,7 @@ def test_strangers_do_not_disturb_a_job(hosts: Hosts, job: Job) -> None:
     with job.running("failing.crowded") as run, ExitStack() as stack:
         run.reached("met")
         doors = [tuple(door) for rank in range(P) for door in run.read(rank, "doors")]
-        assert len(doors) == 2 * P
+        assert len(doors) == 4 * P
         for number in range(200):
             strange(hosts, doors[number % len(doors)], stack, number)
         run.say("enough")

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 import collectives as cl
+from tests import groups as together
 from tests import sweep
 from tests.canonical import canonical_fold, operands
 from tests.oracle import contribution, differs, reduction
+from tests.processes import messages as sent
 
 LENGTHS = 100_000  # elements: many messages
+LONG = 1 << 20  # elements: more than kernels hold of a connection
 AHEAD = 40  # calls in a row, with one rank late at each
 
 
@@ -107,25 +110,71 @@ def _wider(comm: cl.Communicator) -> Iterator[str]:
             yield f"any_p, n={n}"
 
 
+def groups(comm: cl.Communicator) -> list[str]:
+    """Form groups of every kind; check what is summed in them."""
+    return [wrong for check in together.ALL for wrong in check(comm)]
+
+
+def messages(comm: cl.Communicator) -> list[str]:
+    """Send in every way, small and large, in any order, beside collectives and in groups."""
+    found = []
+    for way in (
+        sent.ring,
+        sent.any_source,
+        sent.fan_in,
+        sent.crossed,
+        sent.with_collectives,
+        sent.in_groups,
+        _passed_on,
+    ):
+        found.append(way(comm))
+        comm.barrier()  # nothing of the next one comes before
+    return [wrong for wrong in found if wrong]
+
+
+def _passed_on(comm: cl.Communicator) -> str:
+    """Pass a long array on from rank to rank, while others wait at a barrier already."""
+    x = np.arange(LONG) if comm.rank == 0 else np.zeros(LONG, int)
+    if comm.rank > 0:
+        comm.recv(x, comm.rank - 1, timeout=20)
+    if comm.rank < comm.size - 1:
+        comm.send(x, comm.rank + 1, timeout=20)
+    comm.barrier()
+    return "" if (x == np.arange(LONG)).all() else "a long message is wrong"
+
+
+def persistent(comm: cl.Communicator) -> list[str]:
+    """Begin prepared calls again and again, on arrays of comm.empty too, among other calls."""
+    p, rank, wrong = comm.size, comm.rank, []
+    x, large = comm.empty(5, np.float64), comm.empty(LENGTHS, np.int32)
+    total = comm.persistent.allreduce(x)
+    best = comm.persistent.allreduce(large, op="max", algorithm="ring")
+    parts = comm.persistent.allgatherv(np.full(rank + 1, rank))
+    meet = comm.persistent.barrier()
+    for turn in range(10):
+        x[:], large[:] = rank + turn, rank * turn
+        total.start()
+        total.wait()
+        best()
+        found = parts()
+        meet()
+        wrong.append(differs(x, np.full(5, p * turn + p * (p - 1) / 2)))
+        wrong.append(differs(large, np.full(LENGTHS, (p - 1) * turn, np.int32)))
+        wrong.append(differs(found, np.repeat(np.arange(p), np.arange(1, p + 1))))
+        wrong.append(differs(comm.allreduce(np.ones(3)), np.full(3, float(p))))
+    if comm.is_symmetric(x):
+        wrong.append("other machines do not reach this memory")
+    return [found for found in wrong if found]
+
+
 def unsupported(comm: cl.Communicator) -> list[str]:
-    """Ask for what is not there yet; afterwards all goes on."""
-    x = np.ones(4)
-    asked: dict[str, Callable[[], Any]] = {
-        "split": lambda: comm.split(0),
-        "send": lambda: comm.send(x, (comm.rank + 1) % comm.size),
-        "persistent": lambda: comm.persistent.allreduce(x),
-        "empty": lambda: comm.empty(8),
-        "mode": lambda: comm.allreduce(x, mode="pull"),
-    }
+    """Ask for what there cannot be between machines; afterwards all goes on."""
     wrong = []
-    for name, ask in asked.items():
-        try:
-            ask()
-            wrong.append(f"{name} was not refused")
-        except cl.UnsupportedError as error:
-            if "several machines" not in str(error):
-                wrong.append(f"{name}: {error}")
-        except BaseException as error:
-            wrong.append(f"{name}: {error!r}")
+    try:
+        comm.allreduce(np.ones(4), mode="pull")
+        wrong.append("mode was not refused")
+    except cl.UnsupportedError as error:
+        if "several machines" not in str(error):
+            wrong.append(f"mode: {error}")
     total = comm.allreduce(np.ones(1))[0]
     return wrong if total == comm.size else [*wrong, f"afterwards: {total}"]

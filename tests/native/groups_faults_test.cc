@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 // ---- what is refused ---------------------------------------------------------------------------
 
 TEST(arguments_that_cannot_be) {
-  on_both(4, [](const Comm& comm) {
+  on_each(4, [](const Comm& comm) {
     coll_comm* made = comm.get();
     const auto refused = [&](coll_status status, const std::string& why) {
       CHECK(status == COLL_INVALID_ARGUMENT && made == nullptr);
@@ -66,7 +66,7 @@ TEST(arguments_that_cannot_be) {
 // Rank 1 makes another call than rank 0: both are told the same sentence.
 void mismatch(const std::function<coll_status(coll_comm*, bool, coll_comm**)>& call,
               const std::string& sentence) {
-  on_both(2, [&](const Comm& comm) {
+  on_each(2, [&](const Comm& comm) {
     coll_comm* made = nullptr;
     CHECK(call(comm.get(), coll_rank(comm.get()) == 1, &made) == COLL_MISMATCH);
     CHECK(made == nullptr);
@@ -111,7 +111,7 @@ TEST(ranks_that_do_not_ask_for_the_same) {
 }
 
 TEST(a_mismatch_in_a_group_is_one_of_that_group) {
-  on_both(4, [](const Comm& comm) {
+  on_each(4, [](const Comm& comm) {
     const int rank = coll_rank(comm.get());
     const Comm half = split(comm.get(), rank / 2);
     if (rank >= 2) {

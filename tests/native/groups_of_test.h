@@ -14,6 +14,7 @@
 #include "check.h"
 #include "collectives.h"
 #include "transport/file_arena.h"
+#include "wired_of_test.h"
 
 namespace coll::testing {
 
@@ -61,6 +62,14 @@ void on_both(int p, Work work) {
   ok(coll_local(&options, comms.data()));
   run_ranks(p, [&](int rank) { work(Comm(comms[static_cast<std::size_t>(rank)])); });
   run_ranks(p, [&](int rank) { work(met(job_of_test(), rank, p)); });
+}
+
+// And once more between machines.
+template <class Work>
+void on_each(int p, Work work) {
+  on_both(p, work);
+  const std::vector<coll_comm*> apart = wired(p);
+  run_ranks(p, [&](int rank) { work(Comm(apart[static_cast<std::size_t>(rank)])); });
 }
 
 inline Comm split(coll_comm* comm, std::int64_t color, std::int64_t key = 0) {

@@ -37,6 +37,8 @@ const std::vector<Row> kLife = {
     {"coll_split", [](coll_comm* c) -> int { return coll_split(c, 0, 0, nullptr); }, kNone, kNone},
     {"coll_subgroup", [](coll_comm* c) -> int { return coll_subgroup(c, nullptr, 1, nullptr); },
      kNone, kNone},
+    {"coll_revoke", [](coll_comm* c) -> int { return coll_revoke(c); }, kGone, COLL_OK},
+    {"coll_shrink", [](coll_comm* c) -> int { return coll_shrink(c, 0, nullptr); }, kNone, kNone},
     {"coll_dup", [](coll_comm* c) -> int { return coll_dup(c, nullptr); }, kNone, kNone},
     {"coll_axis", [](coll_comm* c) -> int { return coll_axis(c, nullptr, 1, 0, nullptr, nullptr); },
      kNone, kNone},

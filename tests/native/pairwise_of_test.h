@@ -9,12 +9,21 @@
 
 #include "check.h"
 #include "collectives.h"
+#include "wired_of_test.h"
 
 namespace coll::testing {
 
+enum class Where { one_machine, several };
+inline constexpr Where kWheres[] = {Where::one_machine, Where::several};
+
 class Comms {
  public:
-  explicit Comms(int p, bool interruptible = false) : comms_(static_cast<std::size_t>(p)) {
+  explicit Comms(int p, bool interruptible = false, Where where = Where::one_machine)
+      : comms_(static_cast<std::size_t>(p)) {
+    if (where == Where::several) {
+      comms_ = wired(p, {.interruptible = interruptible});
+      return;
+    }
     coll_options options{};
     options.size = sizeof(options);
     options.ranks = p;

@@ -171,6 +171,15 @@ TEST(random_messages_among_threads) {
   }
 }
 
+TEST(random_messages_between_machines) {
+  constexpr int kRanks = 3;
+  const Comms comms(kRanks, false, Where::several);
+  run_ranks(kRanks, [&](int rank) {
+    Rank state(comms[rank], static_cast<unsigned>(rank * 1000 + kRanks));
+    for (int i = 0; i < rounds(); ++i) state.round(10);
+  });
+}
+
 // No more messages than receives on the way: pairs in a random pattern that all ranks know, with
 // calls that block only.
 TEST(random_pairs_of_blocking_calls) {

@@ -20,8 +20,9 @@ using std::chrono::milliseconds;
 constexpr std::size_t kLong = 100000;  // elements: many times the ring between two ranks
 
 TEST(a_ring_of_sendrecv) {
-  for (int p = 1; p <= 5; ++p) {
-    const Comms comms(p);
+  for (int turn = 2; turn <= 11; ++turn) {
+    const int p = turn / 2;
+    const Comms comms(p, false, kWheres[turn % 2]);
     run_ranks(p, [&](int rank) {
       for (const std::size_t n : {std::size_t{0}, std::size_t{3}, kLong}) {
         const std::vector<std::int32_t> x = filled(n, rank);
@@ -38,47 +39,53 @@ TEST(a_ring_of_sendrecv) {
 }
 
 TEST(a_shorter_message_fills_the_beginning) {
-  const Comms comms(2);
-  run_ranks(2, [&](int rank) {
-    if (rank == 0) return send(comms[0], filled(3, 9), 1, 0);
-    std::vector<std::int32_t> y(5, -1);
-    coll_message got{};
-    CHECK(coll_recv(comms[1], y.data(), 5, COLL_INT32, 0, 0, &got, 0) == COLL_OK);
-    CHECK(got.count == 3 && y[2] == filled(3, 9)[2] && y[3] == -1);
-  });
+  for (const Where where : kWheres) {
+    const Comms comms(2, false, where);
+    run_ranks(2, [&](int rank) {
+      if (rank == 0) return send(comms[0], filled(3, 9), 1, 0);
+      std::vector<std::int32_t> y(5, -1);
+      coll_message got{};
+      CHECK(coll_recv(comms[1], y.data(), 5, COLL_INT32, 0, 0, &got, 0) == COLL_OK);
+      CHECK(got.count == 3 && y[2] == filled(3, 9)[2] && y[3] == -1);
+    });
+  }
 }
 
 TEST(a_message_that_is_too_long_is_lost_and_all_goes_on) {
-  const Comms comms(2);
-  run_ranks(2, [&](int rank) {
-    for (const std::size_t n : {std::size_t{8}, kLong}) {
-      if (rank == 0) {
-        send(comms[0], filled(n, 1), 1, 3);
-        send(comms[0], filled(4, 2), 1, 3);
-        continue;
+  for (const Where where : kWheres) {
+    const Comms comms(2, false, where);
+    run_ranks(2, [&](int rank) {
+      for (const std::size_t n : {std::size_t{8}, kLong}) {
+        if (rank == 0) {
+          send(comms[0], filled(n, 1), 1, 3);
+          send(comms[0], filled(4, 2), 1, 3);
+          continue;
+        }
+        std::vector<std::int32_t> y(4, -1);
+        coll_message got{};
+        CHECK(coll_recv(comms[1], y.data(), 4, COLL_INT32, 0, 3, &got, 0) == COLL_INVALID_ARGUMENT);
+        CHECK(says("recv from rank 0 (tag 3): the message has " + std::to_string(n) + " int32"));
+        CHECK(got.count == n && y == std::vector<std::int32_t>(4, -1));
+        CHECK(receive(comms[1], 4, 0, 3) == filled(4, 2));
       }
-      std::vector<std::int32_t> y(4, -1);
-      coll_message got{};
-      CHECK(coll_recv(comms[1], y.data(), 4, COLL_INT32, 0, 3, &got, 0) == COLL_INVALID_ARGUMENT);
-      CHECK(says("recv from rank 0 (tag 3): the message has " + std::to_string(n) + " int32"));
-      CHECK(got.count == n && y == std::vector<std::int32_t>(4, -1));
-      CHECK(receive(comms[1], 4, 0, 3) == filled(4, 2));
-    }
-    CHECK(coll_barrier(comms[rank]) == COLL_OK);
-  });
+      CHECK(coll_barrier(comms[rank]) == COLL_OK);
+    });
+  }
 }
 
 TEST(another_dtype_ends_the_group_and_names_both) {
-  const Comms comms(2);
-  run_ranks(2, [&](int rank) {
-    if (rank == 0) send(comms[0], filled(2, 1), 1, 3);
-    double y = 0;
-    CHECK((rank == 1 ? coll_recv(comms[1], &y, 1, COLL_FLOAT64, 0, 3, nullptr, 0)
-                     : coll_barrier(comms[0])) == COLL_MISMATCH);
-    CHECK(says("recv from rank 0 (tag 3): rank 0 sends 2 int32, rank 1 receives float64"));
-    CHECK(coll_last_error_rank() == 0);
-    CHECK(coll_send(comms[rank], &y, 1, COLL_FLOAT64, 0, 0, 0) == COLL_MISMATCH);
-  });
+  for (const Where where : kWheres) {
+    const Comms comms(2, false, where);
+    run_ranks(2, [&](int rank) {
+      if (rank == 0) send(comms[0], filled(2, 1), 1, 3);
+      double y = 0;
+      CHECK((rank == 1 ? coll_recv(comms[1], &y, 1, COLL_FLOAT64, 0, 3, nullptr, 0)
+                       : coll_barrier(comms[0])) == COLL_MISMATCH);
+      CHECK(says("recv from rank 0 (tag 3): rank 0 sends 2 int32, rank 1 receives float64"));
+      CHECK(coll_last_error_rank() == 0);
+      CHECK(coll_send(comms[rank], &y, 1, COLL_FLOAT64, 0, 0, 0) == COLL_MISMATCH);
+    });
+  }
 }
 
 // ---- waiting in vain
@@ -204,132 +211,145 @@ TEST(for_any_rank_a_call_waits_until_all_have_left) {
 }
 
 TEST(an_abort_ends_a_blocked_call) {
-  const Comms comms(2);
-  run_ranks(2, [&](int rank) {
-    if (rank == 1) {
-      check::nap(50);
-      CHECK(coll_abort(comms[1], "enough") == COLL_OK);
-      return;
-    }
-    std::int32_t y = 0;
-    CHECK(coll_recv(comms[0], &y, 1, COLL_INT32, 1, 0, nullptr, 0) == COLL_ABORTED);
-    CHECK(says("rank 1 aborted: enough"));
-  });
+  for (const Where where : kWheres) {
+    const Comms comms(2, false, where);
+    run_ranks(2, [&](int rank) {
+      // Between machines only ranks that are connected learn why.
+      if (where == Where::several) CHECK(coll_barrier(comms[rank]) == COLL_OK);
+      if (rank == 1) {
+        check::nap(50);
+        CHECK(coll_abort(comms[1], "enough") == COLL_OK);
+        return;
+      }
+      std::int32_t y = 0;
+      CHECK(coll_recv(comms[0], &y, 1, COLL_INT32, 1, 0, nullptr, 0) == COLL_ABORTED);
+      CHECK(says("rank 1 aborted: enough"));
+    });
+  }
 }
 
 TEST(a_blocked_call_comes_up_for_air) {
-  const Comms comms(2, true);
-  std::vector<std::int32_t> y(kLong);
-  coll_message got{};
-  CHECK(coll_recv(comms[0], y.data(), kLong, COLL_INT32, 1, 4, &got, 0) == COLL_IN_PROGRESS);
-  CHECK(coll_barrier(comms[0]) == COLL_INVALID_ARGUMENT);
-  CHECK(coll_recv(comms[0], y.data(), 1, COLL_INT32, 1, 4, &got, 0) == COLL_INVALID_ARGUMENT);
-  CHECK(says("still in progress"));
-  run_ranks(2, [&](int rank) {
-    coll_status status = COLL_IN_PROGRESS;
-    if (rank == 1) {
-      const std::vector<std::int32_t> x = filled(kLong, 6);
-      status = coll_send(comms[1], x.data(), kLong, COLL_INT32, 0, 4, 0);
-    }
-    while (status == COLL_IN_PROGRESS) status = coll_resume(comms[rank]);
-    CHECK(status == COLL_OK);
-  });
-  CHECK(y == filled(kLong, 6) && got.count == kLong);
-  CHECK(coll_resume(comms[0]) == COLL_INVALID_ARGUMENT);
+  for (const Where where : kWheres) {
+    const Comms comms(2, true, where);
+    const std::vector<std::int32_t> x = filled(kLong, 6);
+    std::vector<std::int32_t> y(kLong);
+    coll_message got{};
+    CHECK(coll_recv(comms[0], y.data(), kLong, COLL_INT32, 1, 4, &got, 0) == COLL_IN_PROGRESS);
+    CHECK(coll_barrier(comms[0]) == COLL_INVALID_ARGUMENT);
+    CHECK(coll_recv(comms[0], y.data(), 1, COLL_INT32, 1, 4, &got, 0) == COLL_INVALID_ARGUMENT);
+    CHECK(says("still in progress"));
+    run_ranks(2, [&](int rank) {
+      coll_status status = COLL_IN_PROGRESS;
+      if (rank == 1) {
+        status = coll_send(comms[1], x.data(), kLong, COLL_INT32, 0, 4, 0);
+      }
+      while (status == COLL_IN_PROGRESS) status = coll_resume(comms[rank]);
+      CHECK(status == COLL_OK);
+    });
+    CHECK(y == x && got.count == kLong);
+    CHECK(coll_resume(comms[0]) == COLL_INVALID_ARGUMENT);
+  }
 }
 
 // ---- beside the caller
 // ---------------------------------------------------------------------------
 
 TEST(requests_go_on_beside_collectives) {
-  const Comms comms(3);
-  run_ranks(3, [&](int rank) {
-    coll_comm* comm = comms[rank];
-    const int next = (rank + 1) % 3, before = (rank + 2) % 3;
-    const std::vector<std::int32_t> x = filled(kLong, rank);
-    // The receiver meets the message before it comes to the barrier, and the other way round.
-    coll_request request = 0;
-    CHECK(coll_isend(comm, x.data(), kLong, COLL_INT32, next, 1, &request) == COLL_OK);
-    if (rank == 0) CHECK(coll_barrier(comm) == COLL_OK);
-    CHECK(receive(comm, kLong, before, 1) == filled(kLong, before));
-    if (rank != 0) CHECK(coll_barrier(comm) == COLL_OK);
-    CHECK(coll_wait(comm, request, nullptr, 0) == COLL_OK);
+  for (const Where where : kWheres) {
+    const Comms comms(3, false, where);
+    run_ranks(3, [&](int rank) {
+      coll_comm* comm = comms[rank];
+      const int next = (rank + 1) % 3, before = (rank + 2) % 3;
+      const std::vector<std::int32_t> x = filled(kLong, rank);
+      // The receiver meets the message before it comes to the barrier, and the other way round.
+      coll_request request = 0;
+      CHECK(coll_isend(comm, x.data(), kLong, COLL_INT32, next, 1, &request) == COLL_OK);
+      if (rank == 0) CHECK(coll_barrier(comm) == COLL_OK);
+      CHECK(receive(comm, kLong, before, 1) == filled(kLong, before));
+      if (rank != 0) CHECK(coll_barrier(comm) == COLL_OK);
+      CHECK(coll_wait(comm, request, nullptr, 0) == COLL_OK);
 
-    std::vector<std::int32_t> y(kLong, -1);
-    CHECK(coll_irecv(comm, y.data(), kLong, COLL_INT32, before, 2, &request) == COLL_OK);
-    if (rank == 1) CHECK(coll_barrier(comm) == COLL_OK);
-    send(comm, x, next, 2);
-    if (rank != 1) CHECK(coll_barrier(comm) == COLL_OK);
-    coll_message got{};
-    CHECK(coll_wait(comm, request, &got, 0) == COLL_OK);
-    CHECK(got.source == before && y == filled(kLong, before));
-  });
+      std::vector<std::int32_t> y(kLong, -1);
+      CHECK(coll_irecv(comm, y.data(), kLong, COLL_INT32, before, 2, &request) == COLL_OK);
+      if (rank == 1) CHECK(coll_barrier(comm) == COLL_OK);
+      send(comm, x, next, 2);
+      if (rank != 1) CHECK(coll_barrier(comm) == COLL_OK);
+      coll_message got{};
+      CHECK(coll_wait(comm, request, &got, 0) == COLL_OK);
+      CHECK(got.source == before && y == filled(kLong, before));
+    });
+  }
 }
 
 TEST(requests_end_once) {
-  const Comms comms(1);
-  coll_comm* comm = comms[0];
-  std::int32_t x = 5, y = 0, done = 9;
-  coll_request send_request = 0, receive_request = 0;
-  CHECK(coll_irecv(comm, &y, 1, COLL_INT32, 0, 0, &receive_request) == COLL_OK);
-  CHECK(coll_test(comm, receive_request, &done, nullptr) == COLL_OK && done == 0);
-  CHECK(coll_isend(comm, &x, 1, COLL_INT32, 0, 0, &send_request) == COLL_OK);
-  CHECK(send_request != 0 && send_request != receive_request);
-  coll_message got{};
-  CHECK(coll_test(comm, receive_request, &done, &got) == COLL_OK && done == 1);
-  CHECK(y == 5 && got.count == 1);
-  CHECK(coll_wait(comm, send_request, nullptr, 0) == COLL_OK);
-  for (const coll_request gone :
-       {coll_request{0}, send_request, receive_request, ~coll_request{0}}) {
-    CHECK(coll_wait(comm, gone, nullptr, 0) == COLL_INVALID_ARGUMENT && says("no such request"));
-    CHECK(coll_test(comm, gone, &done, nullptr) == COLL_INVALID_ARGUMENT && done == 0);
+  for (const Where where : kWheres) {
+    const Comms comms(1, false, where);
+    coll_comm* comm = comms[0];
+    std::int32_t x = 5, y = 0, done = 9;
+    coll_request send_request = 0, receive_request = 0;
+    CHECK(coll_irecv(comm, &y, 1, COLL_INT32, 0, 0, &receive_request) == COLL_OK);
+    CHECK(coll_test(comm, receive_request, &done, nullptr) == COLL_OK && done == 0);
+    CHECK(coll_isend(comm, &x, 1, COLL_INT32, 0, 0, &send_request) == COLL_OK);
+    CHECK(send_request != 0 && send_request != receive_request);
+    coll_message got{};
+    CHECK(coll_test(comm, receive_request, &done, &got) == COLL_OK && done == 1);
+    CHECK(y == 5 && got.count == 1);
+    CHECK(coll_wait(comm, send_request, nullptr, 0) == COLL_OK);
+    for (const coll_request gone :
+         {coll_request{0}, send_request, receive_request, ~coll_request{0}}) {
+      CHECK(coll_wait(comm, gone, nullptr, 0) == COLL_INVALID_ARGUMENT && says("no such request"));
+      CHECK(coll_test(comm, gone, &done, nullptr) == COLL_INVALID_ARGUMENT && done == 0);
+    }
+    // A new one has another name.
+    coll_request again = 0;
+    CHECK(coll_isend(comm, &x, 1, COLL_INT32, 0, 0, &again) == COLL_OK);
+    CHECK(again != send_request && again != receive_request);
+    for (const coll_request gone : {send_request, receive_request}) {
+      CHECK(coll_wait(comm, gone, nullptr, 0) == COLL_INVALID_ARGUMENT && says("no such request"));
+    }
+    std::int32_t small[2] = {1, 2};
+    CHECK(coll_wait(comm, again, nullptr, 0) == COLL_OK);
+    CHECK(receive(comm, 1, 0, 0) == std::vector<std::int32_t>{5});
+    CHECK(coll_irecv(comm, &y, 1, COLL_INT32, 0, 0, &receive_request) == COLL_OK);
+    CHECK(coll_send(comm, small, 2, COLL_INT32, 0, 0, 0) == COLL_OK);
+    CHECK(coll_test(comm, receive_request, &done, &got) == COLL_INVALID_ARGUMENT);
+    CHECK(done == 1 && got.count == 2 && says("room for 1"));
   }
-  // A new one has another name.
-  coll_request again = 0;
-  CHECK(coll_isend(comm, &x, 1, COLL_INT32, 0, 0, &again) == COLL_OK);
-  CHECK(again != send_request && again != receive_request);
-  for (const coll_request gone : {send_request, receive_request}) {
-    CHECK(coll_wait(comm, gone, nullptr, 0) == COLL_INVALID_ARGUMENT && says("no such request"));
-  }
-  std::int32_t small[2] = {1, 2};
-  CHECK(coll_wait(comm, again, nullptr, 0) == COLL_OK);
-  CHECK(receive(comm, 1, 0, 0) == std::vector<std::int32_t>{5});
-  CHECK(coll_irecv(comm, &y, 1, COLL_INT32, 0, 0, &receive_request) == COLL_OK);
-  CHECK(coll_send(comm, small, 2, COLL_INT32, 0, 0, 0) == COLL_OK);
-  CHECK(coll_test(comm, receive_request, &done, &got) == COLL_INVALID_ARGUMENT);
-  CHECK(done == 1 && got.count == 2 && says("room for 1"));
 }
 
 TEST(what_is_refused_leaves_the_rank_as_it_was) {
-  const Comms comms(2);
-  coll_comm* c = comms[0];
-  std::int32_t x = 0;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<coll_status> refused = {coll_send(c, &x, 1, COLL_INT32, 2, 0, 0),
-                                            coll_send(c, &x, 1, COLL_INT32, -1, 0, 0),
-                                            coll_send(c, &x, 1, COLL_INT32, 1, -1, 0),
-                                            coll_send(c, &x, 1, 99, 1, 0, 0),
-                                            coll_send(c, &x, 1, -1, 1, 0, 0),
-                                            coll_send(c, nullptr, 1, COLL_INT32, 1, 0, 0),
-                                            coll_send(c, &x, ~std::size_t{0}, COLL_INT32, 1, 0, 0),
-                                            coll_send(c, &x, 1, COLL_INT32, 1, 0, -1),
-                                            coll_send(c, &x, 1, COLL_INT32, 1, 0, nan),
-                                            coll_recv(c, &x, 1, COLL_INT32, 2, 0, nullptr, 0),
-                                            coll_recv(c, &x, 1, COLL_INT32, -2, 0, nullptr, 0),
-                                            coll_recv(c, &x, 1, COLL_INT32, 1, -2, nullptr, 0),
-                                            coll_recv(c, &x, 1, 99, 1, 0, nullptr, 0),
-                                            coll_recv(c, nullptr, 1, COLL_INT32, 1, 0, nullptr, 0),
-                                            coll_probe(c, 2, 0, nullptr, 0),
-                                            coll_iprobe(c, 0, 0, nullptr, nullptr),
-                                            coll_isend(c, &x, 1, COLL_INT32, 1, 0, nullptr),
-                                            coll_irecv(c, &x, 1, COLL_INT32, 1, 0, nullptr),
-                                            coll_test(c, 1, nullptr, nullptr)};
-  for (std::size_t i = 0; i < refused.size(); ++i) {
-    if (refused[i] != COLL_INVALID_ARGUMENT) check::fail("call " + std::to_string(i));
+  for (const Where where : kWheres) {
+    const Comms comms(2, false, where);
+    coll_comm* c = comms[0];
+    std::int32_t x = 0;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const std::vector<coll_status> refused = {
+        coll_send(c, &x, 1, COLL_INT32, 2, 0, 0),
+        coll_send(c, &x, 1, COLL_INT32, -1, 0, 0),
+        coll_send(c, &x, 1, COLL_INT32, 1, -1, 0),
+        coll_send(c, &x, 1, 99, 1, 0, 0),
+        coll_send(c, &x, 1, -1, 1, 0, 0),
+        coll_send(c, nullptr, 1, COLL_INT32, 1, 0, 0),
+        coll_send(c, &x, ~std::size_t{0}, COLL_INT32, 1, 0, 0),
+        coll_send(c, &x, 1, COLL_INT32, 1, 0, -1),
+        coll_send(c, &x, 1, COLL_INT32, 1, 0, nan),
+        coll_recv(c, &x, 1, COLL_INT32, 2, 0, nullptr, 0),
+        coll_recv(c, &x, 1, COLL_INT32, -2, 0, nullptr, 0),
+        coll_recv(c, &x, 1, COLL_INT32, 1, -2, nullptr, 0),
+        coll_recv(c, &x, 1, 99, 1, 0, nullptr, 0),
+        coll_recv(c, nullptr, 1, COLL_INT32, 1, 0, nullptr, 0),
+        coll_probe(c, 2, 0, nullptr, 0),
+        coll_iprobe(c, 0, 0, nullptr, nullptr),
+        coll_isend(c, &x, 1, COLL_INT32, 1, 0, nullptr),
+        coll_irecv(c, &x, 1, COLL_INT32, 1, 0, nullptr),
+        coll_test(c, 1, nullptr, nullptr)};
+    for (std::size_t i = 0; i < refused.size(); ++i) {
+      if (refused[i] != COLL_INVALID_ARGUMENT) check::fail("call " + std::to_string(i));
+    }
+    CHECK(coll_send(nullptr, &x, 1, COLL_INT32, 0, 0, 0) == COLL_CLOSED);
+    std::int32_t there = 1;
+    CHECK(coll_iprobe(comms[1], -1, -1, &there, nullptr) == COLL_OK && there == 0);
   }
-  CHECK(coll_send(nullptr, &x, 1, COLL_INT32, 0, 0, 0) == COLL_CLOSED);
-  std::int32_t there = 1;
-  CHECK(coll_iprobe(comms[1], -1, -1, &there, nullptr) == COLL_OK && there == 0);
 }
 
 }  // namespace

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/one_way.h"
+
+#include <algorithm>
+
+namespace coll {
+namespace {
+
+Identity end_of(const Identity& self, int rank) {
+  Identity end = self;
+  end.rank = rank;
+  end.ranks = 2 * self.ranks;
+  return end;
+}
+
+std::optional<std::pair<int, Connection>> first_of(std::list<std::pair<int, Connection>>& list) {
+  if (list.empty()) return std::nullopt;
+  std::pair<int, Connection> first = std::move(list.front());
+  list.pop_front();
+  return first;
+}
+
+}  // namespace
+
+OneWay::OneWay(const Identity& self, const Secret& secret, TcpListener&& door,
+               std::vector<Endpoint> doors, const MeshLimits& limits)
+    : ranks_(self.ranks),
+      in_{end_of(self, self.rank), secret},
+      out_{end_of(self, self.ranks + self.rank), secret},
+      limits_(limits),
+      doors_(std::move(doors)),
+      peers_(doors_.size()),
+      door_(
+          std::move(door), in_, limits_,
+          [this](int end) { return end < ranks_ || peers_[at(end - ranks_)].here; },
+          [this](int end, Connection connection) {
+            peers_[at(end - ranks_)].here = true;
+            came_.emplace_back(end - ranks_, std::move(connection));
+          }) {
+  if (doors_.size() != at(self.ranks)) {
+    throw Error(Status::invalid_argument, "a rank of " + std::to_string(self.ranks) +
+                                              " needs the addresses of as many, not of " +
+                                              std::to_string(doors_.size()));
+  }
+}
+
+void OneWay::want(int rank) {
+  Peer& peer = peers_[at(rank)];
+  if (std::exchange(peer.wanted, true)) return;
+  dials_.emplace_back(rank, doors_[at(rank)], out_, limits_);
+}
+
+void OneWay::step() {
+  step_dials();
+  step_door();
+}
+
+// A rank that is lost on its way in connects again, or its end is known by other connections.
+void OneWay::step_door() {
+  try {
+    door_.step();
+  } catch (const Error&) {
+    return;
+  }
+}
+
+void OneWay::step_dials() {
+  const MeshDial::Clock::time_point now = MeshDial::Clock::now();
+  for (auto dial = dials_.begin(); dial != dials_.end();) {
+    bool over = false;
+    try {
+      if (std::optional<Connection> connection = dial->step(now)) {
+        made_.emplace_back(dial->rank(), std::move(*connection));
+        over = true;
+      }
+    } catch (const Error& error) {
+      peers_[at(dial->rank())].trouble = error.what();
+      over = true;
+    }
+    dial = over ? dials_.erase(dial) : std::next(dial);
+  }
+}
+
+std::optional<std::pair<int, Connection>> OneWay::next_out() { return first_of(made_); }
+
+std::optional<std::pair<int, Connection>> OneWay::next_in() { return first_of(came_); }
+
+bool OneWay::reached(int rank) const noexcept {
+  const auto it =
+      std::ranges::find_if(dials_, [rank](const MeshDial& dial) { return dial.rank() == rank; });
+  return it == dials_.end() ? peers_[at(rank)].wanted && peers_[at(rank)].trouble.empty()
+                            : it->answered();
+}
+
+std::string OneWay::standing(int rank) const {
+  const auto it =
+      std::ranges::find_if(dials_, [rank](const MeshDial& dial) { return dial.rank() == rank; });
+  return it == dials_.end() ? "rank " + std::to_string(rank) + " is connected" : it->standing();
+}
+
+void OneWay::watch(std::vector<pollfd>& out) const {
+  for (const MeshDial& dial : dials_) {
+    if (const pollfd watched = dial.watched(); watched.fd >= 0) out.push_back(watched);
+  }
+  door_.watch(out);
+}
+
+}  // namespace coll

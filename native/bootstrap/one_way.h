@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's connections that carry messages one way: who sends connects, whatever its rank, so
+// a rank that has something to say need not wait until the other wants to hear it. Between two
+// ranks that send to each other there are two. No threads; nothing here waits.
+//
+// For the challenge of a job of p ranks there are 2p: 0 ... p-1 are the receiving ends, p ... 2p-1
+// the sending ones, so that a connector is always above its acceptor (mesh.h).
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/mesh_dial.h"
+#include "bootstrap/mesh_door.h"
+
+namespace coll {
+
+class OneWay {
+ public:
+  // `self` is the rank in its job, `door` listens already, `doors[r]` is where rank r listens.
+  OneWay(const Identity& self, const Secret& secret, TcpListener&& door,
+         std::vector<Endpoint> doors, const MeshLimits& limits = {});
+  OneWay(const OneWay&) = delete;
+  OneWay& operator=(const OneWay&) = delete;
+
+  // Asks for the connection to a rank; step() makes it. To ask again does nothing.
+  void want(int rank);
+  // One turn. Throws nothing that one peer has caused.
+  void step();
+  // Connections that have come to be since: to a rank, from a rank.
+  std::optional<std::pair<int, Connection>> next_out();
+  std::optional<std::pair<int, Connection>> next_in();
+  // Why there will be no connection to a rank; "" there may be.
+  const std::string& trouble(int rank) const { return peers_[at(rank)].trouble; }
+  // Whether the machine of that rank has answered, so that there is, or may yet be, a connection.
+  bool reached(int rank) const noexcept;
+  // How far the connection to a rank has come.
+  std::string standing(int rank) const;
+  // Whether connections are being made to others.
+  bool dialling() const noexcept { return !dials_.empty(); }
+  // Adds what to ask poll() for.
+  void watch(std::vector<pollfd>& out) const;
+
+ private:
+  struct Peer {
+    bool wanted = false, here = false;
+    std::string trouble;
+  };
+  static std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }
+  void step_dials();
+  void step_door();
+
+  const int ranks_;
+  const MeshTerms in_, out_;
+  const MeshLimits limits_;
+  const std::vector<Endpoint> doors_;
+  std::vector<Peer> peers_;
+  std::list<MeshDial> dials_;
+  std::list<std::pair<int, Connection>> came_, made_;
+  MeshDoor door_;
+};
+
+}  // namespace coll

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the ranks of a job on several machines listen, and what only they know.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bootstrap/handshake.h"
+#include "bootstrap/secret.h"
+#include "transport/tcp_set.h"
+#include "transport/tcp_socket.h"
+
+namespace coll {
+
+// A rank has a door for each thing that connections are for.
+inline constexpr int kWireDoors = 4;  // data, control, messages, what survivors of a failure say
+
+struct WirePlace {
+  Identity self;
+  Secret secret;
+  std::vector<TcpListener> doors;  // kWireDoors, in that order
+  // By rank.
+  std::vector<Endpoint> data_doors, control_doors, message_doors, survivor_doors;
+  std::vector<std::string> hosts;  // by rank: its name, for sentences
+  std::chrono::microseconds spin = TcpSet::kSpin;
+  double silence_s = 15;  // after which a machine that does not answer is taken for dead
+
+  // The doors of the next rank, as text_of() says them. Throws Error(invalid_argument).
+  void add_doors(std::string_view text);
+  // A place among some of these ranks, so far without doors: who is not of this job cannot know its
+  // secret.
+  WirePlace among(const std::vector<int>& members, int rank, const std::string& name) const;
+};
+
+// Listens at ports of the kernel's choice. Throws Error.
+std::vector<TcpListener> open_doors(const Endpoint& at);
+// The endpoints, with blanks between them.
+std::string text_of(const std::vector<TcpListener>& doors);
+
+}  // namespace coll

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/wire_shrink.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/index.h"
+#include "bootstrap/words.h"
+
+namespace coll {
+namespace {
+
+// Seconds in which a machine that is up answers, also where it has to be asked twice.
+constexpr double kAnswer = 1.4;
+constexpr double kSilence = 1.0;
+constexpr double kRefusals = 0.4;      // seconds of refusals that make a rank lost
+constexpr double kFarewell = 1.0;      // seconds for telling all what was decided
+constexpr std::uint8_t kView = 48;     // TcpHeader::kind
+constexpr std::size_t kSurvivors = 3;  // the door
+
+MeshLimits shrink_limits() {
+  MeshLimits limits;
+  limits.unreachable_s = kRefusals;
+  limits.first_pause_s = 0.01;
+  limits.longest_pause_s = 0.1;
+  limits.tcp.silence_s = kSilence;
+  return limits;
+}
+
+Identity for_survivors(Identity self) {
+  self.job += ".survivors";
+  return self;
+}
+
+bool passed(std::chrono::steady_clock::time_point since, double seconds) {
+  return std::chrono::steady_clock::now() - since >= std::chrono::duration<double>(seconds);
+}
+
+}  // namespace
+
+// One other rank: the ways to and from it, and what it has told.
+class WireShrink::Peer final : public TcpReceiver {
+ public:
+  Landing land(const TcpHeader& header) noexcept override {
+    if (header.kind != kView || header.length != sizeof incoming_) {
+      return {Landing::Verdict::refuse, {}};
+    }
+    return {Landing::Verdict::take, std::as_writable_bytes(std::span(&incoming_, 1))};
+  }
+  void landed(const TcpHeader&) noexcept override {
+    incoming_.where.back() = '\0';
+    if (incoming_.decided != 0 && !decision) decision = incoming_;
+    // No more than two rounds are ever of interest: the sender waits for us after each.
+    (incoming_.round % 2 == 0 ? even : odd) = incoming_;
+    where = incoming_.where.data();
+  }
+  const View* of(std::uint32_t round) const noexcept {
+    const auto& view = round % 2 == 0 ? even : odd;
+    return view && view->round == round ? &*view : nullptr;
+  }
+  bool flushed() const noexcept {
+    return out != nullptr && (out->state() != StreamState::open || out->sent() == out->posted());
+  }
+  // Nothing more comes of it. Where it is only our way to it that has ended, it may have gone after
+  // a decision that is still to be read.
+  bool ended(Clock::time_point now) noexcept {
+    const auto over = [](const auto& s) { return s != nullptr && s->state() != StreamState::open; };
+    if (over(in)) return true;
+    if (!over(out)) return false;
+    if (!ended_since_) ended_since_ = now;
+    return now - *ended_since_ >= std::chrono::duration<double>(kAnswer / 2);
+  }
+
+ private:
+  View incoming_;
+  std::optional<Clock::time_point> ended_since_;
+
+ public:
+  std::unique_ptr<TcpStream> in, out;
+  std::uint32_t told = 0;  // views of ours that were posted to it
+  std::optional<View> even, odd, decision;
+  std::string where;
+};
+
+WireShrink::WireShrink(WireCommunicator& parent, double timeout)
+    : Shrinking(parent.rank(), timeout > 0 ? timeout : parent.timeout(), parent.interruptible()),
+      parent_(parent),
+      place_(std::as_const(parent).place()),
+      ways_(for_survivors(place_.self), place_.secret, parent.survivors_door(),
+            place_.survivor_doors, shrink_limits()),
+      set_(std::chrono::microseconds(0)),
+      doors_(open_doors(place_.data_doors[index(place_.self.rank)])),
+      lives_(index(place_.self.ranks), true) {
+  parent.revoke();
+  const int lost = parent.lost_rank();
+  for (int peer = 0; peer < ranks(); ++peer) {
+    peers_.push_back(std::make_unique<Peer>());
+    if (peer == lost) lives_[index(peer)] = false;
+    if (peer != rank() && peer != lost) ways_.want(peer);
+  }
+  say(0);
+}
+
+WireShrink::~WireShrink() = default;
+
+std::vector<int> WireShrink::missing() const {
+  std::vector<int> late;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank() || !lives_[index(peer)]) continue;
+    if (peers_[index(peer)]->of(round_) == nullptr) late.push_back(peer);
+  }
+  return late;
+}
+
+void WireShrink::say(std::uint32_t decided) {
+  View view{.round = round_, .decided = decided};
+  for (int peer = 0; peer < ranks(); ++peer) view.lives[index(peer)] = lives_[index(peer)] ? 1 : 0;
+  if (decided != 0) view.lives = decision_->lives;
+  const std::string where = text_of(doors_);
+  std::memcpy(view.where.data(), where.data(), std::min(where.size(), kWhere - 1));
+  said_.push_back(view);
+}
+
+bool WireShrink::step() {
+  take_connections();
+  if (set_.wait(Deadline(0.002)) > 0) take_connections();
+  if (decision_) return farewell();
+  look_for_lost();
+  return conclude() && farewell();
+}
+
+// What was said before a connection came to be is said on it.
+void WireShrink::take_connections() {
+  ways_.step();
+  const TcpLimits limits{.queue = 64, .payload = sizeof(View), .silence_s = kSilence};
+  while (auto made = ways_.next_out()) {
+    Peer& peer = *peers_[index(made->first)];
+    peer.out =
+        std::make_unique<TcpStream>(std::move(made->second.fd), made->second.peer, peer, limits);
+    set_.add(*peer.out);
+  }
+  while (auto came = ways_.next_in()) {
+    Peer& peer = *peers_[index(came->first)];
+    peer.in =
+        std::make_unique<TcpStream>(std::move(came->second.fd), came->second.peer, peer, limits);
+    set_.add(*peer.in);
+    ways_.want(came->first);  // also where it is taken for lost: it is to know
+  }
+  for (const auto& peer : peers_) {
+    if (peer->out == nullptr) continue;
+    auto view = said_.begin();
+    std::advance(view, peer->told);
+    for (; view != said_.end(); ++view, ++peer->told) {
+      TcpHeader header;
+      header.kind = kView;
+      header.length = sizeof(View);
+      if (!peer->out->post(header, &*view)) break;
+    }
+    for (const TcpStream* stream : {peer->in.get(), peer->out.get()}) {
+      if (stream != nullptr && stream->state() != StreamState::open) set_.remove(*stream);
+    }
+  }
+  set_.progress();
+}
+
+void WireShrink::look_for_lost() {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank() || !lives_[index(peer)]) continue;
+    Peer& it = *peers_[index(peer)];
+    if (it.decision) continue;
+    const bool silent = it.in == nullptr && !ways_.reached(peer) && passed(began_, kAnswer);
+    if (it.ended(Clock::now()) || silent || !ways_.trouble(peer).empty()) {
+      lives_[index(peer)] = false;
+    }
+  }
+}
+
+bool WireShrink::all_have_told() const { return missing().empty(); }
+
+void WireShrink::check_own_place(const View& view) const {
+  if (view.lives[index(rank())] != 0) return;
+  throw Error(Status::peer_lost,
+              "shrink: the other ranks took rank " + std::to_string(rank()) +
+                  " for lost and go on without it: end this process, or begin a job of its own",
+              rank());
+}
+
+// Whether there is a decision.
+bool WireShrink::conclude() {
+  for (const auto& peer : peers_) {
+    if (!peer->decision) continue;
+    check_own_place(*peer->decision);
+    decision_ = peer->decision;
+    say(1);
+    return true;
+  }
+  if (!all_have_told()) return false;
+  const View own = said_.back();
+  View common = own;
+  bool alike = true;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (!lives_[index(peer)]) common.lives[index(peer)] = 0;
+    const View* view =
+        peer == rank() || !lives_[index(peer)] ? nullptr : peers_[index(peer)]->of(round_);
+    if (view == nullptr) continue;
+    check_own_place(*view);
+    for (std::size_t r = 0; r < common.lives.size(); ++r) common.lives[r] &= view->lives[r];
+    alike = alike && view->lives == own.lives;
+  }
+  if (alike && common.lives == own.lives) {
+    decision_ = own;
+    say(1);
+    return true;
+  }
+  for (int peer = 0; peer < ranks(); ++peer) lives_[index(peer)] = common.lives[index(peer)] != 0;
+  ++round_;
+  say(0);
+  return false;
+}
+
+// Until all members have been told, and have told where they are.
+bool WireShrink::farewell() {
+  if (!decided_at_) decided_at_ = Clock::now();
+  take_connections();
+  for (int peer = 0; peer < ranks() && !passed(*decided_at_, kFarewell); ++peer) {
+    Peer& it = *peers_[index(peer)];
+    const bool in = peer != rank() && decision_->lives[index(peer)] != 0;
+    const bool wanted = in && !it.ended(Clock::now());
+    // Where it can be met may still be on its way, though others have told what was decided.
+    if (wanted && (!it.flushed() || it.told < said_.size() || it.where.empty())) return false;
+  }
+  found(*decision_);
+  return true;
+}
+
+void WireShrink::found(const View& decision) {
+  std::vector<int> members;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (decision.lives[index(peer)] != 0) members.push_back(peer);
+  }
+  const int own = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
+  WirePlace place = place_.among(members, own, "survivors " + ranks_in_words(members));
+  for (const int member : members) {
+    std::string where = member == rank() ? text_of(doors_) : peers_[index(member)]->where;
+    if (where.empty()) {  // it has died since: its door refuses, and the first call says so
+      const std::string door = place_.survivor_doors[index(member)].text();
+      for (int i = 0; i < kWireDoors; ++i) where += (i > 0 ? " " : "") + door;
+    }
+    place.add_doors(where);
+  }
+  place.doors = std::move(doors_);
+  made_ = parent_.branch(std::move(place));
+}
+
+}  // namespace coll

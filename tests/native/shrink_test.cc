@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators of the ranks that live: of threads, of processes, between machines.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "child.h"
+#include "groups_of_test.h"
+
+namespace {
+
+using namespace coll::testing;
+using Clock = std::chrono::steady_clock;
+
+Comm shrunk(coll_comm* comm, double timeout = 10) {
+  coll_comm* made = nullptr;
+  ok(coll_shrink(comm, timeout, &made));
+  return Comm(made);
+}
+
+std::vector<int> all_but(int p, const std::vector<int>& gone) {
+  std::vector<int> ranks;
+  for (int r = 0; r < p; ++r) {
+    if (std::find(gone.begin(), gone.end(), r) == gone.end()) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+// Ranks as processes of one machine, or of several that share this one.
+void in_processes(int p, bool apart, const std::function<void(coll_comm*)>& work,
+                  const std::vector<int>& killed) {
+  const std::string name = job_of_test();
+  WiredJob job(apart ? p : 0);
+  std::vector<check::Child> children;
+  for (int rank = 0; rank < p; ++rank) {
+    children.emplace_back([&, rank] {
+      job.close_all_but(rank);
+      const Comm comm = apart ? Comm(job.join(rank)) : met(name, rank, p);
+      work(comm.get());
+    });
+  }
+  job.close_all_but(-1);
+  for (int rank = 0; rank < p; ++rank) {
+    const bool dies = std::find(killed.begin(), killed.end(), rank) != killed.end();
+    CHECK(children[static_cast<std::size_t>(rank)].wait() == (dies ? 128 + SIGKILL : 0));
+  }
+}
+
+TEST(all_live_and_shrink) {
+  for (const int p : {1, 2, 5}) {
+    on_each(p, [p](const Comm& comm) {
+      const int rank = coll_rank(comm.get());
+      coll_status status = coll_barrier(comm.get());
+      if (rank == 0) ok(coll_revoke(comm.get()));
+      while (status == COLL_OK) status = coll_barrier(comm.get());
+      CHECK(status == COLL_ABORTED && says("rank 0 revoked this communicator"));
+      const Comm living = shrunk(comm.get());
+      CHECK(gathered(living.get(), rank) == all_but(p, {}));
+      coll_comm* made = nullptr;
+      CHECK(coll_shrink(comm.get(), 1, &made) == COLL_INVALID_ARGUMENT && made == nullptr);
+      CHECK(says("was shrunk before"));
+      // What came of it can do all that its parent could, and shrink again.
+      const Comm half = split(living.get(), rank % 2);
+      CHECK(sum(half.get(), 1) == coll_ranks(half.get()));
+      const Comm again = shrunk(living.get());
+      CHECK(sum(again.get(), 1) == p);
+    });
+  }
+}
+
+TEST(who_has_closed_is_left_out) {
+  on_each(4, [](Comm comm) {
+    const int rank = coll_rank(comm.get());
+    ok(coll_barrier(comm.get()));
+    if (rank == 2) return comm.reset();
+    coll_status status = COLL_OK;
+    while (status == COLL_OK) status = coll_barrier(comm.get());
+    CHECK(status == COLL_PEER_LOST);
+    const Comm living = shrunk(comm.get());
+    CHECK(gathered(living.get(), rank) == all_but(4, {2}));
+  });
+}
+
+TEST(who_does_not_come_is_waited_for_and_named) {
+  on_each(3, [](const Comm& comm) {
+    ok(coll_revoke(comm.get()));
+    if (coll_rank(comm.get()) == 1) return check::nap(500);
+    coll_comm* made = nullptr;
+    CHECK(coll_shrink(comm.get(), 0.2, &made) == COLL_TIMEOUT && made == nullptr);
+    CHECK(says("gave up after 0.2 s: rank 1 did not come to shrink") &&
+          coll_last_error_rank() == 1);
+  });
+}
+
+TEST(arguments_that_cannot_be) {
+  on_each(1, [](const Comm& comm) {
+    coll_comm* made = nullptr;
+    CHECK(coll_shrink(comm.get(), 1, nullptr) == COLL_INVALID_ARGUMENT);
+    CHECK(coll_shrink(comm.get(), -1, &made) == COLL_INVALID_ARGUMENT && says("negative"));
+    CHECK(coll_shrink(nullptr, 1, &made) == COLL_CLOSED);
+    CHECK(coll_revoke(nullptr) == COLL_CLOSED);
+    ok(coll_barrier(comm.get()));
+  });
+}
+
+void go_on_without(const std::vector<int>& killed, bool apart) {
+  constexpr int kRanks = 5;
+  in_processes(
+      kRanks, apart,
+      [&](coll_comm* comm) {
+        const int rank = coll_rank(comm);
+        ok(coll_barrier(comm));
+        if (std::find(killed.begin(), killed.end(), rank) != killed.end()) {
+          check::nap(20);
+          ::kill(::getpid(), SIGKILL);
+        }
+        coll_status status = COLL_OK;
+        while (status == COLL_OK) status = coll_barrier(comm);
+        const auto start = Clock::now();
+        const Comm living = shrunk(comm);
+        CHECK(Clock::now() - start < std::chrono::seconds(2));
+        CHECK(gathered(living.get(), rank) == all_but(kRanks, killed));
+        CHECK(sum(living.get(), 1) == kRanks - static_cast<int>(killed.size()));
+        ok(coll_barrier(living.get()));
+      },
+      killed);
+}
+
+TEST(the_living_go_on_without_the_killed) {
+  for (const bool apart : {false, true}) {
+    for (const auto& killed : {std::vector<int>{0}, {2}, {0, 3}}) go_on_without(killed, apart);
+  }
+}
+
+// The lowest of the living, which decides on one machine, dies in the midst of it.
+TEST(a_death_while_others_shrink) {
+  for (const bool apart : {false, true}) {
+    for (const int microseconds : {0, 1000}) {
+      in_processes(4, apart,
+                   [&](coll_comm* comm) {
+                     const int rank = coll_rank(comm);
+                     ok(coll_barrier(comm));
+                     if (rank == 3) ::kill(::getpid(), SIGKILL);
+                     coll_status status = COLL_OK;
+                     while (status == COLL_OK) status = coll_barrier(comm);
+                     if (rank == 0) {
+                       std::thread([&] {
+                         ::usleep(static_cast<useconds_t>(microseconds));
+                         ::kill(::getpid(), SIGKILL);
+                       }).detach();
+                     }
+                     Comm living = shrunk(comm);
+                     if (rank == 0) check::nap(1000);
+                     // It may still have been counted among the living: then they find it dead.
+                     if (coll_ranks(living.get()) == 3) {
+                       do status = coll_barrier(living.get());
+                       while (status == COLL_OK);
+                       CHECK(status == COLL_PEER_LOST);
+                       living = shrunk(living.get());
+                     }
+                     CHECK(gathered(living.get(), rank) == all_but(4, {0, 3}));
+                     ok(coll_barrier(living.get()));
+                   },
+                   {0, 3});
+    }
+  }
+}
+
+}  // namespace

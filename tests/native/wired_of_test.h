@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators between machines, whose ranks are threads or processes of this one, connected over
+// loopback.
+#pragma once
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check.h"
+#include "collectives.h"
+#include "collectives_wire.h"
+
+namespace coll::testing {
+
+struct WiredOptions {
+  double timeout = 30;
+  bool interruptible = false;
+};
+
+// Where the ranks of a job listen. Each rank joins in the process that is to be it; as long as
+// another process has its listeners open, it does not look dead.
+class WiredJob {
+ public:
+  explicit WiredJob(int p, const WiredOptions& options = {}) : options_(options) {
+    for (int rank = 0; rank < p; ++rank) {
+      coll_listener* listener = nullptr;
+      CHECK(coll_listener_open("127.0.0.1", &listener) == COLL_OK);
+      listeners_.push_back(listener);
+      std::array<char, 512> text{};
+      CHECK(coll_listener_text(listener, text.data(), text.size()) < text.size());
+      doors_.emplace_back(text.data());
+      hosts_.push_back("host" + std::to_string(rank));
+    }
+  }
+  ~WiredJob() { close_all_but(-1); }
+  WiredJob(const WiredJob&) = delete;
+  WiredJob& operator=(const WiredJob&) = delete;
+
+  void close_all_but(int rank) {
+    for (int r = 0; r < static_cast<int>(listeners_.size()); ++r) {
+      if (r != rank) coll_listener_close(listener_of(r));
+    }
+  }
+
+  coll_comm* join(int rank) {
+    std::vector<const char*> doors, hosts;
+    for (const std::string& door : doors_) doors.push_back(door.c_str());
+    for (const std::string& host : hosts_) hosts.push_back(host.c_str());
+    const std::array<std::uint8_t, COLL_SECRET_BYTES> secret{1, 2, 3};
+    coll_wire_options options{};
+    options.size = sizeof options;
+    options.rank = rank;
+    options.ranks = static_cast<std::int32_t>(doors_.size());
+    options.job = check::running;
+    options.timeout = options_.timeout;
+    options.interruptible = options_.interruptible ? 1 : 0;
+    options.secret = secret.data();
+    options.doors = doors.data();
+    options.hosts = hosts.data();
+    options.spin = 0;  // ranks share the cores
+    coll_comm* comm = nullptr;
+    CHECK(coll_init_wire(&options, listener_of(rank), &comm) == COLL_OK);
+    return comm;
+  }
+
+ private:
+  coll_listener* listener_of(int rank) {
+    return std::exchange(listeners_[static_cast<std::size_t>(rank)], nullptr);
+  }
+
+  WiredOptions options_;
+  std::vector<coll_listener*> listeners_;
+  std::vector<std::string> doors_, hosts_;
+};
+
+// Ranks 0 ... p-1, which the caller closes.
+inline std::vector<coll_comm*> wired(int p, const WiredOptions& options = {}) {
+  WiredJob job(p, options);
+  std::vector<coll_comm*> comms;
+  for (int rank = 0; rank < p; ++rank) comms.push_back(job.join(rank));
+  return comms;
+}
+
+}  // namespace coll::testing
