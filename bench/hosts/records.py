@@ -123,6 +123,13 @@ class Record:
                 ratios.append(min(times) / block.seconds)
         return Spread.of(ratios)
 
+    def over(self, team: TeamName) -> Spread | None:
+        """Return the time of a team over ours, round by round."""
+        ours = self.ours()
+        mine = self._valid(ours) if ours is not None else {}
+        its = self._valid(team)
+        return Spread.of([its[turn].seconds / mine[turn].seconds for turn in its if turn in mine])
+
     def json(self) -> dict[str, Any]:
         """Return it as plain values."""
         teams = {}

@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bench.hosts.records import Block, Record
 from bench.hosts.teams import HostTeam
 from bench.peers.cells import Cell
 from bench.peers.libraries import LIBRARIES, OURS, TeamName
-from bench.peers.teams import TeamError
+from bench.peers.teams import Flow, TeamError
 from bench.peers.venvs import python_of
 from tests.hosts import Hosts
 
@@ -86,7 +86,7 @@ def measure(wish: Wish, results: Results, say: Callable[[str], None]) -> None:
             for cell in wish.cells:
                 record = Record(cell, wish.mbit)
                 results.records.append(record)
-                _Sitting(record, hosts, teams, results.lost, say).rounds(wish.rounds)
+                Sitting(record, hosts, teams, results.lost, say).rounds(wish.rounds)
 
 
 def links(hosts: Hosts, mbit: float) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def _started(
     pythons: dict[str, Path],
     results: Results,
     say: Callable[[str], None],
-) -> Iterator[list[HostTeam]]:
+) -> Iterator[list[Measured]]:
     """Start the teams and end them. A peer that does not start is left out and named."""
     begun: list[HostTeam] = []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            met = []
+            met: list[Measured] = []
             for name in names:
                 team = HostTeam(name, len(hosts), hosts=list(hosts))
                 team.start(pythons[name.library], Path(folder))
@@ -135,7 +135,7 @@ def _started(
 
 
 def _lose(
-    team: HostTeam, error: TeamError, lost: dict[str, str], say: Callable[[str], None]
+    team: Measured, error: TeamError, lost: dict[str, str], say: Callable[[str], None]
 ) -> None:
     """Enter a team that is of no more use; without ours there is nothing to measure."""
     if team.name.library == OURS:
@@ -144,14 +144,29 @@ def _lose(
     lost[str(team.name)] = str(error)
 
 
-class _Sitting:
+class Measured(Protocol):
+    """What a cell is measured of: a team, or one of the ways in which its ranks call."""
+
+    name: TeamName
+
+    def prepare(self, kind: str, dtype: str, nbytes: int) -> str | None:
+        """Make a cell the present one; return why that is refused."""
+
+    def flow(self, calls: int, drain: int) -> Flow:
+        """Measure calls right behind others."""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+class Sitting:
     """The rounds of one cell."""
 
     def __init__(
         self,
         record: Record,
         hosts: Hosts,
-        teams: list[HostTeam],
+        teams: list[Measured],
         lost: dict[str, str],
         say: Callable[[str], None],
     ) -> None:
@@ -173,7 +188,7 @@ class _Sitting:
                 self._with(team, partial(self._block, turn))
         self._say(f"{self._record.cell}: {count} rounds")
 
-    def _with(self, team: HostTeam, act: Callable[[HostTeam], None]) -> None:
+    def _with(self, team: Measured, act: Callable[[Measured], None]) -> None:
         try:
             act(team)
         except TeamError as error:
@@ -182,7 +197,7 @@ class _Sitting:
             _lose(team, error, self._lost, self._say)
             team.close()
 
-    def _prepare(self, team: HostTeam) -> None:
+    def _prepare(self, team: Measured) -> None:
         cell = self._record.cell
         refused = team.prepare(cell.kind, cell.dtype, cell.nbytes)
         if refused is not None:
@@ -193,7 +208,7 @@ class _Sitting:
             pilot = team.flow(calls_of(cell.nbytes, 10 * pilot.seconds), 1)
         self._calls[team.name] = calls_of(cell.nbytes, pilot.seconds)
 
-    def _block(self, turn: int, team: HostTeam) -> None:
+    def _block(self, turn: int, team: Measured) -> None:
         calls = self._calls[team.name]
         drain = drain_of(calls)
         with ExitStack() as links:

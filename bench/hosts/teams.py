@@ -73,14 +73,21 @@ class HostTeam(Team):
         }
 
     def _mpiexec(self, python: Path) -> list[str]:
-        enter = self._stem.with_suffix(".enter")
-        enter.write_text(entering(self.hosts), encoding="utf-8")
-        enter.chmod(0o700)
-        names = ",".join(host.name for host in self.hosts)
-        return [
-            *(str(python.with_name("mpiexec")), "-launcher", "ssh", "-launcher-exec", str(enter)),
-            *("-hosts", names, "-ppn", "1", "-n", str(self.ranks)),
-        ]
+        return mpiexec_over(self.hosts, 1, python, self._stem.with_suffix(".enter"))
+
+
+def mpiexec_over(hosts: Sequence[Host], each: int, python: Path, enter: Path) -> list[str]:
+    """Return what starts `each` ranks on every host with the MPICH of `python`.
+
+    `enter`: where the script is put by which it comes to a host.
+    """
+    enter.write_text(entering(hosts), encoding="utf-8")
+    enter.chmod(0o700)
+    return [
+        *(str(python.with_name("mpiexec")), "-launcher", "ssh", "-launcher-exec", str(enter)),
+        *("-hosts", ",".join(host.name for host in hosts)),
+        *("-ppn", str(each), "-n", str(each * len(hosts))),
+    ]
 
 
 def entering(hosts: Sequence[Host]) -> str:

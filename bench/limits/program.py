@@ -32,12 +32,15 @@ def program(preset: str = "release") -> Path:
     return build(preset, "coll_limits", INTERPRETER, FLOORS)
 
 
-def build(preset: str, *targets: str) -> Path:
-    """Bring programs of a CMake preset up to date with their sources; return the first one."""
+def build(preset: str, *targets: str, folder: str = "limits") -> Path:
+    """Bring programs of a CMake preset up to date with their sources; return the first one.
+
+    `folder`: where in bench/ they are.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     cmake = shutil.which("cmake", path=path)
     if cmake is None:
-        raise ProgramError("the limits need cmake; run `make setup` and use its environment")
+        raise ProgramError("native programs need cmake; run `make setup` and use its environment")
     for arguments in (
         ["--preset", preset, "-DCOLL_BENCH=ON"],
         ["--build", "--preset", preset, "--target", *targets],
@@ -52,7 +55,7 @@ def build(preset: str, *targets: str) -> Path:
         )
         if done.returncode:
             raise ProgramError(f"the programs could not be built:\n{done.stdout}{done.stderr}")
-    return ROOT / "build" / preset / "bench" / "limits" / targets[0]
+    return ROOT / "build" / preset / "bench" / folder / targets[0]
 
 
 def line_latency(path: Path) -> float:

@@ -61,10 +61,14 @@ class Flow:
 
 @dataclass
 class Team:
-    """The ranks of one library, called in one way. Use it with :meth:`close`."""
+    """The ranks of one library, called in one way. Use it with :meth:`close`.
+
+    `module`: the rank program, where it is not that of the library.
+    """
 
     name: TeamName
     ranks: int
+    module: str = ""
     version: str = ""
     processes: list[int] = field(default_factory=list)
     _ranks: list[_Rank] = field(default_factory=list)
@@ -84,7 +88,10 @@ class Team:
         environment = os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
         with self._said.open("wb") as log:
             self._launchers = self._launched(
-                python, ["-m", library.module, *arguments], environment | library.environment, log
+                python,
+                ["-m", self.module or library.module, *arguments],
+                environment | library.environment,
+                log,
             )
 
     def _launched(

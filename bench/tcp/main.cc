@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "../limits/probe.h"
+#include "by_hand.h"
 #include "transport/tcp_set.h"
 #include "transport/tcp_socket.h"
 #include "transport/tcp_stream.h"
@@ -29,24 +29,6 @@ struct Row {
   int calls;  // exchanges in one measurement
 };
 constexpr Row kRows[] = {{8, 400}, {4096, 400}, {65536, 100}, {1U << 20U, 16}, {8U << 20U, 3}};
-
-// By hand: non-blocking, no bound on a call, receiving before sending, spinning.
-void exchange_by_hand(const Descriptor& fd, const std::vector<std::byte>& out,
-                      std::vector<std::byte>& in) {
-  std::size_t sent = 0, got = 0;
-  const auto step = [](ssize_t n, std::size_t* sum) {
-    if (n > 0) *sum += static_cast<std::size_t>(n);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-      throw std::runtime_error("the connection is gone");
-    }
-  };
-  while (sent < out.size() || got < in.size()) {
-    if (got < in.size()) step(::recv(fd.get(), in.data() + got, in.size() - got, 0), &got);
-    if (sent < out.size()) {
-      step(::send(fd.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL), &sent);
-    }
-  }
-}
 
 class Inbox final : public TcpReceiver {
  public:
@@ -79,7 +61,7 @@ class Rank {
     if (streamed) {
       by_stream();
     } else {
-      exchange_by_hand(hand_, out_, in_);
+      exchange_by_hand(hand_.get(), out_, in_);
     }
     // Both ranks count alike, so what came is known.
     const auto wrong = [call](std::byte b) { return b != static_cast<std::byte>(call); };

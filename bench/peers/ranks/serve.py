@@ -9,11 +9,10 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from bench.peers.channel import Channel, Message, connect
+from bench.peers.channel import Message, connect
 from bench.peers.ranks.lineup import LineUp
 from bench.peers.ranks.work import Bound, Buffers, RefusedError, Work
 
@@ -26,6 +25,7 @@ _LAUNCHERS = (
 )
 
 Binder = Callable[[Work], Bound]
+Orders = dict[str, Callable[..., tuple[Message, bytes]]]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,11 @@ class Server:
         self._bound: Bound | None = None
         self._buffers: Buffers | None = None
         self._turn = 0
+
+    @property
+    def orders(self) -> Orders:
+        """What the driver can ask for, by name."""
+        return {"prepare": self.prepare, "measure": self.measure, "flow": self.flow}
 
     def prepare(self, kind: str, dtype: str, nbytes: int) -> tuple[Message, bytes]:
         """Make a cell the present one; {"refused": why} where the library lacks it."""
@@ -127,25 +132,20 @@ class Server:
 
 
 def serve(place: Station, version: str, bind: Binder) -> None:
+    """Make the calls that the driver asks for until it goes away."""
+    attend(place, version, Server(place, bind).orders)
+
+
+def attend(place: Station, version: str, orders: Orders) -> None:
     """Do what the driver says until it goes away."""
     channel = connect(place.meet)
     channel.send({"rank": place.rank, "process": os.getpid(), "version": version})
-    server = Server(place, bind)
     gc.collect()
     gc.disable()  # it would run at the expense of one call of some library
     try:
-        _answer(channel, server)
+        while (received := channel.receive()) is not None:
+            order = received[0]
+            message, payload = orders[order.pop("order")](**order)
+            channel.send(message, payload)
     finally:
         channel.close()
-
-
-def _answer(channel: Channel, server: Server) -> None:
-    orders: dict[str, Callable[..., Any]] = {
-        "prepare": server.prepare,
-        "measure": server.measure,
-        "flow": server.flow,
-    }
-    while (received := channel.receive()) is not None:
-        order = received[0]
-        message, payload = orders[order.pop("order")](**order)
-        channel.send(message, payload)
