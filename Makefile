@@ -18,8 +18,8 @@ bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals
 	@mkdir -p build/peers
 	@$(in_venv) python -m bench.peers --plot build/peers/peers.png $(PEERS)
 
-bench-hosts: setup ## between four hosts with shaped links, beside Gloo and MPICH; needs root (BENCH_HOSTS="--help")
-	@$(in_venv) python -m bench.hosts $(BENCH_HOSTS)
+bench-hosts: setup ## all between hosts with shaped links, 25 min; needs root (BENCH_HOSTS="--help": the first table)
+	@$(in_venv) python -m $(if $(BENCH_HOSTS),bench.hosts $(BENCH_HOSTS),bench.hosts.all)
 
 test: setup ## native tests (plain, address and thread sanitizer), then pytest
 	@scripts/native_tests.sh package asan tsan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on one machine that are told that they are on two, so that their bytes pass the loopback
-// by TCP; beside them a bare socket between the same two processes. Blocks of all ways in turn; one
-// JSON object. `python -m bench.hosts.loopback` judges it.
+// Two ranks on one machine that are told that they are on two, so that their bytes pass the
+// loopback by TCP; beside them a bare socket between the same two processes. Blocks of all ways in
+// turn; one JSON object. `python -m bench.hosts.loopback` judges it.
 //
 //   coll_loopback ROUNDS BYTES     each way, in one call
 #include <arpa/inet.h>

@@ -31,8 +31,8 @@ namespace {
 
 using limits::require;
 
-constexpr unsigned kEndS = 120;    // by then whoever waits for a lost peer is ended
-constexpr double kTimeoutS = 60;   // of a call
+constexpr unsigned kEndS = 120;     // by then whoever waits for a lost peer is ended
+constexpr double kTimeoutS = 60;    // of a call
 constexpr std::size_t kRoom = 512;  // for the text of a door
 
 using Secret = std::array<unsigned char, COLL_SECRET_BYTES>;
@@ -100,7 +100,8 @@ Job met_in_folder(const std::string& folder, const std::string& door) {
 std::string value_of(coll_directory* directory, const std::string& key) {
   std::string value(kRoom, '\0');
   std::size_t bytes = 0;
-  require(coll_directory_get(directory, key.c_str(), value.data(), value.size(), &bytes, kTimeoutS));
+  require(
+      coll_directory_get(directory, key.c_str(), value.data(), value.size(), &bytes, kTimeoutS));
   value.resize(bytes);
   return value;
 }
@@ -113,8 +114,8 @@ Job met_by_pmi(coll_directory* directory, const std::string& door) {
   require(coll_directory_put(directory, key.c_str(), door.data(), door.size(), kTimeoutS));
   if (job.place.rank == 0) {
     require(coll_make_secret(job.secret.data()));
-    require(coll_directory_put(directory, "secret", job.secret.data(), job.secret.size(),
-                               kTimeoutS));
+    require(
+        coll_directory_put(directory, "secret", job.secret.data(), job.secret.size(), kTimeoutS));
   }
   require(coll_directory_fence(directory, kTimeoutS));
   for (int rank = 0; rank < job.place.ranks; ++rank) {

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks over the loopback beside a bare socket: ratios by round, and what voids them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.hosts import loopback
+from bench.hosts.goals import VOID, M
+from bench.peers.statistics import MET, MISSED
+
+
+def blocks(ratio: float, nbytes: int = 8 * M, counted: int = 2 * 8 * 8 * M) -> dict[str, Any]:
+    """Three rounds in which ours has `ratio` of the bare socket's rate."""
+    times = {"raw": 4000.0, "allgather": 4000.0 / ratio, "allreduce": 8000.0}
+    several = [
+        {"round": turn, "way": way, "us": us * (turn + 1), "counted": counted}
+        for turn in range(3)
+        for way, us in times.items()
+    ]
+    return {"calls": 8, "bytes": nbytes, "blocks": several}
+
+
+def test_the_loopback_is_judged_round_by_round() -> None:
+    rows = loopback.judge(blocks(0.91))
+    assert [one.verdict for one in rows[:2]] == [MET, MISSED]
+    assert rows[0].found is not None
+    assert (rows[0].found.low, rows[0].found.high) == pytest.approx((0.91, 0.91))
+    assert loopback.judge(blocks(0.89))[0].verdict == MISSED
+    assert loopback.judge(blocks(0.5, nbytes=M))[0].goal is None
+    rate = next(one for one in rows if one.what == "GB/s each way: raw")
+    assert rate.found is not None
+    assert rate.found.high == pytest.approx(8 * M / 4000 / 1e3)
+
+
+def test_bytes_that_did_not_pass_the_loopback_are_void() -> None:
+    rows = loopback.judge(blocks(0.95, counted=2 * 8 * 8 * M - 1))
+    assert rows[0].verdict == VOID
+    assert "on the loopback" in str(rows[0].void)
