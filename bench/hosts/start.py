@@ -37,6 +37,7 @@ STARTED, INIT = Goal(5.0, most=True), Goal(3.0, most=True)
 ASKED_RANKS = 256  # of native processes, for the goal
 CHANNELS = ("folder", "pmi", "torch")
 PORT = 29_555
+PRESET = "release"
 
 Kind = tuple[str, str, int]  # NATIVE or PYTHON, channel, ranks
 
@@ -62,7 +63,7 @@ def launches(chosen: Any, mpich: Path | None) -> Iterator[dict[Kind, Launch]]:
     """Give what there is to start."""
     found: dict[Kind, Launch] = {}
     if chosen.ranks:
-        program, hosts = build("release", "coll_start", folder="hosts"), min(HOSTS, chosen.ranks)
+        program, hosts = build(PRESET, "coll_start", folder="hosts"), min(HOSTS, chosen.ranks)
         if "folder" in chosen.channels:
             launch = jobs.native_in_folder(program, chosen.ranks, hosts)
             found[NATIVE, "folder", chosen.ranks] = launch

@@ -11,7 +11,8 @@ namespace start_bench {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 60s, kPause = 2ms;
+constexpr auto kPatience = 60s;
+constexpr auto kPause = 2ms;
 
 // A file appears whole, or not at all.
 void write(const std::string& path, const std::vector<std::string>& lines) {

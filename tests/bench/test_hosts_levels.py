@@ -86,7 +86,7 @@ def test_without_root_it_says_so(
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_a_short_run_measures_all_ways_and_counts(tmp_path: Path) -> None:
     output = tmp_path / "levels.json"
-    options = ["--rounds", "1", "--each", "2", "--mib", "1", "--output", str(output)]
+    options = ["--rounds", "1", "--each", "2", "--mbit", "9000", "--output", str(output)]
     done = subprocess.run(
         [sys.executable, "-m", "bench.hosts.levels", *options],
         cwd=ROOT,
@@ -95,7 +95,7 @@ def test_a_short_run_measures_all_ways_and_counts(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert "allreduce of 1 MiB, links of 1000 Mbit/s" in done.stdout, done.stderr
+    assert "allreduce of 16 MiB, links of 9000 Mbit/s" in done.stdout, done.stderr
     found = json.loads(output.read_text(encoding="utf-8"))
     (one,) = found["levels"]
     assert (one["each"], one["wrong"]) == (2, {})

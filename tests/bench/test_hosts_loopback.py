@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,3 +41,13 @@ def test_bytes_that_did_not_pass_the_loopback_are_void() -> None:
     rows = loopback.judge(blocks(0.95, counted=2 * 8 * 8 * M - 1))
     assert rows[0].verdict == VOID
     assert "on the loopback" in str(rows[0].void)
+
+
+@pytest.mark.processes
+def test_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loopback, "PRESET", "dev")  # which the native tests have built
+    output = tmp_path / "loopback.json"
+    assert loopback.main(["--rounds", "1", "--mib", "1", "--output", str(output)]) == 0
+    found = json.loads(output.read_text(encoding="utf-8"))
+    assert sorted(block["way"] for block in found["blocks"]) == ["allgather", "allreduce", "raw"]
+    assert all(2 * 8 * M <= block["counted"] for block in found["blocks"])

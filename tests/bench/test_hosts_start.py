@@ -50,6 +50,20 @@ def test_without_root_it_says_so(
     assert "only root may make hosts." in capsys.readouterr().err
 
 
+@pytest.mark.processes
+def test_native_processes_meet_in_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "PRESET", "dev")  # which the native tests have built
+    options = ["--ranks", "6", "--each", "0", "--channels", "folder", "--rounds", "1"]
+    assert start.main([*options, "--output", str(tmp_path / "start.json")]) == 0
+    assert "native, folder, 6 ranks" in capsys.readouterr().out
+    (job,) = json.loads((tmp_path / "start.json").read_text(encoding="utf-8"))["jobs"]
+    (one,) = job["starts"]
+    assert 0 < one["init"] < one["started"]
+    assert one["first"] > 0
+
+
 @pytest.mark.hosts
 @pytest.mark.processes
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
