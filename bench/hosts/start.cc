@@ -9,12 +9,12 @@
 // Prints RANK ENTERED JOINED CALLED: seconds of the monotonic clock, which all processes share.
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -97,8 +97,8 @@ Job met_in_folder(const std::string& folder, const std::string& door) {
   return job;
 }
 
-std::string value_of(coll_directory* directory, const std::string& key) {
-  std::string value(kRoom, '\0');
+std::string value_of(coll_directory* directory, const std::string& key, std::size_t room) {
+  std::string value(room, '\0');
   std::size_t bytes = 0;
   require(
       coll_directory_get(directory, key.c_str(), value.data(), value.size(), &bytes, kTimeoutS));
@@ -106,24 +106,34 @@ std::string value_of(coll_directory* directory, const std::string& key) {
   return value;
 }
 
-// What collectives/launchers/meeting.py does, without the names of hosts.
+void put(coll_directory* directory, const std::string& key, const std::string& value) {
+  require(coll_directory_put(directory, key.c_str(), value.data(), value.size(), kTimeoutS));
+}
+
+// Rank 0 gathers the doors and hands all of them out as one text: a launcher answers one question
+// at a time, and p ranks that ask for p doors each would wait for p * p answers.
 Job met_by_pmi(coll_directory* directory, const std::string& door) {
   Job job;
   job.place = {coll_directory_rank(directory), coll_directory_ranks(directory)};
-  const std::string key = "door" + std::to_string(job.place.rank);
-  require(coll_directory_put(directory, key.c_str(), door.data(), door.size(), kTimeoutS));
+  const auto ranks = static_cast<std::size_t>(job.place.ranks);
+  put(directory, "door" + std::to_string(job.place.rank), door);
+  require(coll_directory_fence(directory, kTimeoutS));
   if (job.place.rank == 0) {
-    require(coll_make_secret(job.secret.data()));
-    require(
-        coll_directory_put(directory, "secret", job.secret.data(), job.secret.size(), kTimeoutS));
+    Secret drawn{};
+    require(coll_make_secret(drawn.data()));
+    std::string all = hex(drawn) + '\n';
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      all += value_of(directory, "door" + std::to_string(rank), kRoom) + '\n';
+    }
+    put(directory, "all", all);
   }
   require(coll_directory_fence(directory, kTimeoutS));
-  for (int rank = 0; rank < job.place.ranks; ++rank) {
-    job.doors.push_back(value_of(directory, "door" + std::to_string(rank)));
-  }
-  const std::string secret = value_of(directory, "secret");
-  if (secret.size() != job.secret.size()) throw std::runtime_error("this is no secret");
-  std::copy(secret.begin(), secret.end(), job.secret.begin());
+  std::istringstream lines(value_of(directory, "all", kRoom * (ranks + 1)));
+  std::string line;
+  std::getline(lines, line);
+  job.secret = from_hex(line);
+  while (std::getline(lines, line)) job.doors.push_back(line);
+  if (job.doors.size() != ranks) throw std::runtime_error("doors are missing");
   return job;
 }
 
@@ -194,7 +204,8 @@ int main(int argc, char** argv) {
   try {
     start_bench::run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "coll_start: %s\n", error.what());
+    const char* rank = std::getenv(argc == 3 ? "PMI_RANK" : "RANK");
+    std::fprintf(stderr, "coll_start: rank %s: %s\n", rank == nullptr ? "?" : rank, error.what());
     return 1;
   }
 }

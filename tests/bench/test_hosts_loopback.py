@@ -50,4 +50,4 @@ def test_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert loopback.main(["--rounds", "1", "--mib", "1", "--output", str(output)]) == 0
     found = json.loads(output.read_text(encoding="utf-8"))
     assert sorted(block["way"] for block in found["blocks"]) == ["allgather", "allreduce", "raw"]
-    assert all(2 * 8 * M <= block["counted"] for block in found["blocks"])
+    assert all(block["counted"] >= 2 * 8 * M for block in found["blocks"])
