@@ -101,7 +101,9 @@ void WireCommunicator::look_for_lost() {
     const bool certain = !fault.empty() || !began_;
     if (fault.empty()) fault = links_.fault_of_control(peer);
     if (fault.empty()) continue;
-    if (!settled_ago(certain ? lost_since_[peer] : still_since_, kNews)) continue;
+    // Nothing may have moved for long when control ends, and the data have come at that moment.
+    if (!settled_ago(lost_since_[peer], kNews)) continue;
+    if (!certain && !settled_ago(still_since_, kNews)) continue;
     fail({Status::peer_lost, peer,
           label(now_->note) + ": " + links_.name_of(peer) +
               (left ? " closed its communicator before this call" : " is lost: " + fault)});
