@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -101,6 +102,21 @@ def native_in_folder(program: Path, ranks: int, hosts: int) -> Launch:
     return launch
 
 
+def native_by_master(program: Path, ranks: int, hosts: int, port: int) -> Launch:
+    """Return what starts native processes, of which rank 0 keeps a store."""
+
+    def launch(folder: Path, said: IO[bytes]) -> list[Process]:
+        del folder
+        command = [str(program), "master", f"127.0.0.1:{port}", str(hosts)]
+        secret = {"SECRET": secrets.token_hex(32)}
+        return [
+            subprocess.Popen(command, env=_places(rank, ranks) | secret, stdout=said, stderr=said)
+            for rank in range(ranks)
+        ]
+
+    return launch
+
+
 def native_by_pmi(program: Path, ranks: int, hosts: int, mpich: Path) -> Launch:
     """Return what starts native processes with MPICH's launcher."""
 
@@ -121,13 +137,35 @@ def python_in_folder(hosts: Sequence[Host], each: int) -> Launch:
     return launch
 
 
+def python_by_master(hosts: Sequence[Host], each: int, port: int) -> Launch:
+    """Return what starts Python ranks on hosts, of which rank 0 keeps a store."""
+
+    def launch(folder: Path, said: IO[bytes]) -> list[Process]:
+        file = folder / "secret"
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_hex(32), encoding="ascii")
+        variables = {
+            "MASTER_ADDR": hosts[0].address,
+            "MASTER_PORT": str(port),
+            "COLLECTIVES_SECRET_FILE": str(file),
+        }
+        return _on_hosts(hosts, each, variables, said)
+
+    return launch
+
+
 def python_by_torch(hosts: Sequence[Host], each: int, port: int) -> Launch:
-    """Return what starts Python ranks on hosts, which meet in torch's store."""
+    """Return what starts torchrun on hosts, whose ranks meet in torch's store."""
 
     def launch(folder: Path, said: IO[bytes]) -> list[Process]:
         del folder
-        master = {"MASTER_ADDR": hosts[0].address, "MASTER_PORT": str(port)}
-        return _on_hosts(hosts, each, master, said)
+        command = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={len(hosts)}"]
+        command += [f"--nproc-per-node={each}", f"--master-addr={hosts[0].address}"]
+        command += [f"--master-port={port}"]
+        return [
+            _start(host, [*command, f"--node-rank={node}", "-m", RANK], _environment(), said)
+            for node, host in enumerate(hosts)
+        ]
 
     return launch
 

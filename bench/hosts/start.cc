@@ -4,6 +4,7 @@
 // only, so all talk over TCP or, on "one host", through memory, as between machines.
 //
 //   coll_start folder FOLDER HOSTS    with RANK and WORLD_SIZE
+//   coll_start master PLACE HOSTS     with these and SECRET: rank 0 keeps a store at ADDRESS:PORT
 //   coll_start pmi HOSTS              under mpiexec
 //
 // Prints RANK ENTERED JOINED CALLED: seconds of the monotonic clock, which all processes share.
@@ -110,9 +111,9 @@ void put(coll_directory* directory, const std::string& key, const std::string& v
   require(coll_directory_put(directory, key.c_str(), value.data(), value.size(), kTimeoutS));
 }
 
-// Rank 0 gathers the doors and hands all of them out as one text: a launcher answers one question
+// Rank 0 gathers the doors and hands all of them out as one text: a store answers one question
 // at a time, and p ranks that ask for p doors each would wait for p * p answers.
-Job met_by_pmi(coll_directory* directory, const std::string& door) {
+Job met_in_directory(coll_directory* directory, const std::string& door) {
   Job job;
   job.place = {coll_directory_rank(directory), coll_directory_ranks(directory)};
   const auto ranks = static_cast<std::size_t>(job.place.ranks);
@@ -159,6 +160,31 @@ coll_comm* joined(const Job& job, int hosts, coll_listener* listener) {
   return comm;
 }
 
+Directory opened(coll_directory_options& options) {
+  options.size = sizeof(options);
+  options.timeout = kTimeoutS;
+  coll_directory* made = nullptr;
+  require(coll_directory_open(&options, &made));
+  return Directory(made);
+}
+
+Directory opened_by_pmi() {
+  coll_directory_options options{};
+  options.pmi = 1;
+  return opened(options);
+}
+
+Directory opened_at(const char* place) {
+  const char* text = std::getenv("SECRET");
+  const Secret secret = from_hex(text == nullptr ? "" : text);
+  coll_directory_options options{};
+  options.at = place;
+  options.secret = secret.data();
+  options.rank = number_of(std::getenv("RANK"));
+  options.ranks = number_of(std::getenv("WORLD_SIZE"));
+  return opened(options);
+}
+
 double now_s() { return limits::now_ns() / 1e9; }
 
 }  // namespace
@@ -167,24 +193,16 @@ void run(int argc, char** argv) {
   const double entered = now_s();
   ::alarm(kEndS);
   const std::string_view way = argc > 1 ? argv[1] : "";
-  const bool folder = way == "folder" && argc == 4, pmi = way == "pmi" && argc == 3;
-  if (!folder && !pmi) {
-    throw std::runtime_error("usage: coll_start folder FOLDER HOSTS, or coll_start pmi HOSTS");
+  const bool folder = way == "folder" && argc == 4, master = way == "master" && argc == 4;
+  if (!folder && !master && !(way == "pmi" && argc == 3)) {
+    throw std::runtime_error(
+        "usage: coll_start folder FOLDER HOSTS, master PLACE HOSTS, pmi HOSTS");
   }
-  Directory directory;
-  if (pmi) {
-    coll_directory_options options{};
-    options.size = sizeof(options);
-    options.pmi = 1;
-    options.timeout = kTimeoutS;
-    coll_directory* made = nullptr;
-    require(coll_directory_open(&options, &made));
-    directory.reset(made);
-  }
+  const Directory directory = folder ? nullptr : master ? opened_at(argv[2]) : opened_by_pmi();
   coll_listener* listener = nullptr;
   require(coll_listener_open("127.0.0.1", &listener));
   const std::string door = door_of(listener);
-  const Job job = folder ? met_in_folder(argv[2], door) : met_by_pmi(directory.get(), door);
+  const Job job = folder ? met_in_folder(argv[2], door) : met_in_directory(directory.get(), door);
   coll_comm* comm = joined(job, number_of(argv[argc - 1]), listener);
   const double met = now_s();
   const auto one = static_cast<float>(job.place.rank);
@@ -192,7 +210,8 @@ void run(int argc, char** argv) {
   require(coll_allreduce(comm, &one, &sum, 1, COLL_FLOAT32, COLL_SUM));
   const double called = now_s();
   const int ranks = job.place.ranks;
-  if (sum != static_cast<float>(ranks * (ranks - 1) / 2)) throw std::runtime_error("a wrong sum");
+  const int expected = ranks * (ranks - 1) / 2;
+  if (sum != static_cast<float>(expected)) throw std::runtime_error("a wrong sum");
   std::printf("%d %.6f %.6f %.6f\n", job.place.rank, entered, met, called);
   std::fflush(stdout);
   coll_close(comm);

@@ -3,9 +3,9 @@
 
 Native: 256 processes of a C program, dealt to hosts that differ in name, from the start of the
 first until the last has joined. The C interface leaves the exchange of doors to its user: it is a
-folder, or the launcher's own store (PMI, MPICH's mpiexec). Python: ``init()`` on hosts of
-namespaces, from the entry of the last rank: a shared folder, PMI, and torch's store where torch is
-installed. The first call, which connects, is told apart.
+folder, the store that rank 0 keeps (``master``), or the launcher's own (PMI, MPICH's mpiexec).
+Python: ``init()`` on hosts of namespaces, from the entry of the last rank: the same, and torchrun's
+store where torch is installed. The first call, which connects, is told apart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROGRAM = "bench.hosts.start"
 NATIVE, PYTHON = "native", "init()"
 STARTED, INIT = Goal(5.0, most=True), Goal(3.0, most=True)
 ASKED_RANKS = 256  # of native processes, for the goal
-CHANNELS = ("folder", "pmi", "torch")
+CHANNELS = ("folder", "master", "pmi", "torch")
 PORT = 29_555
 PRESET = "release"
 
@@ -67,6 +67,9 @@ def launches(chosen: Any, mpich: Path | None) -> Iterator[dict[Kind, Launch]]:
         if "folder" in chosen.channels:
             launch = jobs.native_in_folder(program, chosen.ranks, hosts)
             found[NATIVE, "folder", chosen.ranks] = launch
+        if "master" in chosen.channels:
+            launch = jobs.native_by_master(program, chosen.ranks, hosts, PORT)
+            found[NATIVE, "master", chosen.ranks] = launch
         if mpich is not None:
             launch = jobs.native_by_pmi(program, chosen.ranks, hosts, mpich)
             found[NATIVE, "pmi", chosen.ranks] = launch
@@ -78,6 +81,8 @@ def launches(chosen: Any, mpich: Path | None) -> Iterator[dict[Kind, Launch]]:
         ranks = len(hosts_list) * each
         if "folder" in chosen.channels:
             found[PYTHON, "folder", ranks] = jobs.python_in_folder(hosts_list, each)
+        if "master" in chosen.channels:
+            found[PYTHON, "master", ranks] = jobs.python_by_master(hosts_list, each, PORT)
         if mpich is not None:
             found[PYTHON, "pmi", ranks] = jobs.python_by_pmi(hosts_list, each, mpich)
         if "torch" in chosen.channels and find_spec("torch") is not None:

@@ -51,17 +51,19 @@ def test_without_root_it_says_so(
 
 
 @pytest.mark.processes
-def test_native_processes_meet_in_a_folder(
+def test_native_processes_meet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(start, "PRESET", "dev")  # which the native tests have built
-    options = ["--ranks", "6", "--each", "0", "--channels", "folder", "--rounds", "1"]
+    options = ["--ranks", "6", "--each", "0", "--channels", "folder", "master", "--rounds", "1"]
     assert start.main([*options, "--output", str(tmp_path / "start.json")]) == 0
     assert "native, folder, 6 ranks" in capsys.readouterr().out
-    (job,) = json.loads((tmp_path / "start.json").read_text(encoding="utf-8"))["jobs"]
-    (one,) = job["starts"]
-    assert 0 < one["init"] < one["started"]
-    assert one["first"] > 0
+    found = json.loads((tmp_path / "start.json").read_text(encoding="utf-8"))["jobs"]
+    assert [job["channel"] for job in found] == ["folder", "master"]
+    for job in found:
+        (one,) = job["starts"]
+        assert 0 < one["init"] < one["started"]
+        assert one["first"] > 0
 
 
 @pytest.mark.hosts
@@ -69,7 +71,7 @@ def test_native_processes_meet_in_a_folder(
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_a_short_run(tmp_path: Path) -> None:
     output = tmp_path / "out.json"
-    options = ["--ranks", "0", "--each", "1", "--channels", "folder"]
+    options = ["--ranks", "0", "--each", "1", "--channels", "folder", "master"]
     done = subprocess.run(
         [sys.executable, "-m", "bench.hosts.start", *options, "--rounds", "1", "--output", output],
         cwd=ROOT,

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
 
 import numpy as np
 
@@ -15,9 +14,8 @@ import collectives as cl
 
 def main() -> None:
     """Begin, call once, and print RANK ENTERED JOINED CALLED: seconds of the monotonic clock."""
-    if "MASTER_ADDR" in os.environ:
-        with suppress(ImportError):  # then init() says so
-            import torch  # noqa: F401  which a program under torchrun has imported
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        import torch  # noqa: F401  as programs under torchrun do
     entered = time.monotonic()
     comm = cl.init()
     joined = time.monotonic()
