@@ -28,7 +28,8 @@ void TcpSet::remove(const TcpStream& stream) noexcept {
 std::size_t TcpSet::progress() noexcept {
   if (often_.size() > kFew) return progress_of_ready(0);
   std::size_t moved = 0;
-  for (TcpStream* stream : ++turns_ % kSeldom == 0 ? streams_ : often_) moved += stream->progress(kTurn);
+  for (TcpStream* stream : ++turns_ % kSeldom == 0 ? streams_ : often_)
+    moved += stream->progress(kTurn);
   return moved;
 }
 
