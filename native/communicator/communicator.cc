@@ -92,7 +92,7 @@ void Communicator::report_failure() {
   if (active_ && heap_) heap_->retire();
   knows_failure_ = true;
   active_ = false;
-  pairwise_.give_up();
+  pairwise_.withdraw();
   throw Error(failure.status, std::string(failure.sentence()), failure.culprit);
 }
 

@@ -84,7 +84,7 @@ Status Communicator::drive_pairwise() {
     const Pairwise::Turn end = pairwise_.advance(spins);
     if (end == Pairwise::Turn::fault) fail(*pairwise_.fault());
     if (end == Pairwise::Turn::done) {
-      pairwise_.finish();
+      pairwise_.conclude();
       return Status::ok;
     }
     const bool moved = end == Pairwise::Turn::moved;
@@ -111,7 +111,7 @@ Status Communicator::wait_for_mail(bool moved) {
   if (patience_.over()) {
     const Cause cause = pairwise_.timed_out(patience_.limit());
     if (!pairwise_.gentle()) fail(cause);
-    pairwise_.give_up();
+    pairwise_.withdraw();
     throw Error(cause.status, cause.text, cause.culprit);
   }
   const bool interrupted = !moved && pairwise_.sleep(patience_.sleep());

@@ -11,12 +11,12 @@ void Pairwise::note_no_more() noexcept {
   noted_ = false;
 }
 
-void Pairwise::give_up() noexcept {
+void Pairwise::withdraw() noexcept {
   PairCalls::give_up();
   note_no_more();
 }
 
-void Pairwise::finish() {
+void Pairwise::conclude() {
   note_no_more();
   PairCalls::finish();
 }

@@ -19,9 +19,9 @@ class Pairwise : public PairCalls<Mailbox> {
   Pairwise(const Segment& segment, int rank)
       : PairCalls(segment, rank), segment_(segment), rank_(rank) {}
 
-  // As in PairCalls; the other ranks see no more that this one waits.
-  void finish();
-  void give_up() noexcept;
+  // finish() and give_up(); the other ranks see no more that this one waits.
+  void conclude();
+  void withdraw() noexcept;
   // Sleeps until there may be something to do. Returns whether a signal came.
   bool sleep(int microseconds) noexcept;
 
