@@ -5,6 +5,7 @@ file(GLOB core_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/native/*/*.cc")
 if(NOT core_sources)
   message(FATAL_ERROR "No sources in ${PROJECT_SOURCE_DIR}/native: is the checkout complete?")
 endif()
+include(CollUcx)
 set(abi_sources ${core_sources})
 list(FILTER abi_sources INCLUDE REGEX "/native/abi/")
 list(FILTER core_sources EXCLUDE REGEX "/native/abi/")
@@ -21,8 +22,13 @@ foreach(part IN ITEMS collectives_objects collectives_abi)
   target_include_directories(
     ${part} PUBLIC "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/native/include"
   )
-  target_link_libraries(${part} PUBLIC Threads::Threads PRIVATE collectives_options)
+  target_link_libraries(
+    ${part} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE collectives_options
+  )
 endforeach()
+if(COLL_UCX_FOUND)
+  target_include_directories(collectives_objects SYSTEM PRIVATE "${COLL_UCX_INCLUDE}")
+endif()
 
 add_library(collectives_core STATIC)
 target_link_libraries(collectives_core PUBLIC collectives_objects collectives_abi)

@@ -17,7 +17,11 @@ _making = threading.RLock()
 
 
 def init(
-    timeout: float | None = None, *, insecure: bool = False, silence: float | None = None
+    timeout: float | None = None,
+    *,
+    insecure: bool = False,
+    silence: float | None = None,
+    transport: str | None = None,
 ) -> Communicator:
     """Meet the other ranks of this job and return the communicator, from now on the default one.
 
@@ -32,10 +36,14 @@ def init(
     all ranks: anybody in that network can then take part; rank 0 warns, once. Where there is no
     such file to refuse it raises InvalidArgumentError.
 
+    ``transport`` is ``"auto"`` (memory within a machine, TCP between machines) or ``"ucx"`` (all
+    data goes by UCX, whose connections prove nothing: for trusted networks, docs/transports.md),
+    equal on all ranks; None: COLLECTIVES_TRANSPORT, else ``"auto"``.
+
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open, BootstrapError
     or CollectiveTimeoutError when the ranks do not find each other, UnsupportedError where the
-    launcher offers no way to exchange values.
+    launcher offers no way to exchange values, or there is no UCX.
     """
     global _default
     # Not with the package: launchers need sockets, JSON, hashes, which many a program never uses.
@@ -50,7 +58,7 @@ def init(
                 "other ranks. Use what the first call returned, or close() it first"
             )
         quiet = None if silence is None else checked_silence("silence", silence)
-        found = place(timeout, insecure=insecure)
+        found = place(timeout, insecure=insecure, transport=transport)
         _default = join(found if quiet is None else replace(found, silence=quiet), timeout)
         return _default
 

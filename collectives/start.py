@@ -88,6 +88,8 @@ def _met(options: Any) -> Communicator:
 
 def _wired(place: Place, wire: Wire, timeout: float | None) -> Communicator:
     """Begin among ranks of several machines; connections are made when calls need them."""
+    from collectives.launchers.transport import ucx_library
+
     options = ffi.new("coll_wire_options *")
     options.size = ffi.sizeof("coll_wire_options")
     options.rank, options.ranks = place.rank, place.size
@@ -102,6 +104,9 @@ def _wired(place: Place, wire: Wire, timeout: float | None) -> Communicator:
     by_rank = ffi.new("char *[]", doors), ffi.new("char *[]", hosts)
     options.job, options.attempt, options.secret = job, place.attempt, secret
     options.doors, options.hosts = by_rank
+    transport = ffi.new("char[]", wire.transport.encode())
+    library = ffi.new("char[]", os.fsencode(ucx_library()))
+    options.transport, options.ucx_library = transport, library
     made = ffi.new("coll_comm **")
     ffi.gc(wire.listener, None)  # which the communicator now closes
     check(lib.coll_init_wire(options, wire.listener, made))

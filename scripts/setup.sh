@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes .venv: tools, dependencies, and the package itself as an editable install. What is there
 # already, for the same sources, is left alone. `setup.sh extras coverage` adds these groups; extras
-# also takes a package of Debian's, iproute2.
+# also takes packages of Debian's, iproute2 and libucx-dev.
 set -euo pipefail
 here=$(dirname "$0")
 
@@ -39,10 +39,16 @@ install_package() {
   installed=yes
 }
 
+# Before the package is built: it takes UCX in where there are headers.
+if [[ " $* " == *" extras "* ]]; then
+  scripts/ucx.sh
+fi
+ucx=$(ls /usr/include/ucp/api/ucp.h 2>/dev/null || true)
+
 # Scripts in .venv hold its absolute path, and its python is a link: either may have moved.
 once environment "$PWD $python $("$python" -V)" make_environment
 once packages "$(key_of pyproject.toml)" install_group dev
-once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native)" install_package
+once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native) $ucx" install_package
 for group in "$@"; do
   once "$group" "$(key_of pyproject.toml)" install_group "$group"
   if [[ $group == extras ]]; then

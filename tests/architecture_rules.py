@@ -24,6 +24,7 @@ ARROWS: dict[str, set[str] | None] = {
     "topology": set(),
     "kernels": set(),
     "transport": set(),
+    "ucx": {"transport"},
     "plan": {"schedule"},
     "algorithms": {"schedule", "topology"},
     "prove": {"schedule", "plan"},

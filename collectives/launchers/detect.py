@@ -26,6 +26,7 @@ from collectives.launchers.plain import on_one_machine
 from collectives.launchers.pmi import PmiDirectory
 from collectives.launchers.secret import own_secret
 from collectives.launchers.torch_store import open_store
+from collectives.launchers.transport import AUTO, chosen, needs_channel
 from collectives.names import checked_seconds
 
 _DEFAULT_TIMEOUT = 300.0  # seconds, as everywhere
@@ -106,6 +107,7 @@ def place(
     variables: Mapping[str, str] | None = None,
     *,
     insecure: bool = False,
+    transport: str | None = None,
 ) -> environment.Place:
     """Return the place of this process in its job.
 
@@ -115,7 +117,9 @@ def place(
     """
     env = os.environ if variables is None else variables
     launch = detect(env)
-    known = launch.launcher == "none" or (launch.launcher == "collrun" and launch.master is None)
+    way = chosen(transport, env)
+    alone = launch.launcher == "collrun" and launch.master is None and way == AUTO
+    known = launch.launcher == "none" or alone
     by_hand = launch.launcher == "environment" and launch.directory == "none"
     one_host = known or launch.size == 1 or (by_hand and on_one_machine(env))
     secret = own_secret(launch, env, insecure=insecure, one_host=one_host)
@@ -124,13 +128,16 @@ def place(
     settings = settings_of(env)
     if launch.size == 1:
         return settings
-    if one_host:
+    met_by_rank_0 = launch.master is not None or (by_hand and not one_host)
+    if launch.directory == "none" and way != AUTO and not met_by_rank_0:
+        raise needs_channel(launch)
+    if one_host and way == AUTO:
         job = settings.job or launch.job
         return replace(settings, rank=launch.rank, size=launch.size, job=job)
     deadline = deadline_of(settings, timeout)
     directory = open_directory(launch, deadline, env, secret)
     job, wire = meeting.agree(
-        directory, launch.rank, launch.size, deadline, variables=env, secret=secret
+        directory, launch.rank, launch.size, deadline, variables=env, secret=secret, transport=way
     )
     return replace(settings, rank=launch.rank, size=launch.size, job=job, attempt=0, wire=wire)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.secret import secret_of_meeting
+from collectives.launchers.transport import AUTO, check_equal
 from collectives.launchers.wire import Wire, meet
 
 # All ranks meet equally often, so they count alike; keys are put once.
@@ -36,24 +37,29 @@ def agree(
     variables: Mapping[str, str] | None = None,
     secret: bytes | None = None,
     count: int | None = None,
+    transport: str = AUTO,
 ) -> tuple[str, Wire | None]:
     """Return a name that these ranks share, drawn by rank 0, and what connects their hosts.
 
-    None: they are all on one. ``secret``: of the user's file, None: rank 0 draws one. ``count``
-    tells this meeting from others in the same directory; None: this process counts.
+    None: they are all on one, and no other ``transport`` is wanted. ``secret``: of the user's file,
+    None: rank 0 draws one. ``count`` tells this meeting from others in the same directory; None:
+    this process counts. Raises InvalidArgumentError where ranks want different transports.
     """
     meeting = f"meet{next(_meetings) if count is None else count}."
-    directory.put(f"{meeting}{rank}", (here or host()).encode(), deadline)
+    directory.put(f"{meeting}{rank}", f"{here or host()}\n{transport}".encode(), deadline)
     if rank == 0:
         directory.put(f"{meeting}name", f"launch-{secrets.token_hex(16)}".encode(), deadline)
     directory.fence(deadline)
     name = directory.get(f"{meeting}name", deadline).decode()
-    hosts = [directory.get(f"{meeting}{r}", deadline).decode() for r in range(size)]
-    if len(set(hosts)) == 1:
+    told = [directory.get(f"{meeting}{r}", deadline).decode() for r in range(size)]
+    check_equal(rank, [one.partition("\n")[2] for one in told])
+    hosts = [one.partition("\n")[0] for one in told]
+    if len(set(hosts)) == 1 and transport == AUTO:
         directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
         return name, None
     own = None if secret is None else secret_of_meeting(secret, name)
     wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables, own)
+    wire.transport = transport
     wire.shares_cores = hosts.count(hosts[rank]) > len(os.sched_getaffinity(0))
     return name, wire
 

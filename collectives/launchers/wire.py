@@ -28,6 +28,7 @@ class Wire:
     hosts: list[str]
     secret: bytes = field(repr=False)
     shares_cores: bool = False
+    transport: str = "auto"
 
 
 def meet(

@@ -35,6 +35,10 @@ coll_wire_options known_wire_options(const coll_wire_options* given) {
     refuse_wire("rank " + std::to_string(options.rank) + " is none of " +
                 std::to_string(options.ranks));
   }
+  const std::string transport = options.transport != nullptr ? options.transport : "auto";
+  if (transport != "auto" && transport != "ucx") {
+    refuse_wire("transport is '" + transport + "'; it must be auto or ucx");
+  }
   required(options.secret, "the secret");
   required(options.doors, "the doors of the ranks");
   return options;
@@ -67,6 +71,8 @@ WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
   read_doors(options, place);
   if (options.spin >= 0) place.spin = std::chrono::microseconds(options.spin);
   if (options.silence > 0) place.silence_s = options.silence;
+  place.ucx = options.transport != nullptr && std::strcmp(options.transport, "ucx") == 0;
+  if (options.ucx_library != nullptr) place.ucx_library = options.ucx_library;
   return place;
 }
 

@@ -45,6 +45,12 @@ constexpr Variable kVariables[] = {
      "Where rank 0 meets the others: what `collrun --hosts` sets for its ranks."},
     {"COLLECTIVES_SSH", "command", "ssh",
      "What `collrun --hosts` reaches a host by; `HOST COMMAND` are appended."},
+    {"COLLECTIVES_TRANSPORT", "auto or ucx", "auto",
+     "How data goes, on all ranks: by memory within a machine and by TCP between machines, or by "
+     "UCX."},
+    {"COLLECTIVES_UCX", "path", "",
+     "Where libucp.so.0 is, or its folder; without it the PyPI package libucx-cu12 or libucx-cu13, "
+     "or where the loader finds it."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };
@@ -61,6 +67,8 @@ enum Index {
   kSilence,
   kMaster,
   kSsh,
+  kTransport,
+  kUcx,
   kFault,
   kIndexEnd
 };

@@ -2,6 +2,7 @@
 #include "communicator/wire_links.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace coll {
@@ -34,7 +35,9 @@ WireLinks::WireLinks(WirePlace&& place)
                std::move(place_.doors.at(1)), place_.control_doors, mesh_limits(place_)),
       executor_(place_.self.ranks),
       controls_(index_of(place_.self.ranks)),
-      set_(place_.spin) {}
+      set_(place_.spin) {
+  if (place_.ucx) ucx_.emplace(place_.ucx_library, place_.self.rank, place_.self.ranks);
+}
 
 bool WireLinks::connected(int peer) const noexcept {
   return executor_.stream(peer) != nullptr && control(peer) != nullptr;
@@ -70,7 +73,11 @@ void WireLinks::take_ready() {
     if (peer == place_.self.rank || connected(peer)) continue;
     if (!data_->connected(peer) || !control_->connected(peer)) continue;
     if (control(peer) == nullptr) take_control(peer);
-    if (!shares_host(peer)) {
+    if (ucx_) {
+      Connection data = data_->take(peer);
+      attach(peer, ucx_->connect(peer, std::move(data.fd), data.peer, executor_.receiver(peer),
+                                 shares_host(peer)));
+    } else if (!shares_host(peer)) {
       attach(peer, data_->take(peer), nullptr);
     } else if (meet_in_memory(peer)) {
       PipeMeeting& meeting = meetings_.at(peer);
@@ -105,9 +112,12 @@ bool WireLinks::meet_in_memory(int peer) {
 }
 
 void WireLinks::attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe) {
-  auto stream =
-      std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
-                                  limits_of(place_, std::uint64_t{1} << 40U), std::move(pipe));
+  attach(peer,
+         std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
+                                     limits_of(place_, std::uint64_t{1} << 40U), std::move(pipe)));
+}
+
+void WireLinks::attach(int peer, std::unique_ptr<Stream> stream) {
   set_.add(*stream);
   executor_.attach(peer, std::move(stream));
   probes_.erase(peer);
@@ -124,7 +134,8 @@ void WireLinks::serve_doors() {
 // A stream that has ended would end every sleep.
 void WireLinks::forget_ended() noexcept {
   for (const int peer : known_) {
-    for (const TcpStream* stream : {executor_.stream(peer), control(peer)->stream()}) {
+    const std::array<const Stream*, 2> streams{executor_.stream(peer), control(peer)->stream()};
+    for (const Stream* stream : streams) {
       if (stream != nullptr && stream->state() != StreamState::open) set_.remove(*stream);
     }
   }
@@ -169,7 +180,7 @@ std::string WireLinks::name_of(int peer) const {
 }
 
 std::string WireLinks::fault_of_data(int peer) const {
-  const TcpStream* stream = executor_.stream(peer);
+  const Stream* stream = executor_.stream(peer);
   return stream == nullptr || stream->state() == StreamState::open ? "" : stream->why();
 }
 

@@ -17,6 +17,7 @@
 #include "communicator/wire_probe.h"
 #include "engine/wire_executor.h"
 #include "transport/tcp_set.h"
+#include "ucx/ucx.h"
 
 namespace coll {
 
@@ -72,11 +73,13 @@ class WireLinks {
   bool shares_host(int peer) const noexcept;
   bool meet_in_memory(int peer);
   void attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe);
+  void attach(int peer, std::unique_ptr<Stream> stream);
   void forget_ended() noexcept;
   void probe(int peer);
 
   WirePlace place_;
   std::optional<Mesh> data_, control_;  // none after a failure
+  std::optional<UcxWorker> ucx_;
   WireExecutor executor_;
   std::vector<std::unique_ptr<WireControl>> controls_;
   std::vector<int> known_;

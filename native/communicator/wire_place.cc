@@ -52,7 +52,9 @@ WirePlace WirePlace::among(const std::vector<int>& members, int rank,
                   .survivor_doors = {},
                   .hosts = {},
                   .spin = spin,
-                  .silence_s = silence_s};
+                  .silence_s = silence_s,
+                  .ucx = ucx,
+                  .ucx_library = ucx_library};
   place.self.rank = rank;
   place.self.ranks = static_cast<int>(members.size());
   place.self.job += "/" + name;

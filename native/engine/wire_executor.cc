@@ -20,7 +20,7 @@ class WireExecutor::Link final : public TcpReceiver {
 
  public:
   const int peer;
-  std::unique_ptr<TcpStream> stream;
+  std::unique_ptr<Stream> stream;
   Cursor posting, sending, receiving;  // what to post next; what is with the kernel next
   std::uint64_t settled = 0;           // messages of the stream that are known to be sent
 };
@@ -62,12 +62,12 @@ TcpReceiver& WireExecutor::receiver(int peer) {
   return *link;
 }
 
-void WireExecutor::attach(int peer, std::unique_ptr<TcpStream> stream) {
+void WireExecutor::attach(int peer, std::unique_ptr<Stream> stream) {
   receiver(peer);
   links_[index(peer)]->stream = std::move(stream);
 }
 
-TcpStream* WireExecutor::stream(int peer) const noexcept {
+Stream* WireExecutor::stream(int peer) const noexcept {
   const auto& link = links_[index(peer)];
   return link == nullptr ? nullptr : link->stream.get();
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/wire_binding.h"
-#include "transport/tcp_stream.h"
+#include "transport/stream.h"
 
 namespace coll {
 
@@ -37,8 +37,8 @@ class WireExecutor {
 
   // What receives for a peer: to be given to its stream, which then is attached.
   TcpReceiver& receiver(int peer);
-  void attach(int peer, std::unique_ptr<TcpStream> stream);
-  TcpStream* stream(int peer) const noexcept;
+  void attach(int peer, std::unique_ptr<Stream> stream);
+  Stream* stream(int peer) const noexcept;
 
   // Every peer of the plan must be attached. Allocates where it meets a plan for the first time.
   void begin(WireBinding& binding, const WireCall& call);

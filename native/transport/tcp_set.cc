@@ -11,7 +11,7 @@ constexpr std::chrono::milliseconds kSilenceLook{250};
 
 }  // namespace
 
-void TcpSet::add(TcpStream& stream, bool seldom) {
+void TcpSet::add(Stream& stream, bool seldom) {
   polled_.reserve(streams_.size() + 1);
   often_.reserve(streams_.size() + 1);
   streams_.push_back(&stream);
@@ -19,7 +19,7 @@ void TcpSet::add(TcpStream& stream, bool seldom) {
   polled_.resize(streams_.size());
 }
 
-void TcpSet::remove(const TcpStream& stream) noexcept {
+void TcpSet::remove(const Stream& stream) noexcept {
   std::erase(streams_, &stream);
   std::erase(often_, &stream);
   polled_.resize(streams_.size());
@@ -28,8 +28,9 @@ void TcpSet::remove(const TcpStream& stream) noexcept {
 std::size_t TcpSet::progress() noexcept {
   if (often_.size() > kFew) return progress_of_ready(0);
   std::size_t moved = 0;
-  for (TcpStream* stream : ++turns_ % kSeldom == 0 ? streams_ : often_)
+  for (Stream* stream : ++turns_ % kSeldom == 0 ? streams_ : often_) {
     moved += stream->progress(kTurn);
+  }
   return moved;
 }
 
@@ -45,7 +46,7 @@ std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
   const Clock::time_point now = Clock::now();
   if (now - looked_ >= kSilenceLook) {
     looked_ = now;
-    for (TcpStream* stream : streams_) stream->check_silence(now);
+    for (Stream* stream : streams_) stream->check_silence(now);
   }
   return moved;
 }
@@ -54,13 +55,13 @@ std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
 // turn whatever poll() says, because only its receiver knows whether there is a place by now.
 std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const TcpStream& stream = *streams_[i];
+    const Stream& stream = *streams_[i];
     polled_[i] = {stream.watched() ? stream.fd() : -1, stream.interest(), 0};
   }
   if (milliseconds > 0) polled_.insert(polled_.end(), others_.begin(), others_.end());
-  const bool sleeps = milliseconds > 0 && std::ranges::all_of(streams_, &TcpStream::doze);
+  const bool sleeps = milliseconds > 0 && std::ranges::all_of(streams_, &Stream::doze);
   const int ready = sys::poll(polled_.data(), polled_.size(), sleeps ? milliseconds : 0);
-  if (milliseconds > 0) std::ranges::for_each(streams_, &TcpStream::wake);
+  if (milliseconds > 0) std::ranges::for_each(streams_, &Stream::wake);
   polled_.resize(streams_.size());
   if (ready < 0) {
     if (errno != EINTR) error_ = errno;
@@ -69,15 +70,15 @@ std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
   std::size_t moved = 0;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const short events = polled_[i].revents;
-    if (events == 0 && !streams_[i]->held_back() && !streams_[i]->through_memory()) continue;
+    if (events == 0 && !streams_[i]->held_back() && !streams_[i]->beside_poll()) continue;
     streams_[i]->heed(events);
     moved += streams_[i]->progress(kTurn);
   }
   return moved;
 }
 
-TcpStream* TcpSet::lost() const noexcept {
-  const auto is_open = [](const TcpStream* s) { return s->state() == StreamState::open; };
+Stream* TcpSet::lost() const noexcept {
+  const auto is_open = [](const Stream* s) { return s->state() == StreamState::open; };
   const auto it = std::find_if_not(streams_.begin(), streams_.end(), is_open);
   return it == streams_.end() ? nullptr : *it;
 }

@@ -11,8 +11,8 @@
 
 #include "base/deadline.h"
 #include "base/stop.h"
+#include "transport/stream.h"
 #include "transport/tcp_socket.h"
-#include "transport/tcp_stream.h"
 
 namespace coll {
 
@@ -37,8 +37,8 @@ class TcpSet {
 
   // The stream must stay until it is removed. One that seldom has anything has its turn in every
   // kSeldom-th only, and whenever poll() tells of it. Allocates.
-  void add(TcpStream& stream, bool seldom = false);
-  void remove(const TcpStream& stream) noexcept;
+  void add(Stream& stream, bool seldom = false);
+  void remove(const Stream& stream) noexcept;
 
   // One turn of every stream. Returns the bytes moved.
   std::size_t progress() noexcept;
@@ -67,7 +67,7 @@ class TcpSet {
   void watch_also(const std::vector<pollfd>& others) { others_ = others; }
 
   // The first stream that is not open; nullptr: all are.
-  TcpStream* lost() const noexcept;
+  Stream* lost() const noexcept;
   // The errno of a poll() that failed.
   int error() const noexcept { return error_; }
 
@@ -79,8 +79,8 @@ class TcpSet {
   std::size_t progress_of_ready(int milliseconds) noexcept;
 
   std::chrono::microseconds spin_;
-  std::vector<TcpStream*> streams_;
-  std::vector<TcpStream*> often_;
+  std::vector<Stream*> streams_;
+  std::vector<Stream*> often_;
   unsigned turns_ = 0;
   std::vector<pollfd> polled_, others_;
   Clock::time_point looked_{};  // when the streams were asked for silence last

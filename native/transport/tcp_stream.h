@@ -19,21 +19,11 @@
 
 #include "transport/descriptor.h"
 #include "transport/local_pipe.h"
+#include "transport/stream.h"
 #include "transport/tcp_endpoint.h"
 #include "transport/tcp_frame.h"
 
 namespace coll {
-
-// What can become of a connection. Only `open` goes on.
-enum class StreamState : std::uint8_t {
-  open,
-  ended,   // the peer has closed
-  reset,   // the peer's kernel has: its process is gone, or has closed without reading all
-  silent,  // the peer's kernel does not answer: a dead machine, a cut line
-  broken,  // what came is not our protocol, or not due
-  failed,  // a system call of ours
-  closed   // by us
-};
 
 struct TcpLimits {
   std::size_t queue = 64;               // messages posted and not yet sent
@@ -41,67 +31,49 @@ struct TcpLimits {
   double silence_s = 15;                // see check_silence()
 };
 
-class TcpStream {
+class TcpStream final : public Stream {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // `fd` is connected and non-blocking (tcp_socket.h). Allocates; all else does not.
   TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver,
             const TcpLimits& limits = {});
   // From the first byte on through this pipe, whose other end the peer has; null: the socket.
   TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver, const TcpLimits& limits,
             std::unique_ptr<LocalPipe> pipe);
-  ~TcpStream();
-  TcpStream(const TcpStream&) = delete;
-  TcpStream& operator=(const TcpStream&) = delete;
+  ~TcpStream() override;
 
-  // Queues a message of header.length bytes; progress() sends it. Mark and version are filled in.
-  // The payload must stay until sent() has passed this message's number, that is posted() - 1.
-  // False: the queue is full, the message too long for any receiver, or the stream not open.
-  bool post(TcpHeader header, const void* payload) noexcept;
-  std::uint64_t posted() const noexcept { return posted_; }
+  bool post(TcpHeader header, const void* payload) noexcept override;
+  std::uint64_t posted() const noexcept override { return posted_; }
   // How many messages are with the kernel entirely.
-  std::uint64_t sent() const noexcept { return sent_; }
+  std::uint64_t sent() const noexcept override { return sent_; }
 
-  // One turn: reads what has come, then writes what can be written; begins no further read, or
-  // write, once it has moved `budget` bytes that way. Returns the bytes moved. What a peer has said
-  // before its end is read before the end is.
-  std::size_t progress(std::size_t budget = kNoLimit) noexcept;
+  std::size_t progress(std::size_t budget = kNoLimit) noexcept override;
 
-  // What to ask poll() for, and what to do with its answer. A stream that is not to be watched is
-  // left out: poll() would return for it at once, again and again.
-  short interest() const noexcept;
-  bool watched() const noexcept { return state_ == StreamState::open && !hung_up_ && !pipe_ends_; }
-  void heed(short events) noexcept;
-  // To be called before poll() is to sleep, and after it. doze() is false where there is something
-  // to do already, so that it must not.
-  bool doze() noexcept;
-  void wake() noexcept;
-  // What comes through memory poll() does not tell of, unless this side dozes.
-  bool through_memory() const noexcept { return pipe_ != nullptr; }
+  short interest() const noexcept override;
+  bool watched() const noexcept override {
+    return state_ == StreamState::open && !hung_up_ && !pipe_ends_;
+  }
+  void heed(short events) noexcept override;
+  bool doze() noexcept override;
+  void wake() noexcept override;
+  bool beside_poll() const noexcept override { return pipe_ != nullptr; }
 
-  // Whether the peer's kernel still answers. Data that it does not acknowledge for `silence_s`, and
-  // a second more (an answer may be on its way), end the stream; a peer that acknowledges but does
-  // not read is slow, not silent. For slow moments: a system call.
-  void check_silence(Clock::time_point now) noexcept;
+  // Data that the peer's kernel does not acknowledge for `silence_s`, and a second more (an answer
+  // may be on its way), end the stream; a peer that acknowledges but does not read is slow, not
+  // silent.
+  void check_silence(Clock::time_point now) noexcept override;
 
   // No message will follow: once the queue is empty the peer reads the end, and sends no more
   // either. For when all that is due has come.
   void finish() noexcept;
-  // At once: nothing more is sent, what has come is dropped, and the peer sees a reset.
-  void abandon() noexcept;
+  void abandon() noexcept override;
 
-  StreamState state() const noexcept { return state_; }
-  // A message is under way that has no place yet.
-  bool held_back() const noexcept { return held_back_; }
+  StreamState state() const noexcept override { return state_; }
+  bool held_back() const noexcept override { return held_back_; }
   // Whether the stream ended between messages, in both directions.
   bool ended_cleanly() const noexcept;
-  // A sentence that names the peer and what happened; allocates.
-  std::string why() const;
-  int fd() const noexcept { return fd_.get(); }
+  std::string why() const override;
+  int fd() const noexcept override { return fd_.get(); }
   const Endpoint& peer() const noexcept { return peer_; }
-
-  static constexpr std::size_t kNoLimit = SIZE_MAX;
 
  private:
   struct Outgoing {

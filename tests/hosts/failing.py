@@ -53,6 +53,11 @@ def meet(comm: cl.Communicator, algorithm: str | None) -> None:
     note(comm, "met")
 
 
+def meets(comm: cl.Communicator) -> None:
+    """Connect."""
+    meet(comm, None)
+
+
 def blocked(comm: cl.Communicator, victim: int, algorithm: str | None, **options: Any) -> Any:
     """Wait in a call that the victim does not make."""
     meet(comm, algorithm)

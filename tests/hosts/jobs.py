@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,24 @@ PATIENCE = 40.0  # seconds, for what must come
 class Job:
     """Ranks that wait for work: ``per`` on each host, in the order of the hosts."""
 
-    def __init__(self, hosts: list[Host], folder: Path, per: int = 1) -> None:
+    def __init__(
+        self,
+        hosts: list[Host],
+        folder: Path,
+        per: int = 1,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder, self.n = folder, len(hosts) * per
         self._attempt = 0
         meeting = folder / "meeting"
         meeting.mkdir(mode=0o700, parents=True)
         kept = {name: v for name, v in os.environ.items() if not name.startswith("COLLECTIVES")}
-        env = {**kept, "WORLD_SIZE": str(self.n), "COLLECTIVES_RENDEZVOUS": str(meeting)}
+        env = {
+            **kept,
+            **(settings or {}),
+            "WORLD_SIZE": str(self.n),
+            "COLLECTIVES_RENDEZVOUS": str(meeting),
+        }
         command = [sys.executable, "-m", "tests.hosts.rank", str(folder)]
         self.errors = (folder / "errors").open("w", encoding="utf-8")
         self.ranks = [
@@ -143,10 +154,12 @@ class Run:
 
 
 @contextmanager
-def jobs(n: int, folder: Path, per: int = 1) -> Iterator[tuple[Hosts, Job]]:
-    """Give hosts with ranks on them."""
+def jobs(
+    n: int, folder: Path, per: int = 1, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[Hosts, Job]]:
+    """Give hosts with ranks on them, which have these settings in their environment."""
     with Hosts(n) as hosts:
-        job = Job(list(hosts), folder, per)
+        job = Job(list(hosts), folder, per, settings)
         try:
             yield hosts, job
         finally:

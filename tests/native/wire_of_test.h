@@ -48,7 +48,7 @@ struct WireTeam {
       }
       std::size_t moved = 0;
       for (int peer = 0; peer < size(); ++peer) {
-        TcpStream* stream = ranks[r]->stream(peer);
+        Stream* stream = ranks[r]->stream(peer);
         if (stream != nullptr) moved += stream->progress(random() % 100'000 + 1);
       }
       if (moved > 0) idle = 0;

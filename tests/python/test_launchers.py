@@ -14,6 +14,7 @@ from collectives.launchers import meeting, openmpi
 from collectives.launchers.detect import detect, open_directory, place
 from collectives.launchers.directory import Deadline, StoreDirectory
 from collectives.launchers.interface import own_address
+from collectives.launchers.transport import chosen
 
 TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "run",
@@ -163,15 +164,18 @@ class Shared:
         self.values = {}
 
 
-def agreements(monkeypatch: pytest.MonkeyPatch, hosts: list[str]) -> list[tuple[str, Any]]:
+def agreements(
+    monkeypatch: pytest.MonkeyPatch, hosts: list[str], transports: list[str] | None = None
+) -> list[tuple[str, Any]]:
     """Let ranks on these hosts agree; return what each got."""
+    ways = transports or ["auto"] * len(hosts)
     store, size = Shared(), len(hosts)
     monkeypatch.setattr(meeting, "_meetings", iter([0] * size))
 
     def rank(r: int) -> tuple[str, Any]:
         directory = StoreDirectory(store, r, size)
         here = {"COLLECTIVES_INTERFACE": "lo"}
-        return meeting.agree(directory, r, size, Deadline(10), hosts[r], here)
+        return meeting.agree(directory, r, size, Deadline(10), hosts[r], here, transport=ways[r])
 
     with ThreadPoolExecutor(size) as pool:
         return list(pool.map(rank, range(size)))
@@ -185,6 +189,48 @@ def test_ranks_of_one_machine_agree_on_a_name(monkeypatch: pytest.MonkeyPatch) -
     name, wire = first[0]
     assert name.startswith("launch-")
     assert wire is None
+
+
+def test_ranks_that_want_ucx_are_connected_on_one_machine_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agreed = agreements(monkeypatch, ["a 1 host"] * 2, ["ucx"] * 2)
+    assert [wire.transport for _, wire in agreed] == ["ucx"] * 2
+    assert agreed[0][1].hosts == ["host"] * 2
+
+
+def test_ranks_that_want_different_transports_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(errors.InvalidArgumentError, match="rank 0 has transport 'auto' and rank 2"):
+        agreements(monkeypatch, ["a 1 host"] * 3, ["auto", "auto", "ucx"])
+
+
+@pytest.mark.parametrize(
+    ("given", "env", "says"),
+    [
+        ("tcp", {}, "transport is 'tcp': it must be 'auto' or 'ucx'"),
+        (None, {"COLLECTIVES_TRANSPORT": "UCX"}, "COLLECTIVES_TRANSPORT is 'UCX': it must be"),
+        (None, {"COLLECTIVES_TRANSPORT": ""}, "COLLECTIVES_TRANSPORT is ''"),
+    ],
+)
+def test_a_transport_that_there_is_not_is_refused(
+    given: str | None, env: dict[str, str], says: str
+) -> None:
+    with pytest.raises(errors.InvalidArgumentError, match=says):
+        place(variables={"RANK": "0", "WORLD_SIZE": "2", **env}, transport=given)
+
+
+def test_what_the_program_says_counts_before_the_environment() -> None:
+    env = {"COLLECTIVES_TRANSPORT": "ucx"}
+    assert [chosen(way, env) for way in (None, "auto", "ucx")] == ["ucx", "auto", "ucx"]
+    assert chosen(None, {}) == "auto"
+
+
+@pytest.mark.parametrize(
+    "names", [("COLLECTIVES_RANK", "COLLECTIVES_SIZE"), ("RANK", "WORLD_SIZE")]
+)
+def test_ucx_asks_for_a_channel(names: tuple[str, str]) -> None:
+    with pytest.raises(errors.UnsupportedError, match="set COLLECTIVES_RENDEZVOUS"):
+        place(variables={names[0]: "0", names[1]: "2"}, transport="ucx")
 
 
 @pytest.mark.parametrize("other", ["a 1 host2", "a 2 host", "b 1 host"])

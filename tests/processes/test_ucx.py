@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks whose data goes by UCX, over each of its ways that this machine has."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.processes.jobs import collrun, read, read_rank
+
+pytestmark = [pytest.mark.extras, pytest.mark.processes]
+
+# In UCX's words. "posix" has no way to read the peer's memory, "cma" has.
+WAYS = ("tcp", "posix", "posix,cma")
+
+
+def started(n: int, program: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run ``tests.processes.ucx.PROGRAM`` on ranks of this machine, to its end."""
+    meeting = folder / "meeting"
+    meeting.mkdir(mode=0o700)
+    settings = {
+        "COLLECTIVES_TRANSPORT": "ucx",
+        "COLLECTIVES_RENDEZVOUS": str(meeting),
+        "COLLECTIVES_INTERFACE": "lo",
+        **env,
+    }
+    command = ("-n", n, "--grace", 20, "-m", "tests.processes.rank", f"ucx.{program}", folder)
+    return collrun(*command, timeout=110, env=settings)
+
+
+def found(n: int, program: str, folder: Path, **env: str) -> list[Any]:
+    """Return what the ranks have found."""
+    done = started(n, program, folder, **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout + done.stderr == ""
+    return read(folder, n)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip, and say why, where there is no UCX."""
+    done = started(2, "meet", tmp_path_factory.mktemp("possible"))
+    if "UnsupportedError" in done.stderr:
+        pytest.skip("there is no UCX, or the build had no headers of it: see scripts/ucx.sh")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_collective_in_every_way(way: str, tmp_path: Path) -> None:
+    for rank, checks in enumerate(found(3, "everything", tmp_path, UCX_TLS=way)):
+        for check, wrong in checks.items():
+            assert wrong == [], f"rank {rank}, {check}"
+
+
+def test_many_ranks_with_what_ucx_chooses(tmp_path: Path) -> None:
+    assert found(10, "some", tmp_path) == [[]] * 10
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_rank_that_leaves_early_is_heard_to_its_end(way: str, tmp_path: Path) -> None:
+    assert found(3, "run_ahead", tmp_path, UCX_TLS=way) == [True] * 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_killed_rank_is_told(way: str, tmp_path: Path) -> None:
+    started(3, "told", tmp_path, UCX_TLS=way)
+    for rank in (0, 2):
+        told = read_rank(tmp_path, rank)
+        assert told["kind"] == "PeerLostError", told
+        assert "rank 1" in told["text"], told
+        assert told["took"] < 5, told
+
+
+def test_a_rank_that_does_not_come_is_named_and_all_go_on(tmp_path: Path) -> None:
+    started(3, "late", tmp_path)
+    for rank in range(3):
+        told = read_rank(tmp_path, rank)
+        assert told["kind"] == "CollectiveTimeoutError", told
+        assert "rank 1" in told["text"], told
+
+
+def test_without_the_library_a_sentence_says_what_to_do(tmp_path: Path) -> None:
+    done = started(2, "some", tmp_path, COLLECTIVES_UCX="/nowhere/libucp.so.0")
+    assert done.returncode != 0
+    assert re.search(
+        r"UnsupportedError: .*/nowhere/libucp.so.0.*install Debian's libucx0", done.stderr
+    )
+
+
+def test_a_way_that_there_is_not_is_a_sentence(tmp_path: Path) -> None:
+    done = started(2, "some", tmp_path, UCX_TLS="rc_x")
+    assert done.returncode != 0
+    assert re.search(r"BootstrapError: UCX .* cannot .*UCX_TLS", done.stderr), done.stderr
