@@ -124,6 +124,9 @@ def leaves(comm: cl.Communicator, victim: int, way: str) -> Any:
     if way != "unmet":
         meet(comm, "ring")
     if comm.rank == victim:
+        if way != "unmet":  # who goes while others are in the first call may end that one
+            for rank in range(comm.size):
+                await_word(f"{rank}.met")
         note(comm, "gone", time.monotonic())
         if way == "close":
             comm.close()
