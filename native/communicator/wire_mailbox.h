@@ -16,6 +16,7 @@
 #include "mailbox/inbox.h"
 #include "mailbox/request.h"
 #include "transport/tcp_set.h"
+#include "transport/tcp_stream.h"
 
 namespace coll {
 
