@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-peers bench-hosts test test-extras test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers bench-hosts test test-sanitizers test-extras test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -21,9 +21,12 @@ bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals
 bench-hosts: setup ## all between hosts with shaped links, 25 min; needs root (BENCH_HOSTS="--help": the first table)
 	@$(in_venv) python -m $(if $(BENCH_HOSTS),bench.hosts $(BENCH_HOSTS),bench.hosts.all)
 
-test: setup ## native tests (plain, address and thread sanitizer), then pytest
-	@scripts/native_tests.sh package asan tsan
+test: setup ## native tests, then pytest
+	@scripts/native_tests.sh package
 	@$(in_venv) python -m pytest --numprocesses 2 --dist loadfile
+
+test-sanitizers: setup ## native tests under the address, undefined-behaviour and thread sanitizers
+	@scripts/native_tests.sh asan tsan
 
 test-extras: ## tests that need torch, or root for hosts of namespaces; native ones on emulated Arm
 	@scripts/setup.sh extras

@@ -128,7 +128,8 @@ TEST(persistent_calls_among_others) {
 }
 
 TEST(a_persistent_call_is_finished_before_another_begins) {
-  on_wired(2, [](int rank, coll_comm* comm) {
+  std::atomic<bool> refused{false};
+  on_wired(2, [&refused](int rank, coll_comm* comm) {
     std::vector<double> x(3, rank), out(3);
     const coll_call call = sum_of(x, out);
     coll_persistent* it = nullptr;
@@ -138,8 +139,12 @@ TEST(a_persistent_call_is_finished_before_another_begins) {
       CHECK(coll_start(it) == COLL_OK);
       CHECK(coll_barrier(comm) == COLL_INVALID_ARGUMENT && says("still in progress"));
       CHECK(coll_persistent_free(it) == COLL_INVALID_ARGUMENT && says("finish it first"));
+      refused = true;
       CHECK(coll_finish(it) == COLL_OK);
     } else {
+      for (int i = 0; i < 10'000 && !refused; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
       CHECK(coll_run(comm, &call) == COLL_OK);
     }
     CHECK(out[0] == 1);
