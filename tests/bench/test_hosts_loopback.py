@@ -45,7 +45,7 @@ def test_bytes_that_did_not_pass_the_loopback_are_void() -> None:
 
 @pytest.mark.processes
 def test_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loopback, "PRESET", "dev")  # which the native tests have built
+    monkeypatch.setattr(loopback, "PRESET", "package")  # which the native tests have built
     output = tmp_path / "loopback.json"
     assert loopback.main(["--rounds", "1", "--mib", "1", "--output", str(output)]) == 0
     found = json.loads(output.read_text(encoding="utf-8"))

@@ -54,7 +54,7 @@ def test_without_root_it_says_so(
 def test_native_processes_meet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(start, "PRESET", "dev")  # which the native tests have built
+    monkeypatch.setattr(start, "PRESET", "package")  # which the native tests have built
     options = ["--ranks", "6", "--each", "0", "--channels", "folder", "master", "--rounds", "1"]
     assert start.main([*options, "--output", str(tmp_path / "start.json")]) == 0
     assert "native, folder, 6 ranks" in capsys.readouterr().out
