@@ -25,6 +25,10 @@ class Deadline:
         """Return the seconds that are left, more than 0."""
         return max(self._end - time.monotonic(), 0.001)
 
+    def over(self) -> bool:
+        """Return whether it is past."""
+        return time.monotonic() >= self._end
+
     def until(self, done: Callable[[], bool], what: Callable[[], str]) -> None:
         """Ask ``done`` again and again, ever more seldom; Ctrl-C ends it.
 
@@ -32,7 +36,7 @@ class Deadline:
         """
         nap = _FIRST_NAP
         while not done():
-            if time.monotonic() >= self._end:
+            if self.over():
                 raise CollectiveTimeoutError(f"after {self._seconds:g} s {what()}")
             time.sleep(min(nap, self.left()))
             nap = min(2 * nap, _LONGEST_NAP)
@@ -44,6 +48,10 @@ class Directory(Protocol):
     All methods raise CollectiveTimeoutError at the deadline, and BootstrapError where the store is
     gone. After that it is of no use.
     """
+
+    @property
+    def tells_all_at_fences(self) -> bool:
+        """Whether a fence brings all values here, so that get() asks nobody."""
 
     def put(self, key: str, value: bytes, deadline: Deadline) -> None:
         """Leave a value for all ranks."""
@@ -74,6 +82,8 @@ class Store(Protocol):
 class StoreDirectory:
     """A directory over a store without a fence: values can be read as soon as they are there."""
 
+    tells_all_at_fences = False
+
     def __init__(self, store: Store, rank: int, size: int) -> None:
         self._store, self._rank, self._size = store, rank, size
         self._fences = 0
@@ -97,17 +107,35 @@ class StoreDirectory:
         return found[0]
 
     def fence(self, deadline: Deadline) -> None:
-        """Rank 0 waits for all, and all wait for rank 0: 2p requests, not p * p."""
+        """Rank 0 waits for all, and all wait for rank 0: some 3p requests, not p * p."""
         name = f"fence{self._fences}."
         self._fences += 1
+        self._store.put(f"{name}{self._rank}", b"1")
         if self._rank == 0:
             for rank in range(1, self._size):
-                self.get(f"{name}{rank}", deadline)
+                self._await(name, str(rank), deadline)
             self._store.put(f"{name}open", b"1")
         else:
-            self._store.put(f"{name}{self._rank}", b"1")
-            self.get(f"{name}open", deadline)
+            self._await(name, "open", deadline)
             self._store.put(f"{name}seen{self._rank}", b"1")
+
+    def _await(self, name: str, mark: str, deadline: Deadline) -> None:
+        deadline.until(
+            lambda: self._store.find(name + mark) is not None, lambda: self._who_lacks(name)
+        )
+
+    def _who_lacks(self, name: str) -> str:
+        """Say which ranks have not come to a fence; asked where time is up, so not for long."""
+        end = Deadline(_FAREWELL)
+        late = [
+            rank
+            for rank in range(self._size)
+            if not end.over() and self._store.find(f"{name}{rank}") is None
+        ]
+        if not late:
+            return "all ranks have come to meet, but rank 0 has not told them in time"
+        named = f"rank {late[0]} has" if len(late) == 1 else f"ranks {late} have"
+        return f"{named} not come to meet the others (this is rank {self._rank} of {self._size})"
 
     def close(self) -> None:
         """Let go of the store. Rank 0, with which its files or its server go, lets others leave."""

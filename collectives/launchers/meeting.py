@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from collectives.launchers.directory import Deadline, Directory
+from collectives.launchers.exchange import exchange
 from collectives.launchers.secret import secret_of_meeting
 from collectives.launchers.transport import AUTO, check_equal
 from collectives.launchers.wire import Wire, meet
@@ -46,12 +47,10 @@ def agree(
     this process counts. Raises InvalidArgumentError where ranks want different transports.
     """
     meeting = f"meet{next(_meetings) if count is None else count}."
-    directory.put(f"{meeting}{rank}", f"{here or host()}\n{transport}".encode(), deadline)
     if rank == 0:
         directory.put(f"{meeting}name", f"launch-{secrets.token_hex(16)}".encode(), deadline)
-    directory.fence(deadline)
+    told = exchange(directory, meeting, f"{here or host()}\n{transport}", rank, size, deadline)
     name = directory.get(f"{meeting}name", deadline).decode()
-    told = [directory.get(f"{meeting}{r}", deadline).decode() for r in range(size)]
     check_equal(rank, [one.partition("\n")[2] for one in told])
     hosts = [one.partition("\n")[0] for one in told]
     if len(set(hosts)) == 1 and transport == AUTO:

@@ -28,6 +28,8 @@ def is_running() -> bool:
 class MpiDirectory:
     """Puts are kept until the fence, which is an allgather on a communicator of MPI."""
 
+    tells_all_at_fences = True
+
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self._new: dict[str, bytes] = {}

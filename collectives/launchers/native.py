@@ -16,6 +16,8 @@ _LONGEST = 1 << 16  # bytes of a value, as in the native layer
 class NativeDirectory:
     """A store of the native layer. ``options`` is a coll_directory_options without a time-out."""
 
+    tells_all_at_fences = True  # that of rank 0 does
+
     def __init__(self, options: Any, deadline: Deadline) -> None:
         options.size = ffi.sizeof("coll_directory_options")
         options.timeout = deadline.left()

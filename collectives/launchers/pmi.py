@@ -16,6 +16,8 @@ from collectives.launchers.native import NativeDirectory
 class PmiDirectory(NativeDirectory):
     """The launcher's store. ``version`` of its protocol: 1 or 2."""
 
+    tells_all_at_fences = False
+
     def __init__(self, version: int, deadline: Deadline) -> None:
         options = ffi.new("coll_directory_options *")
         options.pmi = version

@@ -10,6 +10,7 @@ from typing import Any
 from collectives._ffi import check, ffi, lib, text
 from collectives.errors import InvalidArgumentError
 from collectives.launchers.directory import Deadline, Directory
+from collectives.launchers.exchange import exchange
 from collectives.launchers.interface import own_address
 
 _ROOM = 512
@@ -48,12 +49,10 @@ def meet(
     listener = listen(own_address(variables))
     room = ffi.new("char[]", _ROOM)
     lib.coll_listener_text(listener, room, _ROOM)
-    directory.put(f"{prefix}door{rank}", text(room).encode(), deadline)
     if rank == 0:
         told = _FROM_FILE if known is not None else made_secret().hex().encode()
         directory.put(f"{prefix}secret", told, deadline)
-    directory.fence(deadline)
-    doors = [directory.get(f"{prefix}door{r}", deadline).decode() for r in range(len(hosts))]
+    doors = exchange(directory, f"{prefix}door", text(room), rank, len(hosts), deadline)
     told = directory.get(f"{prefix}secret", deadline)
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
     return Wire(listener, doors, hosts, _secret(told, known))

@@ -32,6 +32,7 @@ class Server:
         self.finalized: list[int] = []
         self.versions: set[int] = set()
         self.failures: list[str] = []
+        self.gets = [0] * n
         self._threads = [
             threading.Thread(target=self._serve, args=(r,), daemon=True) for r in range(n)
         ]
@@ -110,6 +111,7 @@ class Server:
                 fine = request["kvsname"] == "kvs_4711_0" and self._put(request)
                 return {"cmd": "put_result", "rc": "0" if fine else "-1", "msg": "duplicate key"}
             case "get":
+                self.gets[rank] += 1
                 value = self._get(request["key"])
                 return {"cmd": "get_result", "rc": "-1" if value is None else "0",
                         "msg": "success", "value": value or "unknown"}  # fmt: skip
@@ -133,6 +135,7 @@ class Server:
             case "kvs-put":
                 return answer | {"rc": "0" if self._put(request) else "-1"}
             case "kvs-get":
+                self.gets[rank] += 1
                 value = self._get(request["key"]) if request["jobid"] == "7;0" else None
                 return answer | ({"found": "FALSE"} if value is None else
                                  {"found": "TRUE", "value": value})  # fmt: skip

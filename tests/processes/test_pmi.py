@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from collectives import errors
 from collectives.launchers.directory import Deadline
+from collectives.launchers.exchange import exchange
 from collectives.launchers.pmi import PmiDirectory
 from tests.processes.jobs import ROOT, environment
 from tests.processes.pmi_server import Script, Server
@@ -100,6 +102,32 @@ def test_ranks_exchange_values_and_meet(version: int) -> None:
         assert server.versions == {version}
         assert sorted(server.finalized) == [0, 1, 2]
         assert server.failures == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_only_rank_0_asks_for_what_each_rank_says(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    size = 8
+    say = [f"boot{secrets.token_hex(100)} 1 host{rank}" for rank in range(size)]
+    with Server(size) as server:
+        directories = []
+        for rank in range(size):
+            for name, setting in server.environment(rank).items():
+                monkeypatch.setenv(name, setting)
+            monkeypatch.setenv("PMI_FD", str(os.dup(server.descriptor(rank))))
+            directories.append(PmiDirectory(version, Deadline(10)))
+
+        def rank_says(rank: int) -> list[str]:
+            return exchange(directories[rank], "say", say[rank], rank, size, Deadline(20))
+
+        with ThreadPoolExecutor(size) as pool:
+            assert list(pool.map(rank_says, range(size))) == [say] * size
+        for directory in directories:
+            directory.close()
+        pieces = server.gets[1]  # of 255 bytes
+        assert 3 <= pieces <= 5
+        assert server.gets == [size + pieces] + [pieces] * (size - 1)
 
 
 @pytest.mark.parametrize(("version", "longest"), [(1, 64), (1, 1024), (2, 1024)])
