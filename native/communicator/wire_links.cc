@@ -189,6 +189,11 @@ std::string WireLinks::fault_of_control(int peer) const {
   return stream == nullptr || stream->state() == StreamState::open ? "" : stream->why();
 }
 
+bool WireLinks::holds_back(int peer) const noexcept {
+  const Stream* stream = executor_.stream(peer);
+  return stream != nullptr && stream->held_back();
+}
+
 std::string WireLinks::gone(int peer) const {
   if (std::ranges::find(gone_, peer) == gone_.end()) return "";
   return "it does not listen any more at " + place_.data_doors[index_of(peer)].text() +

@@ -54,6 +54,8 @@ class WireLinks {
   // nothing.
   std::string fault_of_data(int peer) const;
   std::string fault_of_control(int peer) const;
+  // Whether a message of this peer has come for which there is no place yet.
+  bool holds_back(int peer) const noexcept;
   // A peer that we wait for to connect is gone: how that is known; "" it is not.
   std::string gone(int peer) const;
   int error() const noexcept { return set_.error(); }

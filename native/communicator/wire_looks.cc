@@ -98,6 +98,8 @@ void WireCommunicator::look_for_lost() {
     if (began_ && !links_.executor().owes(peer)) continue;
     const bool left = links_.control(peer)->left();
     std::string fault = links_.fault_of_data(peer);
+    // It has done its part and gone, and what came of it waits for its place.
+    if (fault.empty() && left && links_.holds_back(peer)) continue;
     const bool certain = !fault.empty() || !began_;
     if (fault.empty()) fault = links_.fault_of_control(peer);
     if (fault.empty()) continue;
