@@ -43,8 +43,9 @@ class Stream {
   virtual std::uint64_t sent() const noexcept = 0;
 
   // One turn: reads what has come, then writes what can be written; begins no further read, or
-  // write, once it has moved `budget` bytes that way. Returns the bytes moved. What a peer has said
-  // before its end is read before the end is.
+  // write, once it has moved `budget` bytes that way. Returns the bytes moved; not 0 also where a
+  // message that has come before finds its place. What a peer has said before its end is read
+  // before the end is.
   virtual std::size_t progress(std::size_t budget = kNoLimit) noexcept = 0;
 
   // What to ask poll() for, and what to do with its answer. A stream that is not to be watched is

@@ -141,8 +141,9 @@ void TcpStream::shut_if_finished() noexcept {
 
 // ---- receiving ---------------------------------------------------------------------------------
 
+// A message that has waited for its place may lie here as a whole, and be all that is to come.
 std::size_t TcpStream::receive(std::size_t budget) noexcept {
-  std::size_t moved = 0;
+  std::size_t moved = held_back_ && digest() ? kHeaderBytes : 0;
   bool drained = false;
   for (;;) {
     while (digest()) {

@@ -92,6 +92,17 @@ TEST(what_has_no_place_waits_with_the_peer) {
   pair.a.check_heard(pair.b);
 }
 
+// It may have come as a whole long before: who drives the stream must not sleep then.
+TEST(a_message_that_finds_its_place_has_moved) {
+  Pair pair;
+  pair.b.book.hold_at = 0;
+  CHECK(pair.a.say(10) && pair.turn_until([&] { return pair.b.stream.held_back(); }));
+  CHECK(pair.b.stream.progress() == 0);
+  pair.b.book.hold_at = SIZE_MAX;
+  CHECK(pair.b.stream.progress() > 0 && pair.b.book.pages.size() == 1);
+  CHECK(pair.b.stream.progress() == 0);
+}
+
 // More than all buffers between them hold, both ways, before either receives.
 TEST(both_send_much_before_either_receives) {
   constexpr std::size_t kMuch = std::size_t{64} << 20U;
