@@ -79,7 +79,7 @@ Failure WireCommunicator::failure_of(const Cause& cause) const noexcept {
 void WireCommunicator::remember(const Failure& failure, int from) noexcept {
   failure_ = failure;
   active_ = false;
-  links_.serve_last();  // who has just come is told too
+  links_.serve_last();  // who has come to the door is told too
   tell(failure, from);
   mail_.give_up();
   mail_.box().give_up();

@@ -3,12 +3,17 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <ranges>
 #include <utility>
+
+#include "transport/system_calls.h"
 
 namespace coll {
 namespace {
 
-constexpr double kFlush = 0.2;  // seconds that a parting word may take
+constexpr double kFlush = 0.2;      // seconds that a parting word may take
+constexpr double kLastWords = 0.5;  // and that a rank which knocks may take to prove itself
 
 Identity for_control(Identity self) {
   self.job += ".control";
@@ -141,13 +146,29 @@ void WireLinks::forget_ended() noexcept {
   }
 }
 
-bool WireLinks::serve_last() noexcept {
+bool WireLinks::knocked() const {
+  const auto half = [this](int peer) {
+    return peer != place_.self.rank && data_->connected(peer) != control_->connected(peer);
+  };
+  if (data_->half_open() + control_->half_open() > 0) return true;
+  return std::ranges::any_of(std::views::iota(0, place_.self.ranks), half);
+}
+
+void WireLinks::serve_last() noexcept {
+  constexpr int kNap = 5;  // milliseconds
+  const Deadline end(kLastWords);
   try {
     serve_doors();
-  } catch (const Error&) {
-    return false;
+    while (data_ && knocked() && !end.passed()) {
+      std::vector<pollfd> doors;
+      data_->watch(doors);
+      control_->watch(doors);
+      sys::poll(doors.data(), doors.size(), end.milliseconds(kNap));
+      serve_doors();
+    }
+  } catch (const std::exception&) {
+    return;
   }
-  return true;
 }
 
 void WireLinks::give_up() noexcept {

@@ -34,8 +34,9 @@ class WireLinks {
   bool wait(int milliseconds, std::vector<pollfd>& others);
   // Lets in who knocks, wanted or not. Throws Error where a rank of the job cannot be let in.
   void serve_doors();
-  // The same where all is over, and nobody is left to tell what went wrong with it.
-  bool serve_last() noexcept;
+  // The same where all is over, until nobody is half-way in, or half a second has passed; nobody is
+  // left to tell what went wrong with it.
+  void serve_last() noexcept;
   // After a failure: no stream touches the caller's arrays any more, and who still wants to connect
   // is refused. What is said on the connections for control goes out.
   void give_up() noexcept;
@@ -71,6 +72,7 @@ class WireLinks {
  private:
   static std::size_t index_of(int peer) noexcept { return static_cast<std::size_t>(peer); }
   void take_ready();
+  bool knocked() const;
   void take_control(int peer);
   bool shares_host(int peer) const noexcept;
   bool meet_in_memory(int peer);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "instrumented.h"
+#include "transport/tcp_socket.h"
 #include "wired_of_test.h"
 
 namespace {
@@ -191,6 +192,36 @@ TEST(an_abort_beside_a_call_ends_it_on_all_ranks) {
     other.join();
     for (coll_comm* comm : comms) coll_close(comm);
   }
+}
+
+// Rank 1 has knocked, and rank 0 has never been in a call.
+TEST(who_knocks_when_a_rank_fails_learns_why) {
+  const auto comms = wired(2);
+  coll_status status = COLL_OK;
+  std::string told;
+  std::thread other([&] {
+    status = coll_barrier(comms[1]);
+    told = coll_last_error();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(coll_abort(comms[0], "no data") == COLL_OK);
+  other.join();
+  if (status != COLL_ABORTED || told.find("rank 0 aborted: no data") == std::string::npos) {
+    check::fail(told);
+  }
+  for (coll_comm* comm : comms) coll_close(comm);
+}
+
+TEST(a_stranger_who_says_nothing_does_not_keep_a_rank_that_fails) {
+  WiredJob job(2);
+  coll_comm* comm = job.join(0);
+  const coll::Connection stranger =
+      coll::tcp_connect(coll::Endpoint::parse(job.data_door(0)), coll::Deadline(10));
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(coll_abort(comm, "no data") == COLL_OK);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  CHECK(took > std::chrono::milliseconds(400) && took < std::chrono::seconds(3));
+  coll_close(comm);
 }
 
 TEST(an_abort_between_calls_ends_the_next) {

@@ -47,6 +47,12 @@ class WiredJob {
     }
   }
 
+  // Where the rank takes connections for data.
+  std::string data_door(int rank) const {
+    const std::string& all = doors_[static_cast<std::size_t>(rank)];
+    return all.substr(0, all.find(' '));
+  }
+
   coll_comm* join(int rank) {
     std::vector<const char*> doors, hosts;
     for (const std::string& door : doors_) doors.push_back(door.c_str());
