@@ -52,6 +52,7 @@ class WireControl final : public TcpReceiver {
 
   Landing land(const TcpHeader& header) noexcept override;
   void landed(const TcpHeader& header) noexcept override;
+  bool waits() const noexcept override { return false; }  // what comes is news
 
  private:
   enum class Saying : std::uint8_t { failure = 16, note, leave, waits };

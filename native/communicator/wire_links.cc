@@ -97,7 +97,7 @@ void WireLinks::take_control(int peer) {
   auto link = std::make_unique<WireControl>();
   link->attach(std::make_unique<TcpStream>(std::move(connection.fd), connection.peer, *link,
                                            limits_of(place_, WireControl::kLongest)));
-  set_.add(*link->stream(), true);
+  set_.add(*link->stream());
   controls_[index_of(peer)] = std::move(link);
   known_.insert(std::ranges::lower_bound(known_, peer), peer);
 }

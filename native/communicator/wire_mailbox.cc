@@ -46,6 +46,7 @@ class WireMailbox::Out final : public TcpReceiver {
  public:
   Landing land(const TcpHeader&) noexcept override { return {Landing::Verdict::refuse, {}}; }
   void landed(const TcpHeader&) noexcept override {}
+  bool waits() const noexcept override { return false; }
 
   std::unique_ptr<TcpStream> stream;
   RequestQueue queued, posted;  // for the stream to take; with the stream
@@ -256,14 +257,9 @@ void WireMailbox::receive(Request& request) noexcept {
 
 // The receive gets this message, unless it waits for another dtype.
 bool WireMailbox::meet(Request& request, int from, const Envelope& envelope) noexcept {
-  request.source = from;
-  if (request.envelope.dtype != envelope.dtype) {
-    raise({Trouble::other_dtype, from, envelope, &request});
-    return false;
-  }
-  request.envelope = envelope;
-  request.met = true;
-  return true;
+  if (request.meet(from, envelope)) return true;
+  raise({Trouble::other_dtype, from, envelope, &request});
+  return false;
 }
 
 void WireMailbox::end(Request& request) noexcept {

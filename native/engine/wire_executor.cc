@@ -14,6 +14,7 @@ class WireExecutor::Link final : public TcpReceiver {
 
   Landing land(const TcpHeader& header) noexcept override { return owner_.land(*this, header); }
   void landed(const TcpHeader&) noexcept override { owner_.landed(*this); }
+  bool waits() const noexcept override { return owner_.active() && !receiving.at_end(); }
 
  private:
   WireExecutor& owner_;

@@ -50,14 +50,9 @@ void Inbox::post(Request& request) noexcept {
 
 // The receive gets this message, unless it waits for another dtype.
 bool Inbox::meet(Request& request, int from, const Envelope& envelope) noexcept {
-  request.source = from;
-  if (request.envelope.dtype != envelope.dtype) {
-    raise({Trouble::other_dtype, from, envelope, &request});
-    return false;
-  }
-  request.envelope = envelope;
-  request.met = true;
-  return true;
+  if (request.meet(from, envelope)) return true;
+  raise({Trouble::other_dtype, from, envelope, &request});
+  return false;
 }
 
 void Inbox::end(Request& request) noexcept {

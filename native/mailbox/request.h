@@ -52,6 +52,15 @@ struct Request {
   bool done = false;
   Request* next = nullptr;  // in the queue that it waits in
 
+  // A receive gets this message. False: it is of another dtype, and only its source is noted.
+  bool meet(int with, const Envelope& its) noexcept {
+    source = with;
+    if (envelope.dtype != its.dtype) return false;
+    envelope = its;
+    met = true;
+    return true;
+  }
+
   // The message does not fit: nothing was written, and the message is lost.
   bool too_long() const noexcept { return met && envelope.bytes > room; }
 };

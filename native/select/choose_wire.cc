@@ -24,7 +24,7 @@ struct WireRule {
 };
 
 constexpr std::array kWireRules = {
-    WireRule{Kind::allreduce, 4, 4096, "direct_one_shot"},
+    WireRule{Kind::allreduce, 3, 4096, "direct_one_shot"},
     WireRule{Kind::allreduce, kAnyRanks, 4096, "recursive_doubling"},
     WireRule{Kind::allreduce, 32, kAnyLength, "direct_two_shot"},
     WireRule{Kind::allreduce, kAnyRanks, kAnyLength, "circulant"},

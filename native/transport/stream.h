@@ -48,6 +48,10 @@ class Stream {
   // before the end is.
   virtual std::size_t progress(std::size_t budget = kNoLimit) noexcept = 0;
 
+  // Whether there is something to write, or to read as far as the receiver knows: a stream of which
+  // nothing is due need not have every turn.
+  virtual bool due() const noexcept = 0;
+
   // What to ask poll() for, and what to do with its answer. A stream that is not to be watched is
   // left out: poll() would return for it at once, again and again.
   virtual int fd() const noexcept = 0;

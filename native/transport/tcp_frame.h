@@ -44,7 +44,7 @@ struct Landing {
   std::span<std::byte> place{};
 };
 
-// Whoever receives. Both are called in the middle of a turn: they may post messages, but not end or
+// Whoever receives. All are called in the middle of a turn: they may post messages, but not end or
 // destroy the stream.
 class TcpReceiver {
  public:
@@ -52,6 +52,8 @@ class TcpReceiver {
   virtual Landing land(const TcpHeader& header) noexcept = 0;
   // The payload is complete.
   virtual void landed(const TcpHeader& header) noexcept = 0;
+  // Whether a message is due. Where none is, a stream need not be read in every turn.
+  virtual bool waits() const noexcept { return true; }
 
  protected:
   ~TcpReceiver() = default;

@@ -11,25 +11,24 @@ constexpr std::chrono::milliseconds kSilenceLook{250};
 
 }  // namespace
 
-void TcpSet::add(Stream& stream, bool seldom) {
+void TcpSet::add(Stream& stream) {
   polled_.reserve(streams_.size() + 1);
-  often_.reserve(streams_.size() + 1);
   streams_.push_back(&stream);
-  if (!seldom) often_.push_back(&stream);
   polled_.resize(streams_.size());
 }
 
 void TcpSet::remove(const Stream& stream) noexcept {
   std::erase(streams_, &stream);
-  std::erase(often_, &stream);
   polled_.resize(streams_.size());
 }
 
 std::size_t TcpSet::progress() noexcept {
-  if (often_.size() > kFew) return progress_of_ready(0);
+  const bool all = ++turns_ % kSeldom == 0;
+  const auto has_turn = [all](const Stream* stream) { return all || stream->due(); };
+  if (std::ranges::count_if(streams_, has_turn) > kFew) return progress_of_ready(0);
   std::size_t moved = 0;
-  for (Stream* stream : ++turns_ % kSeldom == 0 ? streams_ : often_) {
-    moved += stream->progress(kTurn);
+  for (Stream* stream : streams_) {
+    if (has_turn(stream)) moved += stream->progress(kTurn);
   }
   return moved;
 }

@@ -35,12 +35,12 @@ class TcpSet {
 
   explicit TcpSet(std::chrono::microseconds spin = kSpin) : spin_(spin) {}
 
-  // The stream must stay until it is removed. One that seldom has anything has its turn in every
-  // kSeldom-th only, and whenever poll() tells of it. Allocates.
-  void add(Stream& stream, bool seldom = false);
+  // The stream must stay until it is removed. Allocates.
+  void add(Stream& stream);
   void remove(const Stream& stream) noexcept;
 
-  // One turn of every stream. Returns the bytes moved.
+  // One turn of every stream of which something is due; in every kSeldom-th turn, and whenever
+  // poll() tells of one, of the others too. Returns the bytes moved.
   std::size_t progress() noexcept;
 
   // Turns until bytes move, at most until `deadline` or kPollSlice have passed or a signal has
@@ -73,14 +73,13 @@ class TcpSet {
 
  private:
   static constexpr unsigned kSeldom = 16;
-  // More streams are not asked one by one, but poll() for all of them.
-  static constexpr std::size_t kFew = 8;
+  // Where more are due they are not asked one by one, but poll() for all of them.
+  static constexpr std::ptrdiff_t kFew = 8;
 
   std::size_t progress_of_ready(int milliseconds) noexcept;
 
   std::chrono::microseconds spin_;
   std::vector<Stream*> streams_;
-  std::vector<Stream*> often_;
   unsigned turns_ = 0;
   std::vector<pollfd> polled_, others_;
   Clock::time_point looked_{};  // when the streams were asked for silence last

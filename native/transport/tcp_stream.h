@@ -48,6 +48,10 @@ class TcpStream final : public Stream {
 
   std::size_t progress(std::size_t budget = kNoLimit) noexcept override;
 
+  bool due() const noexcept override {
+    return sent_ != posted_ || in_message() || held_back_ || receiver_.waits();
+  }
+
   short interest() const noexcept override;
   bool watched() const noexcept override {
     return state_ == StreamState::open && !hung_up_ && !pipe_ends_;

@@ -81,12 +81,14 @@ class Book final : public TcpReceiver {
     headers.push_back(header);
     pages.push_back(std::move(place));
   }
+  bool waits() const noexcept override { return due; }
 
   static constexpr std::uint8_t kRefused = 66, kMisplaced = 67;
 
   std::vector<TcpHeader> headers;
   std::vector<Bytes> pages;
   std::size_t hold_at = SIZE_MAX;
+  bool due = true;
 
  private:
   Bytes place;

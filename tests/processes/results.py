@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,14 @@ import numpy as np
 import collectives as cl
 from tests import sweep
 
+BOUND = (4, 5)  # so many ranks are bound to a core each, which they share on a small machine
+
 
 def everything() -> dict[str, list[str]]:
     """Check every collective in every way; return what was wrong, by kind of check."""
+    if int(os.environ["COLLECTIVES_SIZE"]) in BOUND:
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(os.environ["COLLECTIVES_RANK"]) % len(cores)]})
     comm = cl.init(timeout=30)
     checks = (sweep.dtypes, sweep.places, sweep.parts, sweep.shapes)
     found = {check.__name__: check(comm) for check in checks}
