@@ -41,6 +41,10 @@ constexpr Variable kVariables[] = {
      "prove that they belong together. A script without a launcher needs it between hosts."},
     {"COLLECTIVES_SILENCE", "seconds", "15",
      "After how long another machine that does not answer is taken for dead, 2 to 3600."},
+    {"COLLECTIVES_SEND_BUFFER", "bytes", "524288",
+     "How much the kernel may hold of what was sent to another rank by TCP; 0: as much as it "
+     "likes, "
+     "for networks whose bandwidth times delay is more."},
     {"COLLECTIVES_MASTER", "address:port", "",
      "Where rank 0 meets the others: what `collrun --hosts` sets for its ranks."},
     {"COLLECTIVES_SSH", "command", "ssh",
@@ -65,6 +69,7 @@ enum Index {
   kRendezvous,
   kSecretFile,
   kSilence,
+  kSendBuffer,
   kMaster,
   kSsh,
   kTransport,
@@ -150,6 +155,11 @@ std::optional<Placement> assumed_placement() {
   if (value == "far") return Placement::far;
   if (value != "auto") throw malformed(kPlacement, value, "auto, near or far");
   return std::nullopt;
+}
+
+int send_buffer_bytes() {
+  const std::string value = value_of(kSendBuffer).value_or(kVariables[kSendBuffer].fallback);
+  return number_of(kSendBuffer, value, 0);
 }
 
 void arm_faults_from_environment() {

@@ -32,6 +32,10 @@ Environment read_environment();
 // What COLLECTIVES_PLACEMENT says; nothing where it leaves it to measurement.
 std::optional<Placement> assumed_placement();
 
+// Bytes that the kernel may hold of what was sent to another machine on one connection for data, as
+// COLLECTIVES_SEND_BUFFER says; 0: as many as it likes. Throws Error(invalid_argument).
+int send_buffer_bytes();
+
 // Arms what COLLECTIVES_FAULT says, once in the life of the process.
 void arm_faults_from_environment();
 

@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "bootstrap/environment.h"
 #include "transport/system_calls.h"
 
 namespace coll {
@@ -40,7 +41,8 @@ WireLinks::WireLinks(WirePlace&& place)
                std::move(place_.doors.at(1)), place_.control_doors, mesh_limits(place_)),
       executor_(place_.self.ranks),
       controls_(index_of(place_.self.ranks)),
-      set_(place_.spin) {
+      set_(place_.spin),
+      send_buffer_(send_buffer_bytes()) {
   if (place_.ucx) ucx_.emplace(place_.ucx_library, place_.self.rank, place_.self.ranks);
 }
 
@@ -117,6 +119,7 @@ bool WireLinks::meet_in_memory(int peer) {
 }
 
 void WireLinks::attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe) {
+  if (pipe == nullptr) tcp_bound_sending(data.fd, send_buffer_);
   attach(peer,
          std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
                                      limits_of(place_, std::uint64_t{1} << 40U), std::move(pipe)));

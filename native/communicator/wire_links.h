@@ -91,6 +91,7 @@ class WireLinks {
   std::map<int, WireProbe> probes_;
   std::vector<int> gone_;
   TcpSet set_;
+  int send_buffer_;  // bytes; 0: as the kernel likes
   bool connecting_ = false;
 };
 

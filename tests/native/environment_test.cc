@@ -78,6 +78,19 @@ TEST(environment_that_is_malformed) {
   CHECK(refused({{"FAULT", "mmap"}}, "COLLECTIVES_FAULT is 'mmap'"));
 }
 
+TEST(the_send_buffer_is_bytes) {
+  constexpr char kName[] = "COLLECTIVES_SEND_BUFFER";
+  ::unsetenv(kName);
+  CHECK(send_buffer_bytes() == 512 << 10);
+  ::setenv(kName, "0", 1);
+  CHECK(send_buffer_bytes() == 0);
+  ::setenv(kName, "64K", 1);
+  const Error error = thrown<Error>([] { send_buffer_bytes(); });
+  ::unsetenv(kName);
+  CHECK(error.status == Status::invalid_argument);
+  CHECK(std::string(error.what()).find("COLLECTIVES_SEND_BUFFER is '64K'") != std::string::npos);
+}
+
 TEST(a_fault_from_the_environment_strikes) {
   check::Child child([] {
     ::setenv("COLLECTIVES_FAULT", "mmap:1:ENOMEM", 1);

@@ -120,6 +120,19 @@ TEST(both_ends_are_set_up) {
   CHECK(ends.a.peer == local_endpoint(ends.b.fd));
 }
 
+TEST(what_the_kernel_holds_can_be_bounded) {
+  const Ends ends = connected({});
+  const int free = option(ends.a.fd, SOL_SOCKET, SO_SNDBUF);
+  tcp_bound_sending(ends.a.fd, 0);
+  CHECK(option(ends.a.fd, SOL_SOCKET, SO_SNDBUF) == free);
+  tcp_bound_sending(ends.a.fd, 64 << 10);
+  CHECK(option(ends.a.fd, SOL_SOCKET, SO_SNDBUF) == 128 << 10);
+  // More than any machine allows: the kernel goes on choosing.
+  tcp_bound_sending(ends.b.fd, 1 << 29);
+  constexpr int kBufferLock = 72, kLocked = 1;
+  CHECK((option(ends.b.fd, SOL_SOCKET, kBufferLock) & kLocked) == 0);
+}
+
 TEST(ipv6_works_where_there_is_any) {
   Endpoint at = Endpoint::parse("[::1]:0");
   try {
