@@ -99,7 +99,9 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
 
         Returns the same value on all ranks. ``measure=False`` leaves the links out; measuring sends
         messages between pairs of ranks, one pair after the other, and takes well below a second on
-        one machine. ``host`` is this rank's, where the machine's name does not tell it from others.
+        one machine. It is done on a communicator of its own (:meth:`dup`), so messages and receives
+        of the program may be under way. ``host`` is this rank's, where the machine's name does not
+        tell it from others. Raises InvalidArgumentError for a ``host`` that is no printable text.
         """
         from collectives.topology.probe import found
 

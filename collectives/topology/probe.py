@@ -23,17 +23,29 @@ MOST_PAIRS = 12  # of a level: they are measured one after the other
 
 
 def found(comm: Communicator, host: str | None, measure: bool) -> Topology:
-    """Return the topology of a communicator, the same on all ranks. Every rank must call it."""
-    topology = Topology(_places(comm, _own_place(host)))
-    if measure:
-        topology = topology.edited(links=_measured(comm, topology))
+    """Return the topology of a communicator, the same on all ranks. Every rank must call it.
+
+    All that is sent goes by a communicator of its own, so that no message, receive or group() of
+    the program meets it.
+    """
+    own = _own_place(host)
+    with comm.dup() as apart:
+        topology = Topology(_places(apart, own))
+        if measure:
+            topology = topology.edited(links=_measured(apart, topology))
     return topology
 
 
 def _own_place(host: str | None) -> Place:
     cpus = own_cpus()
     package, numa = rooms().around(cpus)
-    return Place(host or socket.gethostname(), package, numa, cpus)
+    return Place(_own_name() if host is None else host, package, numa, cpus)
+
+
+def _own_name() -> str:
+    """Return the name of this machine, which may hold any bytes, or none."""
+    name = "".join(c if c.isprintable() else "?" for c in socket.gethostname())
+    return name or "localhost"
 
 
 def _places(comm: Communicator, own: Place) -> tuple[Place, ...]:

@@ -125,6 +125,7 @@ def messages(comm: cl.Communicator) -> list[str]:
         sent.crossed,
         sent.with_collectives,
         sent.in_groups,
+        sent.around_topology,
         _passed_on,
     ):
         found.append(way(comm))

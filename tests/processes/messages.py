@@ -17,13 +17,14 @@ from collectives.environment import ATTEMPT
 
 VICTIM = 1
 LONG = 16 << 20  # float32: 64 MiB
+LATE = 400_000  # float64: more than is sent before it is received
 
 
 def everything() -> dict[str, Any]:
     """Send in every way; return what was wrong, by way."""
     comm = cl.init(timeout=30)
     checks = (ring, any_source, long_message, fan_in, crossed, with_collectives, in_groups)
-    return {check.__name__: check(comm) for check in checks}
+    return {check.__name__: check(comm) for check in (*checks, around_topology)}
 
 
 def ring(comm: cl.Communicator) -> str:
@@ -134,6 +135,33 @@ def in_groups(comm: cl.Communicator) -> str:
         wrong = ring(row)
         row.barrier()
         return wrong
+
+
+def around_topology(comm: cl.Communicator) -> str:
+    """What topology() measures with meets no message, no receive and no call of the program."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    sent = [np.full(2, 7.0), np.full(8, 7, np.uint8), np.full(1 << 20, 7, np.uint8), np.ones(LATE)]
+    sends = [comm.isend(x, right, tag) for tag, x in enumerate(sent)]
+    links = [comm.topology().links]
+    for tag, x in enumerate(sent):
+        if (comm.recv(np.zeros_like(x), left, tag) != x).any():
+            return f"message {tag}, which was on its way, is wrong"
+    out = np.zeros(1 << 20, np.uint8)
+    receive, named = comm.irecv(out), comm.irecv(np.zeros(1), left, 4)
+    total = comm.allreduce(np.ones(LATE), async_op=True)
+    links.append(comm.topology().links)
+    with comm.group():
+        few = comm.allreduce(np.ones(3))
+        links.append(comm.topology().links)
+    for x, tag in ((np.full(4, 9, np.uint8), 3), (np.ones(1), 4)):
+        sends.append(comm.isend(x, right, tag))
+    for request in (receive, named, *sends):
+        request.wait()
+    if receive.status != cl.Status(left, 3, 4, "uint8") or list(out[:5]) != [9] * 4 + [0]:
+        return f"a receive from any rank got {receive.status}: {out[:5]}"
+    if (total.wait() != comm.size).any() or (few != comm.size).any():
+        return "a sum around topology() is wrong"
+    return "" if all(map(bool, links)) == (comm.size > 1) else f"measured: {links}"
 
 
 # ---- failures ------------------------------------------------------------------------------------
