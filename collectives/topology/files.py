@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, NoReturn
 
 from collectives.errors import InvalidArgumentError
+from collectives.topology.checked import numbers, refused, shown
 from collectives.topology.value import Link, Place, Topology
 
 FORMAT = "collectives topology"
 VERSION = 1
+_KEYS = ("format", "version", "places", "links", "pairs")
 
 
 def text_of(topology: Topology) -> str:
@@ -29,41 +32,107 @@ def text_of(topology: Topology) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def topology_in(text: str, name: str) -> Topology:
-    """Return the topology that the text of the file ``name`` holds."""
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        _refuse(name, f"is not JSON: {error}")
+def topology_in(content: bytes, name: str) -> Topology:
+    """Return the topology that the file ``name`` holds; InvalidArgumentError says what is wrong."""
+    document = _parsed(content, name)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         _refuse(name, f"does not say that its format is '{FORMAT}'")
-    if document.get("version") != VERSION:
-        _refuse(name, f"has version {document.get('version')!r}; this library reads {VERSION}")
-    try:
+    version = document.get("version")
+    if isinstance(version, bool) or version != VERSION:
+        _refuse(name, f"has version {shown(version)}; this library reads {VERSION}")
+    with _within(f"{name} does not hold a topology"):
         return _made(document)
+
+
+def _parsed(content: bytes, name: str) -> Any:
+    try:
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_once)
     except InvalidArgumentError as error:
-        _refuse(name, f"does not hold a topology: {error}")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        _refuse(name, f"does not hold a topology: {error!r}")
+        _refuse(name, f"is not JSON that can be relied on: {error}")
+    except UnicodeDecodeError as error:
+        _refuse(name, f"is not text: byte {error.start} is no UTF-8")
+    except RecursionError:
+        _refuse(name, "is nested too deeply for a topology")
+    except ValueError as error:
+        _refuse(name, f"is not JSON: {error}")
 
 
-def _made(document: Mapping[str, Any]) -> Topology:
-    places = tuple(
-        Place(
-            str(place["host"]),
-            int(place["package"]),
-            int(place["numa"]),
-            tuple(int(cpu) for cpu in place["cpus"]),
-        )
-        for place in document["places"]
-    )
-    links = {str(level): _link(link) for level, link in document["links"].items()}
-    pairs = {(int(p["ranks"][0]), int(p["ranks"][1])): _link(p) for p in document["pairs"]}
+def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose keys are there once: of two, JSON does not say which counts."""
+    found = dict(items)
+    if len(found) < len(items):
+        keys = [key for key, _ in items]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidArgumentError(f"the key {shown(twice)} is there twice in one object")
+    return found
+
+
+def _made(document: dict[str, Any]) -> Topology:
+    _check_keys(document, _KEYS)
+    places = tuple(_each(document, "places", _place))
+    links = {}
+    if not isinstance(document["links"], dict):
+        raise refused("links", document["links"], "an object, with a link for each level")
+    for level, values in document["links"].items():
+        with _within(f"links[{shown(level)}]"):
+            links[level] = _link(values, ())
+    pairs: dict[tuple[int, int], Link] = {}
+    for ranks, link in _each(document, "pairs", _pair):
+        if ranks in pairs:
+            raise InvalidArgumentError(f"the ranks {list(ranks)} are twice in pairs")
+        pairs[ranks] = link
     return Topology(places, links, pairs)
 
 
-def _link(values: Mapping[str, Any]) -> Link:
-    return Link(float(values["alpha"]), float(values["beta"]))
+def _each(document: dict[str, Any], key: str, make: Callable[[Any], Any]) -> Iterator[Any]:
+    """Give what is made of each value of a list."""
+    if not isinstance(document[key], list):
+        raise refused(key, document[key], "a list")
+    for i, values in enumerate(document[key]):
+        with _within(f"{key}[{i}]"):
+            made = make(values)
+        yield made
+
+
+def _place(values: Any) -> Place:
+    _check_keys(values, ("host", "package", "numa", "cpus"))
+    return Place(**values)
+
+
+def _pair(values: Any) -> tuple[tuple[int, int], Link]:
+    link = _link(values, ("ranks",))
+    ranks = values["ranks"]
+    if not isinstance(ranks, list) or len(ranks) != 2:
+        raise refused("ranks", ranks, "a list of two ranks, the lower first")
+    lower, higher = numbers("ranks", ranks)
+    return (lower, higher), link
+
+
+def _link(values: Any, beside: tuple[str, ...]) -> Link:
+    """Return the link of an object that has these keys, too."""
+    _check_keys(values, (*beside, "alpha", "beta"))
+    return Link(values["alpha"], values["beta"])
+
+
+def _check_keys(values: Any, keys: tuple[str, ...]) -> None:
+    wanted = f"an object with the keys {', '.join(keys)}"
+    if not isinstance(values, dict):
+        raise InvalidArgumentError(f"{shown(values)} is there: give {wanted}")
+    for key in keys:
+        if key not in values:
+            raise InvalidArgumentError(f"the key '{key}' is missing: give {wanted}")
+    for key in values:
+        if key not in keys:
+            raise InvalidArgumentError(f"the key {shown(key)} is unknown: give {wanted}")
+
+
+@contextmanager
+def _within(where: str) -> Iterator[None]:
+    """Say where in the file something is wrong."""
+    try:
+        yield
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{where}: {error}") from None
 
 
 def _refuse(name: str, why: str) -> NoReturn:

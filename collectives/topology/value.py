@@ -8,13 +8,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from collectives.errors import InvalidArgumentError
+from collectives.names import integer
+from collectives.topology.checked import (
+    cost,
+    host_name,
+    mapping,
+    member,
+    members,
+    number,
+    numbers,
+    shown,
+)
 
 # From the nearest to the farthest: ranks whose nearest common room is a NUMA node, a package
 # (socket), a host, or none.
 LEVELS = ("numa", "package", "host", "network")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,7 +37,7 @@ class Link:
     challenge for MPP, Parallel Computing 20, 1994).
 
     Raises:
-        InvalidArgumentError: one of them is negative or no number.
+        InvalidArgumentError: one of them is negative, infinite or no number.
     """
 
     alpha: float
@@ -33,9 +45,9 @@ class Link:
 
     def __post_init__(self) -> None:
         """Refuse what no link has."""
-        for name in ("alpha", "beta"):
-            if not (math.isfinite(value := getattr(self, name)) and value >= 0):
-                raise InvalidArgumentError(f"a link's {name} is {value}: it must be 0 or more")
+        for name, unit in (("alpha", "seconds"), ("beta", "seconds per byte")):
+            value = cost(f"a link's {name}", getattr(self, name), unit)
+            object.__setattr__(self, name, value)
 
     def seconds(self, nbytes: int) -> float:
         """Return how long a message of so many bytes takes."""
@@ -53,12 +65,23 @@ class Place:
 
     ``package`` and ``numa`` number the sockets and the NUMA nodes of its host; ``cpus`` are those
     that it may run on.
+
+    Raises:
+        InvalidArgumentError: ``host`` is no printable text, or a number is below 0 or none.
     """
 
     host: str
     package: int = 0
     numa: int = 0
     cpus: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no place has."""
+        object.__setattr__(self, "host", host_name("a place's host", self.host))
+        for name in ("package", "numa"):
+            value = number(f"a place's {name}", getattr(self, name))
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "cpus", numbers("a place's cpus", self.cpus))
 
 
 @dataclass(frozen=True)
@@ -69,7 +92,8 @@ class Topology:
     or given; ``pairs`` the links between two ranks, the lower first.
 
     Raises:
-        InvalidArgumentError: there is no rank, no such level, or no such pair.
+        InvalidArgumentError: there is no rank, no such level, no such pair, or what is given is no
+            :class:`Place` or :class:`Link`.
     """
 
     places: tuple[Place, ...]
@@ -78,18 +102,28 @@ class Topology:
 
     def __post_init__(self) -> None:
         """Check, and keep copies that nobody can change."""
-        if not self.places:
+        places = tuple(members("places", self.places, Place, "the place of each rank"))
+        if not places:
             raise InvalidArgumentError("a topology needs the place of one rank at least")
-        for level in self.links:
-            _check_level(level)
-        for a, b in self.pairs:
-            if not 0 <= a < b < self.size:
-                raise InvalidArgumentError(
-                    f"({a}, {b}) is no pair of {self.size} ranks, the lower first"
-                )
-        object.__setattr__(self, "places", tuple(self.places))
-        object.__setattr__(self, "links", MappingProxyType(dict(self.links)))
-        object.__setattr__(self, "pairs", MappingProxyType(dict(self.pairs)))
+        links = {
+            _check_level(level): member(f"links[{level!r}]", link, Link)
+            for level, link in mapping("links", self.links, "levels to links").items()
+        }
+        pairs = {
+            _check_pair(pair, len(places)): member(f"pairs[{pair!r}]", link, Link)
+            for pair, link in mapping("pairs", self.pairs, "pairs of ranks to links").items()
+        }
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "links", MappingProxyType(links))
+        object.__setattr__(self, "pairs", MappingProxyType(pairs))
+
+    def __hash__(self) -> int:
+        """Return what equal topologies have in common."""
+        return hash((self.places, frozenset(self.links.items()), frozenset(self.pairs.items())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it as what it was made of."""
+        return Topology, (self.places, dict(self.links), dict(self.pairs))
 
     @property
     def size(self) -> int:
@@ -107,8 +141,9 @@ class Topology:
 
     def link(self, a: int, b: int) -> Link | None:
         """Return the link between two ranks: the pair's own, else its level's; None: unknown."""
+        level = self.level(a, b)
         own = self.pairs.get((min(a, b), max(a, b)))
-        return own if own is not None else self.links.get(self.level(a, b))
+        return own if own is not None else self.links.get(level)
 
     def groups(self, level: str) -> list[list[int]]:
         """Return the ranks that meet on this level or a nearer one, by their lowest rank."""
@@ -140,14 +175,14 @@ class Topology:
     ) -> Topology:
         """Return a topology that differs in these places, links of levels and links of pairs."""
         moved = list(self.places)
-        for rank, place in (places or {}).items():
+        for rank, place in _given("places", places, "ranks to places").items():
             self._place(rank)
             moved[rank] = place
         return replace(
             self,
             places=tuple(moved),
-            links={**self.links, **(links or {})},
-            pairs={**self.pairs, **(pairs or {})},
+            links={**self.links, **_given("links", links, "levels to links")},
+            pairs={**self.pairs, **_given("pairs", pairs, "pairs of ranks to links")},
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -166,7 +201,7 @@ class Topology:
         """
         from collectives.topology.files import topology_in
 
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             return topology_in(file.read(), str(path))
 
     def draw(self, *, format: str = "svg") -> str:
@@ -186,12 +221,27 @@ class Topology:
         return [self._split(room, levels[1:]) for room in rooms]
 
     def _place(self, rank: int) -> Place:
-        if not 0 <= rank < self.size:
-            raise InvalidArgumentError(f"rank {rank} is none of {self.size}")
-        return self.places[rank]
+        known = integer(rank)
+        if known is None or not 0 <= known < self.size:
+            raise InvalidArgumentError(f"rank {shown(rank)} is none of {self.size}, from 0 on")
+        return self.places[known]
+
+
+def _given(what: str, value: Mapping[Any, T] | None, wanted: str) -> Mapping[Any, T]:
+    return {} if value is None else mapping(what, value, wanted)
 
 
 def _check_level(level: str) -> str:
     if level not in LEVELS:
-        raise InvalidArgumentError(f"'{level}' is no level: it is one of {', '.join(LEVELS)}")
+        raise InvalidArgumentError(f"{shown(level)} is no level: it is one of {', '.join(LEVELS)}")
     return level
+
+
+def _check_pair(pair: tuple[int, int], size: int) -> tuple[int, int]:
+    ranks = [integer(rank) for rank in pair] if isinstance(pair, tuple) else []
+    known = [rank for rank in ranks if rank is not None]
+    if not (len(known) == len(ranks) == 2 and 0 <= known[0] < known[1] < size):
+        raise InvalidArgumentError(
+            f"pairs has {shown(pair)}, which is no pair of {size} ranks, the lower first"
+        )
+    return known[0], known[1]

@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 import os
+import pickle
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +19,7 @@ import pytest
 import collectives as cl
 from collectives.launchers.meeting import names_of
 from collectives.topology import Link, Place, Topology, machine, probe
+from collectives.topology.files import text_of
 from tests.python.ranks import on_ranks
 
 FOUR = Topology(
@@ -57,19 +64,48 @@ def test_an_edit_makes_another_value() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Link(-1, 0), "alpha is -1"),
+        (lambda: Link(-1, 0), "alpha is -1: give seconds, a number that is 0 or more"),
         (lambda: Link(0, float("nan")), "beta is nan"),
+        (lambda: Link(10**400, 0), "alpha is 10"),
+        (lambda: Link(10**5000, 0), "alpha is (of type int|1000)"),
+        (lambda: Link(True, 0), "alpha is True"),
+        (lambda: Link("1", 0), "alpha is '1'"),  # type: ignore[arg-type]
+        (lambda: Place(""), "host is '': give its name"),
+        (lambda: Place(5), "host is 5"),  # type: ignore[arg-type]
+        (lambda: Place("a\nb"), "printable text"),
+        (lambda: Place("a", -5), "package is -5: give an integer, 0 to 2\\*\\*31"),
+        (lambda: Place("a", numa=2**31), "numa is 2147483648"),
+        (lambda: Place("a", cpus=3), "cpus is 3: give a list"),  # type: ignore[arg-type]
+        (lambda: Place("a", cpus=(0, 1.5)), r"cpus\[1\] is 1.5"),  # type: ignore[arg-type]
         (lambda: Topology(()), "one rank at least"),
+        (lambda: Topology("ab"), "places is 'ab': give the place of each rank"),  # type: ignore[arg-type]
+        (lambda: Topology((Place("a"), 2)), r"places\[1\] is 2: give a Place"),  # type: ignore[arg-type]
         (lambda: FOUR.edited(links={"rack": Link(0, 0)}), "'rack' is no level"),
+        (lambda: FOUR.edited(links={"host": 3}), r"links\['host'\] is 3: give a Link"),  # type: ignore[dict-item]
+        (lambda: FOUR.edited(links=[]), r"links is \[\]: give a mapping"),  # type: ignore[arg-type]
         (lambda: FOUR.edited(pairs={(1, 0): Link(0, 0)}), "the lower first"),
+        (lambda: FOUR.edited(pairs={0: Link(0, 0)}), "pairs has 0, which"),  # type: ignore[dict-item]
         (lambda: FOUR.edited(places={4: Place("a")}), "rank 4 is none of 4"),
+        (lambda: FOUR.edited(places={0: "a"}), r"places\[0\] is 'a'"),  # type: ignore[dict-item]
+        (lambda: FOUR.edited(places=()), r"places is \(\): give a mapping"),  # type: ignore[arg-type]
         (lambda: FOUR.level(0, -1), "rank -1 is none of 4"),
+        (lambda: FOUR.link("0", 1), "rank '0' is none of 4"),  # type: ignore[arg-type]
         (lambda: FOUR.draw(format="png"), "'svg' or 'text', not 'png'"),
     ],
 )
-def test_what_there_is_not_is_refused(make: object, says: str) -> None:
+def test_what_there_is_not_is_refused(make: Callable[[], object], says: str) -> None:
     with pytest.raises(cl.InvalidArgumentError, match=says):
-        make()  # type: ignore[operator]
+        make()
+
+
+def test_equal_values_have_one_hash_and_copies_are_equal() -> None:
+    again = Topology(list(FOUR.places), dict(FOUR.links), dict(FOUR.pairs))  # type: ignore[arg-type]
+    other = FOUR.edited(links={"host": Link(1, 0)})
+    assert {FOUR: 1, other: 2}[again] == 1
+    assert hash(other) != hash(FOUR)
+    for copied in (copy.deepcopy(FOUR), pickle.loads(pickle.dumps(FOUR))):
+        assert copied == FOUR
+        assert hash(copied) == hash(FOUR)
 
 
 def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
@@ -77,26 +113,74 @@ def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
     assert Topology.load(str(tmp_path / "four.json")) == FOUR
 
 
+PLACE = {"host": "a", "package": 0, "numa": 0, "cpus": []}
+PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0}
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (None, "is not JSON"),
         ({"format": "x"}, "does not say that its format"),
         ({"version": 2}, "has version 2; this library reads 1"),
-        ({"places": [{}]}, "does not hold a topology: KeyError"),
+        ({"version": True}, "has version True"),
+        ({"rooms": 1}, "the key 'rooms' is unknown: give an object with the keys format, version"),
         ({"places": []}, "does not hold a topology: a topology needs"),
-        ({"links": {"host": {"alpha": -1, "beta": 0}}}, "alpha is -1"),
-        ({"links": 3}, "does not hold a topology"),
+        ({"places": 3}, "places is 3: give a list"),
+        ({"places": [3]}, r"places\[0\]: 3 is there: give an object with the keys host, package"),
+        ({"places": [{"host": "a"}]}, r"places\[0\]: the key 'package' is missing"),
+        ({"places": [PLACE, PLACE | {"x": 1}]}, r"places\[1\]: the key 'x' is unknown"),
+        ({"places": [PLACE | {"host": 5}]}, r"places\[0\]: a place's host is 5: give its name"),
+        ({"places": [PLACE | {"host": ""}]}, "host is '': give its name"),
+        ({"places": [PLACE | {"package": -5}]}, "package is -5: give an integer"),
+        ({"places": [PLACE | {"numa": 0.5}]}, "numa is 0.5: give an integer"),
+        ({"places": [PLACE | {"cpus": "01"}]}, "cpus is '01': give a list of integers"),
+        ({"links": 3}, "links is 3: give an object"),
+        ({"links": {"host": 3}}, r"links\['host'\]: 3 is there: give an object"),
+        ({"links": {"moon": {"alpha": 1, "beta": 0}}}, "'moon' is no level: it is one of numa"),
+        (
+            {"links": {"host": {"alpha": -1, "beta": 0}}},
+            r"links\['host'\]: .*alpha is -1: give sec",
+        ),
+        ({"links": {"host": {"alpha": True, "beta": 0}}}, "alpha is True"),
+        (
+            {"links": {"host": {"alpha": 0, "beta": 10**400}}},
+            "beta is 1000.*: give seconds per byte",
+        ),
+        ({"links": {"host": {"alpha": 0, "beta": math.inf}}}, "beta is inf"),
+        ({"pairs": {}}, "pairs is {}: give a list"),
+        ({"pairs": [PAIR | {"ranks": [0]}]}, r"pairs\[0\]: ranks is \[0\]: give a list of two"),
+        ({"pairs": [PAIR | {"ranks": [[0], 1]}]}, r"pairs\[0\]: ranks\[0\] is \[0\]"),
+        ({"pairs": [PAIR | {"ranks": [0, 9]}]}, r"pairs has \(0, 9\), which is no pair of 4 ranks"),
+        ({"pairs": [PAIR, PAIR]}, r"the ranks \[0, 1\] are twice in pairs"),
     ],
 )
-def test_another_file_is_refused(tmp_path: Path, change: object, says: str) -> None:
-    path = tmp_path / "it.json"
-    FOUR.save(path)
-    whole = json.loads(path.read_text())
-    path.write_text("{" if change is None else json.dumps({**whole, **change}))  # type: ignore[dict-item]
-    with pytest.raises(cl.InvalidArgumentError, match=says) as refused:
+def test_another_topology_is_refused(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    whole = json.loads(text_of(FOUR))
+    refused(tmp_path, json.dumps({**whole, **change}).encode(), says)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is not JSON"),
+        (b"{", "is not JSON"),
+        (b"[]", "does not say that its format"),
+        (b"\x00\xff", "is not text: byte 1 is no UTF-8"),
+        (b"[" * 100_000, "is nested too deeply"),
+        (b"9" * 5000, "(is not JSON|does not say that its format)"),
+        (b'{"links": {}, "links": {}}', "the key 'links' is there twice"),
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
+    refused(tmp_path, content, says)
+
+
+def refused(folder: Path, content: bytes, says: str) -> None:
+    """Check that a file with this content is refused, by its name."""
+    path = folder / "it.json"
+    path.write_bytes(content)
+    with pytest.raises(cl.InvalidArgumentError, match=f"^{re.escape(str(path))} .*{says}"):
         Topology.load(path)
-    assert str(path) in str(refused.value)
 
 
 def test_drawings_show_every_rank_and_link() -> None:
@@ -170,6 +254,8 @@ def test_ranks_find_the_same_topology() -> None:
     assert [place.host for place in found[0].places] == ["left", "left", "right"]
     assert set(found[0].links) == {"numa", "network"}
     assert all(link.alpha > 0 for link in found[0].links.values())
+    with cl.local(1)[0] as alone, pytest.raises(cl.InvalidArgumentError, match="host is ''"):
+        alone.topology(host="")
     bare = on_ranks(2, lambda comm: comm.topology(measure=False))
     assert not bare[0].links
     assert bare[0].places[0].cpus == machine.own_cpus()
