@@ -22,8 +22,8 @@ def own_secret(
 ) -> bytes | None:
     """Return the secret of this user's file, None where there is none and none is needed.
 
-    Raises InvalidArgumentError where it is needed, or its file is not safe, with the line that
-    makes one; and for ``insecure`` where there is nothing to refuse.
+    Raises InvalidArgumentError where it is needed, with the line that makes one, or its file is not
+    safe, with what to do; and for ``insecure`` where there is nothing to refuse.
     """
     if insecure:
         _refuse_senseless(launch, env, one_host)

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "base/hmac.h"
 #include "base/system_error.h"
@@ -38,32 +40,58 @@ std::string how_to_make(const std::string& path) {
          "`, and copy it to all hosts of the job";
 }
 
-Error bad_file(const std::string& path, const std::string& why, const std::string& first = "") {
+constexpr char kGiveAnother[] =
+    "; give the path of a regular file with the secret, which nobody but this user can read";
+// A narrower mode alone would not help. What is there is not ours to overwrite.
+constexpr char kRemove[] =
+    "; others may know its content, so if it is a secret, remove it on all hosts, and this error "
+    "says how to make a new one; else give another path";
+constexpr char kCopyAgain[] =
+    "; copy the file again from the host where it was made, or give the path of the right one";
+
+Error bad_file(const std::string& path, const std::string& why, const std::string& advice) {
   return Error(Status::invalid_argument,
-               "COLLECTIVES_SECRET_FILE, '" + path + "', " + why + first + how_to_make(path));
+               "COLLECTIVES_SECRET_FILE, '" + path + "', " + why + advice);
+}
+
+// Only where nothing is there the line that makes the file is safe, and only in a folder it works.
+std::string advice_for(const std::string& path, int error) {
+  constexpr std::array kOfPath = {EACCES, EPERM, ENOTDIR, ELOOP, ENAMETOOLONG, ENXIO, ENODEV};
+  if (error != ENOENT) {
+    return std::ranges::find(kOfPath, error) != kOfPath.end() ? kGiveAnother : "";
+  }
+  std::error_code unknown;
+  const bool link = std::filesystem::is_symlink(path, unknown);  // that leads nowhere
+  if (path.empty() || link) return kGiveAnother;
+  const auto folder = std::filesystem::absolute(path, unknown).parent_path();
+  if (std::filesystem::is_directory(folder, unknown)) return how_to_make(path);
+  return "; there is no folder '" + folder.string() + "': make it first, or give another path";
 }
 
 Error failed_call(const std::string& path, const std::string& call, int error) {
-  const Error plain = system_error(call + " COLLECTIVES_SECRET_FILE, '" + path + "',", error);
-  return Error(plain.status, plain.what() + how_to_make(path));
+  const std::string what = call + " COLLECTIVES_SECRET_FILE, '" + path + "',";
+  const std::string advice = advice_for(path, error);
+  if (advice.empty()) return system_error(what, error);
+  // Of a path: no sandbox is to blame.
+  const std::string why = std::generic_category().message(error) + " (" + errno_name(error) + ")";
+  return Error(Status::system, what + " failed: " + why + advice);
 }
 
 void check_who_can_read(const std::string& path, const struct stat& status) {
-  // The old content may be known by now, so a narrower mode alone would not help.
-  const std::string remove = "; remove it, for its content may be known";
-  if (!S_ISREG(status.st_mode)) throw bad_file(path, "is not a regular file");
+  if (S_ISDIR(status.st_mode)) throw bad_file(path, "is a folder", kGiveAnother);
+  if (!S_ISREG(status.st_mode)) throw bad_file(path, "is not a regular file", kGiveAnother);
   if (status.st_uid != ::geteuid() && status.st_uid != 0) {
     throw bad_file(path,
                    "belongs to user " + std::to_string(status.st_uid) + ", not to this user (" +
                        std::to_string(::geteuid()) + ") or root",
-                   remove);
+                   kRemove);
   }
   constexpr unsigned kReadWrite = 0600;
   if ((status.st_mode & 07777 & ~kReadWrite) != 0) {
     char mode[16];
     std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777);
     throw bad_file(path, std::string("has mode ") + mode + " where at most 0600 is allowed",
-                   remove);
+                   kRemove);
   }
 }
 
@@ -131,12 +159,12 @@ Secret Secret::from_file(const std::string& path) {
   read_all(path, file.get(), content);
   if (content.size == kHexDigits + 1 && content.text[kHexDigits] == '\n') --content.size;
   if (content.size > kHexDigits) {
-    throw bad_file(path, "has more than 64 hex digits and a line end");
+    throw bad_file(path, "has more than 64 hex digits and a line end", kCopyAgain);
   }
   try {
     return from_hex({content.text.data(), content.size});
   } catch (const Error& error) {
-    throw bad_file(path, std::string("holds no secret: ") + error.what());
+    throw bad_file(path, std::string("holds no secret: ") + error.what(), kCopyAgain);
   }
 }
 

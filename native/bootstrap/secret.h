@@ -32,7 +32,7 @@ class Secret {
   Secret derived(std::string_view purpose) const;
   // What COLLECTIVES_SECRET_FILE names: a regular file of this user or of root that nobody else can
   // read, with 64 hex digits and at most one line end. Throws Error(invalid_argument) or
-  // Error(system) that says how to make such a file.
+  // Error(system) that says what to do: where nothing is there, how to make such a file.
   static Secret from_file(const std::string& path);
 
   Bytes bytes() const noexcept { return bytes_; }

@@ -55,12 +55,14 @@ class Folder {
 
 const std::string kDigits = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff";
 
-Error refused(const std::string& path, const std::string& words) {
+// The line that makes a file is printed where nothing is, and never where it would overwrite.
+Error refused(const std::string& path, const std::string& words, bool nothing_there = false) {
   const Error error = thrown<Error>([&] { Secret::from_file(path); });
   const std::string text = error.what();
   CHECK(text.find(words) != std::string::npos);
   CHECK(text.find("COLLECTIVES_SECRET_FILE") != std::string::npos);
-  CHECK(text.find(command_for_secret_file(path)) != std::string::npos);
+  CHECK((text.find(command_for_secret_file(path)) != std::string::npos) == nothing_there);
+  CHECK((text.find("/dev/urandom") != std::string::npos) == nothing_there);
   return error;
 }
 
@@ -135,7 +137,7 @@ TEST(the_command_of_the_sentence_makes_such_a_file) {
   std::vector<std::string> made;
   for (const char* name : {"plain", "two words", "it's", "$HOME;`x`"}) {
     const std::string path = folder.path(name);
-    CHECK(refused(path, "No such file").status == Status::system);
+    CHECK(refused(path, "No such file", true).status == Status::system);
     check::Child shell([&] {
       ::execl("/bin/sh", "sh", "-c", command_for_secret_file(path).c_str(), nullptr);
       ::_exit(127);
@@ -151,11 +153,13 @@ TEST(a_file_with_other_content_is_refused) {
   for (const std::string& content :
        {std::string(), std::string("\n"), kDigits.substr(1), kDigits.substr(1) + "\n",
         " " + kDigits.substr(1), kDigits.substr(1) + "g"}) {
-    CHECK(refused(folder.file(content), "holds no secret").status == Status::invalid_argument);
+    const Error error = refused(folder.file(content), "holds no secret");
+    CHECK(error.status == Status::invalid_argument);
+    CHECK(std::string(error.what()).find("copy the file again") != std::string::npos);
   }
   for (const std::string& content : {kDigits + "0", kDigits + "\n\n", kDigits + "\r\n",
                                      kDigits + " ", kDigits + "\n" + std::string(100'000, 'a')}) {
-    refused(folder.file(content), "more than 64 hex digits");
+    refused(folder.file(content), "more than 64 hex digits and a line end; copy the file again");
   }
 }
 
@@ -164,7 +168,8 @@ TEST(a_file_that_others_may_touch_is_refused) {
   for (const mode_t bit : {0001U, 0002U, 0004U, 0010U, 0020U, 0040U, 0100U, 01000U}) {
     refused(folder.file(kDigits, 0600 | bit), "where at most 0600 is allowed");
   }
-  refused(folder.file(kDigits, 0644), "has mode 0644");
+  refused(folder.file(kDigits, 0644),
+          "has mode 0644 where at most 0600 is allowed; others may know");
 }
 
 TEST(a_file_of_another_user_is_refused) {
@@ -177,11 +182,20 @@ TEST(a_file_of_another_user_is_refused) {
 
 TEST(what_is_no_regular_file_is_refused_and_not_waited_for) {
   const Folder folder;
-  const std::string pipe = folder.path("pipe");
+  const std::string pipe = folder.path("pipe"), link = folder.path("link");
   CHECK(::mkfifo(pipe.c_str(), 0600) == 0);
-  for (const std::string& path : {pipe, folder.path(""), std::string("/dev/zero")}) {
-    refused(path, "is not a regular file");
+  for (const std::string& path : {pipe, std::string("/dev/zero"), std::string("/dev/null")}) {
+    refused(path, "is not a regular file; give the path of a regular file");
   }
+  refused(folder.path(""), "is a folder; give the path of a regular file");
+  CHECK(::symlink(folder.path("nowhere").c_str(), link.c_str()) == 0);
+  refused(link, "No such file or directory (ENOENT); give the path of a regular file");
+  refused(folder.file(kDigits) + "/file", "(ENOTDIR); give the path of a regular file");
+}
+
+TEST(a_file_in_a_folder_that_is_not_there_needs_the_folder_first) {
+  const Folder folder;
+  refused(folder.path("a/b"), "there is no folder '" + folder.path("a") + "': make it first");
 }
 
 TEST(failing_calls_become_sentences) {
@@ -191,5 +205,7 @@ TEST(failing_calls_become_sentences) {
     const Failing failing(call, EIO);
     CHECK(refused(path, "failed: Input/output error").status == Status::system);
   }
-  refused("", "No such file");
+  const Failing failing(SystemCall::open, EACCES);
+  refused(path, "Permission denied (EACCES); give the path of a regular file");
+  refused("", "(ENOENT); give the path of a regular file");
 }

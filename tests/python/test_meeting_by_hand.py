@@ -121,10 +121,13 @@ def test_a_file_that_others_can_read_is_refused(secret_file: str) -> None:
     with pytest.raises(errors.InvalidArgumentError, match="mode 0640") as caught:
         place(1, env)
     assert SECRET not in str(caught.value)
-    assert "make it once, with `" in str(caught.value)
+    assert "remove it on all hosts" in str(caught.value)
+    assert "`" not in str(caught.value)  # no line that overwrites what is there
     Path(secret_file).unlink()
-    with pytest.raises(errors.SystemCallError, match="No such file"):
+    with pytest.raises(errors.SystemCallError, match=r"No such file.*make it once, with `"):
         place(1, env)
+    with pytest.raises(errors.InvalidArgumentError, match="is a folder; give the path"):
+        place(1, env | {"COLLECTIVES_SECRET_FILE": str(Path(secret_file).parent)})
 
 
 def test_a_name_that_leads_to_this_machine_only_is_refused(secret_file: str) -> None:
