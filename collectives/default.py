@@ -36,9 +36,9 @@ def init(
     all ranks: anybody in that network can then take part; rank 0 warns, once. Where there is no
     such file to refuse it raises InvalidArgumentError.
 
-    ``transport`` is ``"auto"`` (memory within a machine, TCP between machines) or ``"ucx"`` (all
-    data goes by UCX, whose connections prove nothing: for trusted networks, docs/transports.md),
-    equal on all ranks; None: COLLECTIVES_TRANSPORT, else ``"auto"``.
+    ``transport`` is ``"auto"`` (memory within a machine, TCP between machines) or ``"ucx"``
+    (collectives go by UCX, whose connections prove nothing: for trusted networks,
+    docs/transports.md), equal on all ranks; None: COLLECTIVES_TRANSPORT, else ``"auto"``.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open, BootstrapError

@@ -50,8 +50,8 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_SSH", "command", "ssh",
      "What `collrun --hosts` reaches a host by; `HOST COMMAND` are appended."},
     {"COLLECTIVES_TRANSPORT", "auto or ucx", "auto",
-     "How data goes, on all ranks: by memory within a machine and by TCP between machines, or by "
-     "UCX."},
+     "How collectives go, on all ranks: by memory within a machine and by TCP between machines, or "
+     "by UCX."},
     {"COLLECTIVES_UCX", "path", "",
      "Where libucp.so.0 is, or its folder; without it the PyPI package libucx-cu12 or libucx-cu13, "
      "or where the loader finds it."},

@@ -31,7 +31,7 @@ typedef struct coll_wire_options {
   const char* const* hosts; /* by rank: the name of its machine, for the text of errors; or NULL */
   int32_t spin;             /* microseconds to wait busily for a message; -1: 50 */
   double silence;           /* seconds after which a machine that does not answer is lost; 0: 15 */
-  const char* transport;    /* "ucx": data goes by UCX, on all ranks; NULL or "auto": TCP, memory */
+  const char* transport;    /* "ucx": collectives go by UCX; NULL or "auto": TCP; all ranks alike */
   const char* ucx_library;  /* the path of libucp.so.0; NULL: the loader finds it */
 } coll_wire_options;
 

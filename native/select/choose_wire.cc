@@ -72,8 +72,8 @@ bool goes_by_hosts(Kind kind, std::size_t bytes, const Wish& wish) {
 WireChoice choose_for_wire(Kind kind, int ranks, std::size_t bytes, const Wish& wish, bool shared) {
   if (wish.mode != kUnchosen) {
     throw Error(Status::unsupported,
-                "modes are for memory that ranks share, and these ranks are on several machines: "
-                "leave mode out");
+                "modes are for memory that ranks share, and these ranks are on several machines, "
+                "or use UCX: leave mode out");
   }
   WireChoice choice;
   if (shared && goes_by_hosts(kind, bytes, wish)) {

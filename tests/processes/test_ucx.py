@@ -56,6 +56,10 @@ def test_every_collective_in_every_way(way: str, tmp_path: Path) -> None:
             assert wrong == [], f"rank {rank}, {check}"
 
 
+def test_messages_groups_and_whatever_else_there_is(tmp_path: Path) -> None:
+    assert found(3, "whatever_else", tmp_path) == [[]] * 3
+
+
 def test_many_ranks_with_what_ucx_chooses(tmp_path: Path) -> None:
     assert found(10, "some", tmp_path) == [[]] * 10
 

@@ -27,6 +27,17 @@ def everything() -> dict[str, list[str]]:
     return found
 
 
+def whatever_else() -> list[str]:
+    """Messages and topology(), groups, prepared calls, and what there is for one segment only."""
+    comm = cl.init(timeout=60)
+    ways = (values.messages, values.groups, values.persistent, values.unsupported)
+    found = [wrong for way in ways for wrong in way(comm)]
+    with comm.shrink() as left:
+        found += large(left)
+    comm.close()
+    return found
+
+
 def caught() -> int:
     """Return the set of signals that have handlers, without those that the C library keeps."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
