@@ -15,6 +15,7 @@ from collectives.topology.value import Link, Place, Topology
 
 FORMAT = "collectives topology"
 VERSION = 1
+LONGEST = 1 << 26  # bytes of a file: a million ranks
 _KEYS = ("format", "version", "places", "links", "pairs")
 
 
@@ -34,6 +35,8 @@ def text_of(topology: Topology) -> str:
 
 def topology_in(content: bytes, name: str) -> Topology:
     """Return the topology that the file ``name`` holds; InvalidArgumentError says what is wrong."""
+    if len(content) > LONGEST:
+        _refuse(name, f"has more than {LONGEST} bytes, which is no topology")
     document = _parsed(content, name)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         _refuse(name, f"does not say that its format is '{FORMAT}'")

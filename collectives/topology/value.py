@@ -199,10 +199,10 @@ class Topology:
         Raises:
             InvalidArgumentError: the file holds something else; the text says what.
         """
-        from collectives.topology.files import topology_in
+        from collectives.topology.files import LONGEST, topology_in
 
         with open(path, "rb") as file:
-            return topology_in(file.read(), str(path))
+            return topology_in(file.read(LONGEST + 1), str(path))
 
     def draw(self, *, format: str = "svg") -> str:
         """Return a drawing: ``"svg"``, or ``"text"`` for a terminal."""

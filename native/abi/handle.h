@@ -24,13 +24,9 @@ struct coll_comm {
 
 namespace coll {
 
+// Of ranks of one machine.
 inline Communicator& communicator(coll_comm* comm) {
   if (comm == nullptr) throw Error(Status::closed, "the communicator is closed");
-  if (comm->wire != nullptr) {
-    throw Error(Status::unsupported,
-                "this is not here yet for ranks on several machines: collectives are, but neither "
-                "messages, groups, prepared calls nor memory that ranks share");
-  }
   return *comm->communicator;
 }
 

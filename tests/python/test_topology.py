@@ -183,6 +183,11 @@ def refused(folder: Path, content: bytes, says: str) -> None:
         Topology.load(path)
 
 
+def test_a_file_without_end_is_refused() -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="/dev/zero has more than"):
+        Topology.load("/dev/zero")
+
+
 def test_drawings_show_every_rank_and_link() -> None:
     text = str(FOUR)
     assert "4 ranks on 2 hosts" in text
