@@ -10,7 +10,6 @@
 #include "base/system_error.h"
 #include "bootstrap/channel.h"
 #include "bootstrap/mesh_dial.h"
-#include "bootstrap/mesh_door.h"
 #include "bootstrap/words.h"
 
 namespace coll {
@@ -18,10 +17,14 @@ namespace {
 
 // What one rank can put between two fences: a few values of some hundred bytes are.
 constexpr std::size_t kMostOfARank = 1 << 16;
+constexpr std::size_t kLongestReason = 1 << 10;  // bytes of why a rank gives up
 constexpr int kKnocking = 512;  // ranks that the kernel keeps before they are let in
 
-// The first character of a letter.
-constexpr char kValues = 'v', kFailure = 'f';
+// How often rank 0 tells those who wait for whom.
+constexpr double kNewsS = 0.1;
+
+// The first character of a letter: of all; of rank 0; of the others.
+constexpr char kValues = 'v', kFailure = 'f', kAwaited = 'a', kGivesUp = 'g';
 
 MeshLimits limits_of_meeting(double seconds) {
   MeshLimits limits;
@@ -91,34 +94,31 @@ void MeshDirectory::let_all_in(const Endpoint& at, double seconds) {
   const MeshLimits limits = limits_of_meeting(seconds);
   std::vector<bool> here(static_cast<std::size_t>(terms_.self.ranks));
   here[0] = true;
-  MeshDoor door(
+  door_.emplace(
       meeting_door(at), terms_, limits,
       [&](int rank) { return here[static_cast<std::size_t>(rank)]; },
       [&](int rank, Connection connection) {
         here[static_cast<std::size_t>(rank)] = true;
         lines_.push_back({rank, Letters(std::move(connection), kMostOfARank + 1)});
       });
+  next_news_ = Deadline(kNewsS);
   try {
     std::vector<pollfd> watched;
     while (lines_.size() + 1 < here.size()) {
-      door.step();
+      door_->step();
       expect_alive();
       if (lines_.size() + 1 == here.size()) break;
       if (deadline.passed()) {
-        std::vector<int> missing;
-        for (std::size_t r = 0; r < here.size(); ++r) {
-          if (!here[r]) missing.push_back(static_cast<int>(r));
-        }
-        throw Error(Status::timeout, "after " + seconds_in_words(seconds) + " " +
-                                         ranks_in_words(missing) + " of " +
-                                         job_in_words(terms_.self) + " had not come to " +
-                                         at.text() + door.troubles());
+        throw Error(Status::timeout, "after " + seconds_in_words(seconds) + " " + awaited());
       }
+      tell_now_and_then();
       watched.clear();
-      door.watch(watched);
-      for (const Line& line : lines_) watched.push_back({line.letters.watched().fd, POLLRDHUP, 0});
+      door_->watch(watched);
+      for (const Line& line : lines_) watched.push_back(line.letters.watched());
       wait_a_moment(watched.data(), watched.size(), deadline, stop_);
     }
+    door_.reset();
+    tell("");  // or who was late would be blamed for what comes now
   } catch (const Error& error) {
     fail(error);
   }
@@ -151,18 +151,93 @@ void MeshDirectory::connect(const Endpoint& at, double seconds) {
 // Some are here, and wait for the others: who ends meanwhile ends the meeting.
 void MeshDirectory::expect_alive() {
   for (Line& line : lines_) {
-    if (const std::string trouble = line.letters.step(); !trouble.empty()) {
+    const std::string trouble = line.letters.step();
+    hear(line);
+    if (trouble.empty()) continue;
+    const std::string others = awaited();
+    throw Error(Status::bootstrap,
+                "rank " + std::to_string(line.rank) + " of " + job_in_words(terms_.self) +
+                    " has come to meet the others, and " + trouble +
+                    (others.empty() ? "" : "; besides, " + others),
+                line.rank);
+  }
+}
+
+// Rank 0: what a rank has said. Whether that are its values; that it gives up is thrown, with the
+// ranks for which it has waited first, since they are why.
+bool MeshDirectory::hear(Line& line) {
+  while (const std::optional<std::string> letter = line.letters.take()) {
+    const char kind = letter->empty() ? '\0' : letter->front();
+    if (kind == kGivesUp) {
+      const std::string others = awaited();
+      throw Error(Status::bootstrap, others + (others.empty() ? "" : "; ") + "rank " +
+                                         std::to_string(line.rank) +
+                                         " has given up: " + letter->substr(1));
+    }
+    if (kind != kValues || line.values) {
       throw Error(Status::bootstrap,
-                  "rank " + std::to_string(line.rank) + " of " + job_in_words(terms_.self) +
-                      " has come to meet the others, and " + trouble,
+                  "what rank " + std::to_string(line.rank) +
+                      " puts into the store of this job is damaged",
                   line.rank);
     }
+    line.values = letter->substr(1);
+    line.letters.step();  // what is behind it
+  }
+  return line.values.has_value();
+}
+
+// The others: whether rank 0 has answered, and not only said for whom it waits.
+bool MeshDirectory::hear_rank_0(Line& line, std::string& answer) {
+  while (std::optional<std::string> letter = line.letters.take()) {
+    if (letter->empty() || letter->front() != kAwaited) {
+      answer = std::move(*letter);
+      return true;
+    }
+    awaited_ = letter->substr(1);
+    line.letters.step();
+  }
+  return false;
+}
+
+// Rank 0: who keeps the others waiting; nothing where nobody does.
+std::string MeshDirectory::awaited() const {
+  std::vector<bool> here(static_cast<std::size_t>(terms_.self.ranks));
+  here[0] = true;
+  std::vector<int> absent, behind;
+  for (const Line& line : lines_) {
+    here[static_cast<std::size_t>(line.rank)] = true;
+    if (!line.values) behind.push_back(line.rank);
+  }
+  for (std::size_t r = 0; r < here.size(); ++r) {
+    if (!here[r]) absent.push_back(static_cast<int>(r));
+  }
+  if (!absent.empty() && door_) {
+    return ranks_in_words(absent) + " of " + job_in_words(terms_.self) + " had not come to " +
+           door_->endpoint().text() + door_->troubles();
+  }
+  std::sort(behind.begin(), behind.end());
+  return behind.empty() ? "" : ranks_in_words(behind) + " had not come to the meeting point";
+}
+
+void MeshDirectory::tell_now_and_then() {
+  if (!next_news_.passed()) return;
+  next_news_ = Deadline(kNewsS);
+  tell(awaited());
+}
+
+void MeshDirectory::tell(const std::string& news) {
+  for (Line& line : lines_) {
+    // Nothing is heaped up for a rank that does not read.
+    if (line.news == news || !line.letters.all_sent()) continue;
+    line.news = news;
+    line.letters.post(kAwaited + news);
+    line.letters.step();
   }
 }
 
 // Turns of the lines that are not `finished`, until all are.
 void MeshDirectory::turns(const Deadline& deadline, const Finished& finished,
-                          const std::string& late) {
+                          const Late& late) {
   std::vector<pollfd> watched;
   for (;;) {
     watched.clear();
@@ -180,59 +255,62 @@ void MeshDirectory::turns(const Deadline& deadline, const Finished& finished,
       watched.push_back(line.letters.watched());
     }
     if (waiting.empty()) return;
-    if (deadline.passed()) throw Error(Status::timeout, ranks_in_words(waiting) + " " + late);
+    if (deadline.passed()) throw Error(Status::timeout, late(waiting));
+    if (terms_.self.rank == 0) tell_now_and_then();
     wait_a_moment(watched.data(), watched.size(), deadline, stop_);
   }
 }
 
 void MeshDirectory::lead(const Deadline& deadline) {
+  next_news_ = Deadline(kNewsS);
   try {
+    turns(
+        deadline, [this](Line& line) { return hear(line); },
+        [](const std::vector<int>& late) {
+          return ranks_in_words(late) + " did not come to the meeting point in time";
+        });
     std::string all = std::exchange(put_, {});
-    std::vector<bool> heard(static_cast<std::size_t>(terms_.self.ranks));
-    turns(
-        deadline,
-        [&](Line& line) {
-          const auto rank = static_cast<std::size_t>(line.rank);
-          if (heard[rank]) return true;
-          const std::optional<std::string> letter = line.letters.take();
-          if (!letter) return false;
-          if (letter->empty() || letter->front() != kValues) {
-            throw Error(Status::bootstrap,
-                        "what rank " + std::to_string(line.rank) +
-                            " puts into the store of this job is damaged",
-                        line.rank);
-          }
-          all += std::string_view(*letter).substr(1);
-          heard[rank] = true;
-          return true;
-        },
-        "did not come to the meeting point in time");
+    for (const Line& line : lines_) all += *line.values;
     read(all, 0);
-    for (Line& line : lines_) line.letters.post(kValues + all);
-    turns(
-        deadline, [](const Line& line) { return line.letters.all_sent(); },
-        "did not read what the others have put in time");
+    for (Line& line : lines_) {
+      line.letters.post(kValues + all);
+      line.news.clear();
+    }
+    hand_out(deadline);
+    for (Line& line : lines_) line.values.reset();
   } catch (const Error& error) {
     fail(error);
   }
 }
 
+void MeshDirectory::hand_out(const Deadline& deadline) {
+  turns(
+      deadline, [](const Line& line) { return line.letters.all_sent(); },
+      [](const std::vector<int>& late) {
+        return ranks_in_words(late) + " did not read what the others have put in time";
+      });
+}
+
 void MeshDirectory::follow(const Deadline& deadline) {
   Line& line = lines_.front();
   line.letters.post(kValues + std::exchange(put_, {}));
-  std::optional<std::string> letter;
+  std::string answer;
   try {
     turns(
-        deadline, [&](Line&) { return (letter = line.letters.take()).has_value(); },
-        "did not answer in time: a rank has not come as far as this one");
-    const char kind = letter->empty() ? '\0' : letter->front();
+        deadline, [&](Line& rank_0) { return hear_rank_0(rank_0, answer); },
+        [&](const std::vector<int>&) {
+          return "rank 0 did not answer in time: " +
+                 (awaited_.empty() ? "a rank has not come as far as this one" : awaited_);
+        });
+    const char kind = answer.empty() ? '\0' : answer.front();
     if (kind == kFailure) {
-      throw Error(Status::bootstrap, "rank 0 has given up: " + letter->substr(1), 0);
+      throw Error(Status::bootstrap, "rank 0 has given up: " + answer.substr(1), 0);
     }
     if (kind != kValues) {
       throw Error(Status::bootstrap, "what rank 0 says of the values is damaged", 0);
     }
-    read(std::string_view(*letter).substr(1), 0);
+    read(std::string_view(answer).substr(1), 0);
+    awaited_.clear();
   } catch (const Error& error) {
     fail(error);
   }
@@ -250,16 +328,19 @@ void MeshDirectory::read(std::string_view values, int from) {
   }
 }
 
-// Rank 0 tells the others why, as far as they listen; then nobody can go on.
+// Rank 0 tells the others why, as far as they listen, and they tell rank 0; then nobody can go on.
 void MeshDirectory::fail(const Error& error) {
   failure_ = error.what();
-  if (terms_.self.rank == 0) {
-    for (Line& line : lines_) {
-      line.letters.post(kFailure + failure_);
-      line.letters.step();
-    }
+  const bool late = error.status == Status::timeout;
+  const std::string farewell =
+      terms_.self.rank == 0 ? kFailure + failure_
+                            : kGivesUp + (late ? "its time was up" : failure_.substr(0, kLongestReason));
+  for (Line& line : lines_) {
+    line.letters.post(farewell);
+    line.letters.step();
   }
   lines_.clear();
+  door_.reset();
   throw Error(error);
 }
 

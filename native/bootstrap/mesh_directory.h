@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A key-value store without a launcher: rank 0 listens at an address that all know, the others
 // connect, each proves that it knows the secret, and at a fence everybody gets the values of all.
+// Who waits is told for which ranks, and who gives up tells rank 0, so that all name the same cause.
 // For the meeting only: what is exchanged is neither sealed nor secret.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +15,7 @@
 #include "base/stop.h"
 #include "bootstrap/directory.h"
 #include "bootstrap/letters.h"
-#include "bootstrap/mesh_handshake.h"
+#include "bootstrap/mesh_door.h"
 
 namespace coll {
 
@@ -36,21 +38,33 @@ class MeshDirectory final : public Directory {
   struct Line {
     int rank;
     Letters letters;
+    std::optional<std::string> values = {};  // rank 0: what has come of them for this fence
+    std::string news = {};                   // rank 0: whom it awaits, as this rank was told last
   };
   using Finished = std::function<bool(Line&)>;
+  using Late = std::function<std::string(const std::vector<int>&)>;
 
   void let_all_in(const Endpoint& at, double seconds);
   void connect(const Endpoint& at, double seconds);
   void expect_alive();
-  void turns(const Deadline& deadline, const Finished& finished, const std::string& late);
+  bool hear(Line& line);
+  bool hear_rank_0(Line& line, std::string& answer);
+  std::string awaited() const;
+  void tell_now_and_then();
+  void tell(const std::string& news);
+  void turns(const Deadline& deadline, const Finished& finished, const Late& late);
   void lead(const Deadline& deadline);
+  void hand_out(const Deadline& deadline);
   void follow(const Deadline& deadline);
   void read(std::string_view values, int from);
   [[noreturn]] void fail(const Error& error);
 
   MeshTerms terms_;
   Stop stop_;
-  std::vector<Line> lines_;  // rank 0: to all others; else: to rank 0
+  std::vector<Line> lines_;       // rank 0: to all others; else: to rank 0
+  std::optional<MeshDoor> door_;  // rank 0, until all have come
+  Deadline next_news_{0};         // rank 0
+  std::string awaited_;           // else: for whom rank 0 waits, as far as it has said so
   std::string put_;          // since the last fence
   std::map<std::string, std::string, std::less<>> values_;
   std::string failure_;  // the first one: the ranks are no longer at the same fence

@@ -155,7 +155,7 @@ TEST(a_second_process_of_one_rank_is_refused) {
   });
   CHECK(errors[0].empty() && errors[3].empty());
   CHECK(errors[1].empty() != errors[2].empty());
-  expect(errors[1] + errors[2], "rank 1");
+  expect(errors[1] + errors[2], "it is connected to another process that is rank 1");
 }
 
 TEST(a_port_that_is_taken_and_a_place_that_is_nobodys_are_named) {
@@ -185,6 +185,61 @@ TEST(who_ends_while_others_are_awaited_ends_the_meeting) {
   expect(errors[0],
          "rank 2 of job 'mesh', attempt 2 has come to meet the others, and it has ended");
   expect(errors[1], "rank 0 ");
+}
+
+// Rank 1 never comes; rank 2 has less patience than rank 0.
+std::vector<std::string> rank_2_gives_up(int attempt_of_rank_1 = 0) {
+  const Endpoint at = free_place();
+  return all_of(3, [&](int rank) {
+    if (rank == 1 && attempt_of_rank_1 == 0) return;
+    Identity self = rank_of_job(rank, 3);
+    if (rank == 1) self.attempt = attempt_of_rank_1;
+    MeshDirectory directory(self, secret_of_job(), at, 10, Stop());
+    directory.fence(Deadline(0.4));
+  });
+}
+
+TEST(who_gives_up_says_whom_rank_0_misses_and_all_name_that_rank) {
+  const auto errors = rank_2_gives_up();
+  const std::string missing = "rank 1 of job 'mesh', attempt 2 had not come to 127.0.0.1:";
+  CHECK(errors[0].rfind(missing, 0) == 0);
+  expect(errors[0], "; rank 2 has given up: its time was up");
+  expect(errors[2], "rank 0 did not answer in time: " + missing);
+}
+
+TEST(why_a_rank_was_refused_is_told_to_all_that_wait) {
+  const auto errors = rank_2_gives_up(4);
+  for (const std::string& error : errors) expect(error, "it is at attempt ");
+  for (const int waits : {0, 2}) {
+    expect(errors[static_cast<std::size_t>(waits)], "rank 1 of job 'mesh', attempt 2 had not come");
+  }
+}
+
+TEST(who_is_killed_while_others_are_awaited_is_named_beside_these) {
+  const Endpoint at = free_place();
+  const auto errors = all_of(2, [&](int rank) { came(at, rank == 0 ? 0 : 2, 3); });
+  expect(errors[0],
+         "rank 2 of job 'mesh', attempt 2 has come to meet the others, and it has ended");
+  expect(errors[0], "rank 1 of job 'mesh', attempt 2 had not come to 127.0.0.1:");
+}
+
+TEST(who_gives_up_at_a_fence_names_the_rank_that_has_not_come_there) {
+  const Endpoint at = free_place();
+  std::atomic<bool> over{false};
+  const auto errors = all_of(3, [&](int rank) {
+    const auto directory = came(at, rank, 3);
+    directory->fence(Deadline(10));  // what was told in this one does not count in the next
+    while (rank == 1 && !over) ::usleep(1000);
+    if (rank == 1) return;
+    try {
+      directory->fence(Deadline(rank == 0 ? 10 : 0.4));
+    } catch (const Error&) {
+      over = rank == 0;
+      throw;
+    }
+  });
+  expect(errors[0], "rank 1 had not come to the meeting point; rank 2 has given up");
+  expect(errors[2], "rank 0 did not answer in time: rank 1 had not come to the meeting point");
 }
 
 TEST(who_ends_before_a_fence_is_named_to_all) {
