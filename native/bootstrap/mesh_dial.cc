@@ -36,7 +36,7 @@ std::optional<Connection> MeshDial::step(Clock::time_point now) {
     case MeshHandshake::State::refused:
       if (talk_->proved()) throw talk_->error(rank_);
       if (!std::exchange(stranger_, true)) failing_since_.reset();
-      fail(now, talk_->sentence(), limits_->unreachable_s);
+      fail(now, talk_->sentence(), limits_->unreachable_s, talk_->telling());
       break;
     case MeshHandshake::State::lost:
       if (talk_->welcomed()) throw talk_->error(rank_);
@@ -52,10 +52,11 @@ pollfd MeshDial::watched() const noexcept {
 }
 
 std::string MeshDial::standing() const {
-  std::string text = "rank " + std::to_string(rank_) + " at " + door_.text();
+  const std::string text = "rank " + std::to_string(rank_) + " at " + door_.text();
+  if (telling_ > Telling::stranger) return text + " was tried in vain: " + troubles();
   if (talk_) return text + " is connected and has not answered yet: it has not come to this point";
   if (connecting_.fd) return text + " does not answer: is that host up, is there a firewall?";
-  return text + (trouble_.empty() ? " has not been asked yet" : " was tried in vain: " + trouble_);
+  return text + (trouble_.empty() ? " has not been asked yet" : " was tried in vain: " + troubles());
 }
 
 void MeshDial::begin(Clock::time_point now) {
@@ -76,8 +77,8 @@ void MeshDial::follow(Clock::time_point now) {
 // Somebody listens, but has let go of this connection: among many strangers, or because this rank
 // was away for long.
 void MeshDial::dropped(Clock::time_point now, const std::string& why) {
-  failing_since_.reset();
-  trouble_ = why;
+  if (!stranger_) failing_since_.reset();  // of a stranger it says no good
+  note(why, Telling::lost);
   rest(now);
 }
 
@@ -87,17 +88,28 @@ void MeshDial::absent(Clock::time_point now, const std::string& why) {
   fail(now, why, limits_->absent_s);
 }
 
-void MeshDial::fail(Clock::time_point now, const std::string& why, double most) {
+void MeshDial::fail(Clock::time_point now, const std::string& why, double most, Telling telling) {
   if (!failing_since_) failing_since_ = now;
-  trouble_ = why;
+  note(why, telling);
   rest(now);
   if (now - *failing_since_ < duration_of(most)) return;
   throw Error(Status::bootstrap,
               "rank " + std::to_string(terms_->self.rank) + " of " + job_in_words(terms_->self) +
                   " cannot reach rank " + std::to_string(rank_) + " at " + door_.text() + " for " +
-                  seconds_in_words(most) + ": " + trouble_ +
+                  seconds_in_words(most) + ": " + troubles() +
                   "; look whether that rank has ended, and whether its host lets this port through",
               rank_);
+}
+
+void MeshDial::note(const std::string& why, Telling telling) {
+  last_trouble_ = why;
+  if (telling < telling_) return;
+  trouble_ = why;
+  telling_ = telling;
+}
+
+std::string MeshDial::troubles() const {
+  return trouble_ + (last_trouble_ == trouble_ ? "" : " (the last attempt: " + last_trouble_ + ")");
 }
 
 void MeshDial::rest(Clock::time_point now) noexcept {

@@ -37,7 +37,10 @@ class MeshDial {
   void follow(Clock::time_point now);
   void dropped(Clock::time_point now, const std::string& why);
   void absent(Clock::time_point now, const std::string& why);
-  void fail(Clock::time_point now, const std::string& why, double most);
+  void fail(Clock::time_point now, const std::string& why, double most,
+            Telling telling = Telling::lost);
+  void note(const std::string& why, Telling telling);
+  std::string troubles() const;
   void rest(Clock::time_point now) noexcept;
 
   int rank_;
@@ -52,7 +55,9 @@ class MeshDial {
   // Since when every attempt has met nobody, or a stranger, that is no rank of this job.
   std::optional<Clock::time_point> failing_since_;
   bool stranger_ = false;
-  std::string trouble_;  // of the last attempt that failed
+  std::string last_trouble_;  // of the last attempt that failed
+  std::string trouble_;       // of the one that tells most, of these the last
+  Telling telling_ = Telling::lost;
 };
 
 }  // namespace coll

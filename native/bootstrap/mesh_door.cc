@@ -43,8 +43,8 @@ void MeshDoor::watch(std::vector<pollfd>& out) const {
 std::string MeshDoor::troubles() const {
   std::string text;
   if (refused_ > 0) {
-    text += "; " + std::to_string(refused_) + " connections were refused, the last of them from " +
-            last_refusal_;
+    text += "; " + std::to_string(refused_) + " connections were refused, " +
+            (another_came_later_ ? "one" : "the last") + " of them from " + refusal_;
   }
   if (accept_error_ != 0) {
     text += "; " + std::string(system_error("accepting a connection", accept_error_).what());
@@ -84,15 +84,19 @@ void MeshDoor::serve(Visitors::iterator visitor) {
     visitors_.erase(visitor);
     return let_in_(rank, std::move(connection));
   }
-  if (!talk.welcomed()) return drop(visitor, talk.sentence());
+  if (!talk.welcomed()) return drop(visitor, talk.sentence(), talk.telling());
   const Error error = talk.error(talk.peer());
   visitors_.erase(visitor);
   throw Error(error);
 }
 
-void MeshDoor::drop(Visitors::iterator visitor, const std::string& why) {
+void MeshDoor::drop(Visitors::iterator visitor, const std::string& why, Telling telling) {
   ++refused_;
-  last_refusal_ = visitor->talk.endpoint().text() + " (" + why + ")";
+  another_came_later_ = telling < telling_;
+  if (!another_came_later_) {
+    refusal_ = visitor->talk.endpoint().text() + " (" + why + ")";
+    telling_ = telling;
+  }
   visitors_.erase(visitor);
 }
 

@@ -49,7 +49,7 @@ class MeshDoor {
 
   void admit();
   void serve(Visitors::iterator visitor);
-  void drop(Visitors::iterator visitor, const std::string& why);
+  void drop(Visitors::iterator visitor, const std::string& why, Telling telling = Telling::lost);
   bool drop_one_stranger(const std::string& why);
   void drop_the_late();
   bool is_taken(int rank) const;
@@ -64,7 +64,9 @@ class MeshDoor {
   Visitors visitors_;  // the oldest first
   Deadline::Clock::time_point rests_until_{};
   std::uint64_t refused_ = 0;
-  std::string last_refusal_;
+  std::string refusal_;  // the one that tells most, of these the last
+  Telling telling_ = Telling::lost;
+  bool another_came_later_ = false;
   int accept_error_ = 0;  // the last errno with which the kernel kept a connection from us
 };
 

@@ -59,6 +59,12 @@ pollfd MeshHandshake::watched() const noexcept {
   return {connection_.fd.get(), events, 0};
 }
 
+Telling MeshHandshake::telling() const noexcept {
+  if (proved_) return Telling::member;
+  if (state_ != State::refused) return Telling::lost;
+  return greeted_ ? Telling::secret : Telling::stranger;
+}
+
 Error MeshHandshake::error(int rank) const {
   const std::string peer = "rank " + std::to_string(rank) + " at " + endpoint().text();
   const std::string self =

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,6 +29,10 @@ struct MeshTerms {
   Secret secret;
   RunningVersion version = {};
 };
+
+// How much the end of a handshake says about the peer: the connection was lost; it is a stranger;
+// it speaks as a rank does, but has another secret; it has the secret, and is refused all the same.
+enum class Telling : std::uint8_t { lost, stranger, secret, member };
 
 class MeshHandshake {
  public:
@@ -54,6 +59,7 @@ class MeshHandshake {
   const Endpoint& endpoint() const noexcept { return connection_.peer; }
   // Refused or lost: why, and what to do; begins with "it", the peer.
   const std::string& sentence() const noexcept { return sentence_; }
+  Telling telling() const noexcept;
   // The same as what ends the meeting with `rank`.
   Error error(int rank) const;
 

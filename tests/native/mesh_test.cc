@@ -142,6 +142,42 @@ TEST(a_connector_that_was_dropped_comes_again) {
                     [&] { return lower->connected(1) && higher->connected(0); }));
 }
 
+// What comes later and says less does not hide that the secret is another one.
+TEST(the_refusal_that_tells_most_is_kept) {
+  Besieged besieged;
+  const Hand stranger(besieged.door());
+  Challenge challenge = connector_of(besieged.job.identity(1), secret_of_job(7));
+  CHECK(stranger.prove(*besieged.mesh, challenge).state == ChallengeStep::State::refused);
+  besieged.expect_refused(1, "the last of them from 127.0.0.1:");
+  std::make_unique<Hand>(besieged.door()).reset();  // it leaves at once
+  besieged.expect_refused(2, "has not proved that it knows the secret");
+  besieged.expect_refused(2, "2 connections were refused, one of them from 127.0.0.1:");
+}
+
+// Each second attempt is dropped without a word.
+TEST(a_connector_with_another_secret_gives_up_though_it_is_dropped_in_between) {
+  TcpListener door(loopback(), 4);
+  const MeshTerms others{rank_of_job(0, 2), secret_of_job()};
+  const MeshTerms own{rank_of_job(1, 2), secret_of_job(7)};
+  MeshLimits limits;
+  limits.unreachable_s = 0.1;
+  limits.first_pause_s = limits.longest_pause_s = 0.005;
+  MeshDial dial(0, door.endpoint(), own, limits);
+  std::optional<MeshHandshake> talk;
+  int came = 0;
+  const Error error = thrown<Error>([&] {
+    for (const Deadline end(5); !end.passed(); ::usleep(50)) {
+      dial.step(MeshDial::Clock::now());
+      if (came > 1) CHECK(says(dial.standing(), "its secret is another one"));
+      if (Connection knock = door.accept(); knock.fd && came++ % 2 == 0) {
+        talk.emplace(std::move(knock), others, Role::acceptor, kAnyRank);
+      }
+      if (talk && talk->step() != MeshHandshake::State::talking) talk.reset();
+    }
+  });
+  CHECK(says(error.what(), "cannot reach rank 0") && says(error.what(), "its secret is another"));
+}
+
 TEST(a_door_may_open_late) {
   Job job(2);
   job.listeners.front() = TcpListener(loopback(), 4);  // closes the one that was told
