@@ -13,6 +13,7 @@ from collectives.errors import InvalidArgumentError, SystemCallError
 
 INTERFACE = "COLLECTIVES_INTERFACE"
 MASTER = "MASTER_ADDR"
+LOOPBACK = ("127.", "[::1]")  # what such addresses begin with
 _NOT_THE_LOOPBACK = "^lo"
 _FAR_AWAY = "192.0.2.1"  # of no network (RFC 5737): only the way there is asked for
 _ROOM = 128
@@ -42,6 +43,16 @@ def _address(interfaces: str, peer: str | None) -> str:
     towards = ffi.NULL if peer is None else ffi.new("char[]", peer.encode())
     check(lib.coll_own_address(interfaces.encode(), towards, room, _ROOM))
     return text(room)
+
+
+def interface_of(address: str) -> str:
+    """Return the name of the interface of which this is the first address, or nothing."""
+    room = ffi.new("char[]", _ROOM)
+    for _, name in socket.if_nameindex():
+        found = lib.coll_own_address(name.encode(), ffi.NULL, room, _ROOM) == lib.COLL_OK
+        if found and text(room) == address:
+            return name
+    return ""
 
 
 def numbers(host: str) -> str:

@@ -6,11 +6,9 @@ from __future__ import annotations
 from collectives._ffi import ffi
 from collectives.errors import InvalidArgumentError
 from collectives.launchers.directory import Deadline
-from collectives.launchers.interface import MASTER, numbers
+from collectives.launchers.interface import LOOPBACK, MASTER, numbers
 from collectives.launchers.launch import Launch
 from collectives.launchers.native import NativeDirectory
-
-_LOOPBACK = ("127.", "[::1]")
 
 
 def open_master(launch: Launch, deadline: Deadline, secret: bytes) -> NativeDirectory:
@@ -23,7 +21,7 @@ def open_master(launch: Launch, deadline: Deadline, secret: bytes) -> NativeDire
     assert launch.master is not None
     host, port = launch.master
     address = numbers(host)
-    if launch.launcher == "environment" and address.startswith(_LOOPBACK):
+    if launch.launcher == "environment" and address.startswith(LOOPBACK):
         raise InvalidArgumentError(
             f"{MASTER}={host!r} leads to {address} here, which no other machine reaches: set it to "
             "an address in the network of all hosts, or, where all ranks are on this machine, to "

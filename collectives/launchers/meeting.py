@@ -12,6 +12,7 @@ from pathlib import Path
 
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.exchange import exchange
+from collectives.launchers.reach import check_reachable
 from collectives.launchers.secret import secret_of_meeting
 from collectives.launchers.transport import AUTO, check_equal
 from collectives.launchers.wire import Wire, meet
@@ -44,7 +45,8 @@ def agree(
 
     None: they are all on one, and no other ``transport`` is wanted. ``secret``: of the user's file,
     None: rank 0 draws one. ``count`` tells this meeting from others in the same directory; None:
-    this process counts. Raises InvalidArgumentError where ranks want different transports.
+    this process counts. Raises InvalidArgumentError where ranks want different transports, or
+    listen where other hosts cannot reach them.
     """
     meeting = f"meet{next(_meetings) if count is None else count}."
     if rank == 0:
@@ -58,6 +60,7 @@ def agree(
         return name, None
     own = None if secret is None else secret_of_meeting(secret, name)
     wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables, own)
+    check_reachable(directory, f"{meeting}if", rank, wire.doors, hosts, deadline, variables)
     wire.transport = transport
     wire.shares_cores = hosts.count(hosts[rank]) > len(os.sched_getaffinity(0))
     return name, wire

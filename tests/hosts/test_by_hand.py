@@ -163,6 +163,17 @@ def test_garbage_at_the_port_does_not_matter(hosts: Hosts, secret: str) -> None:
             stranger.close()
 
 
+def test_an_interface_that_no_other_host_reaches_is_refused_by_init(
+    hosts: Hosts, secret: str
+) -> None:
+    env = {"COLLECTIVES_SECRET_FILE": secret}
+    lost = env | {"COLLECTIVES_INTERFACE": "lo"}
+    for code, printed, complaint in ended(start(hosts, 0, env=env), start(hosts, 1, env=lost)):
+        assert code != 0
+        assert printed == ""
+        assert "rank 1 listens at 127.0.0.1, the address of lo" in complaint
+
+
 def test_a_second_rank_of_one_number_is_told(hosts: Hosts, secret: str) -> None:
     env = {"COLLECTIVES_SECRET_FILE": secret}
     first = start(hosts, 0, size=3, env=env)
