@@ -175,10 +175,10 @@ bool MeshDirectory::hear(Line& line) {
                                          " has given up: " + letter->substr(1));
     }
     if (kind != kValues || line.values) {
-      throw Error(Status::bootstrap,
-                  "what rank " + std::to_string(line.rank) +
-                      " puts into the store of this job is damaged",
-                  line.rank);
+      throw Error(
+          Status::bootstrap,
+          "what rank " + std::to_string(line.rank) + " puts into the store of this job is damaged",
+          line.rank);
     }
     line.values = letter->substr(1);
     line.letters.step();  // what is behind it
@@ -236,8 +236,7 @@ void MeshDirectory::tell(const std::string& news) {
 }
 
 // Turns of the lines that are not `finished`, until all are.
-void MeshDirectory::turns(const Deadline& deadline, const Finished& finished,
-                          const Late& late) {
+void MeshDirectory::turns(const Deadline& deadline, const Finished& finished, const Late& late) {
   std::vector<pollfd> watched;
   for (;;) {
     watched.clear();
@@ -333,8 +332,9 @@ void MeshDirectory::fail(const Error& error) {
   failure_ = error.what();
   const bool late = error.status == Status::timeout;
   const std::string farewell =
-      terms_.self.rank == 0 ? kFailure + failure_
-                            : kGivesUp + (late ? "its time was up" : failure_.substr(0, kLongestReason));
+      terms_.self.rank == 0
+          ? kFailure + failure_
+          : kGivesUp + (late ? "its time was up" : failure_.substr(0, kLongestReason));
   for (Line& line : lines_) {
     line.letters.post(farewell);
     line.letters.step();

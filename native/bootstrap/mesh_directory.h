@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A key-value store without a launcher: rank 0 listens at an address that all know, the others
 // connect, each proves that it knows the secret, and at a fence everybody gets the values of all.
-// Who waits is told for which ranks, and who gives up tells rank 0, so that all name the same cause.
-// For the meeting only: what is exchanged is neither sealed nor secret.
+// Who waits is told for which ranks, and who gives up tells rank 0, so that all name the same
+// cause. For the meeting only: what is exchanged is neither sealed nor secret.
 #pragma once
 
 #include <functional>
@@ -65,7 +65,7 @@ class MeshDirectory final : public Directory {
   std::optional<MeshDoor> door_;  // rank 0, until all have come
   Deadline next_news_{0};         // rank 0
   std::string awaited_;           // else: for whom rank 0 waits, as far as it has said so
-  std::string put_;          // since the last fence
+  std::string put_;               // since the last fence
   std::map<std::string, std::string, std::less<>> values_;
   std::string failure_;  // the first one: the ranks are no longer at the same fence
 };
