@@ -43,7 +43,14 @@ bool has_our_preamble(Bytes message) noexcept {
 }
 
 std::string each_its_own_rank(int ranks) {
-  return ": give each process its own COLLECTIVES_RANK, 0 to " + std::to_string(ranks - 1);
+  return ": give each process its own COLLECTIVES_RANK, 0 to " + std::to_string(ranks - 1) +
+         " (RANK, where a script sets that)";
+}
+
+// Why a rank comes twice.
+std::string one_process_each(int ranks) {
+  return each_its_own_rank(ranks) +
+         "; two jobs that meet at one port need two names (COLLECTIVES_JOB)";
 }
 
 }  // namespace
@@ -235,7 +242,7 @@ ChallengeStep Challenge::judge_connector(Bytes message) {
   if (is_taken_ && is_taken_(static_cast<int>(peer.rank))) {
     return refuse_member("rank " + std::to_string(peer.rank) +
                              " is connected already, and it says that it is that rank" +
-                             each_its_own_rank(self_.ranks),
+                             one_process_each(self_.ranks),
                          say(Kind::proof, Verdict::taken));
   }
   return finish(peer, say(Kind::proof, Verdict::welcome));
@@ -257,7 +264,7 @@ ChallengeStep Challenge::judge_acceptor(Bytes message) {
       return finish(peer);
     case Verdict::taken:
       return refuse_member("it is connected to another process that is " + own_rank +
-                           ", as this one says to be" + each_its_own_rank(self_.ranks));
+                           ", as this one says to be" + one_process_each(self_.ranks));
     default:
       return refuse_member("it refuses " + own_rank + " of " + std::to_string(self_.ranks) +
                            each_its_own_rank(self_.ranks));

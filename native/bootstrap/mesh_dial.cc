@@ -56,7 +56,8 @@ std::string MeshDial::standing() const {
   if (telling_ > Telling::stranger) return text + " was tried in vain: " + troubles();
   if (talk_) return text + " is connected and has not answered yet: it has not come to this point";
   if (connecting_.fd) return text + " does not answer: is that host up, is there a firewall?";
-  return text + (trouble_.empty() ? " has not been asked yet" : " was tried in vain: " + troubles());
+  return text +
+         (trouble_.empty() ? " has not been asked yet" : " was tried in vain: " + troubles());
 }
 
 void MeshDial::begin(Clock::time_point now) {

@@ -156,6 +156,29 @@ TEST(a_second_process_of_one_rank_is_refused) {
   CHECK(errors[0].empty() && errors[3].empty());
   CHECK(errors[1].empty() != errors[2].empty());
   expect(errors[1] + errors[2], "it is connected to another process that is rank 1");
+  expect(errors[1] + errors[2], "two jobs that meet at one port need two names (COLLECTIVES_JOB)");
+}
+
+TEST(two_jobs_of_different_names_do_not_mix_at_one_place) {
+  const Endpoint at = free_place();
+  std::atomic<bool> over{false};
+  const auto errors = all_of(3, [&](int thread) {
+    if (thread < 2) {
+      while (thread == 1 && !over) ::usleep(1000);
+      came(at, thread, 2)->fence(Deadline(10));
+      return;
+    }
+    Identity self = rank_of_job(1, 2);
+    self.job = "other";
+    try {
+      MeshDirectory(self, secret_of_job(), at, 10, Stop());
+    } catch (const Error&) {
+      over = true;
+      throw;
+    }
+  });
+  CHECK(errors[0].empty() && errors[1].empty());
+  expect(errors[2], "it belongs to another job than job 'other', attempt 2");
 }
 
 TEST(a_port_that_is_taken_and_a_place_that_is_nobodys_are_named) {
