@@ -4,7 +4,8 @@
 The folder is its user's alone. Names begin with the job and the attempt. Files of a job of the same
 name that was killed may still be there, so ranks first agree on a session: each leaves a number
 drawn by lot, rank 0 writes the session's name with the numbers that it has read, and who finds its
-own number there belongs to it. Rank 0 clears away all files at the end.
+own number there belongs to it. Until then rank 0 leaves, beside their numbers, whom it misses, so
+that whose time is up first can say it. Rank 0 clears away all files at the end.
 """
 
 from __future__ import annotations
@@ -118,16 +119,21 @@ def open_folder(path: str, launch: Launch, deadline: Deadline) -> StoreDirectory
 
 def _lead(files: Files, size: int, deadline: Deadline) -> str:
     """Name the session; who comes late, or comes again, is told anew."""
-    files.clear(("session", "in-"))
+    files.clear(("session", "in-", "waits"))
     name = secrets.token_hex(8)
     told: dict[str, str] = {}
+    seen: dict[str, str] = {}
     missing: list[int] = []
 
     def all_joined() -> bool:
-        nonlocal told
+        nonlocal told, seen
         numbers = {str(rank): _text(files.read(f"hello-{rank}")) for rank in range(1, size)}
         missing[:] = [int(rank) for rank, number in numbers.items() if not number]
         if missing:
+            if numbers != seen:
+                waits = {"missing": missing, "numbers": numbers}
+                files.write("waits", json.dumps(waits).encode())
+                seen = numbers
             return False
         if numbers != told or not told:
             files.write("session", json.dumps({"name": name, "numbers": numbers}).encode())
@@ -151,7 +157,13 @@ def _follow(files: Files, launch: Launch, deadline: Deadline) -> str:
         found.append(session["name"])
         return True
 
-    deadline.until(told, lambda: f"rank 0 has not come to {RENDEZVOUS}")
+    def late() -> str:
+        waits = _session(files.read("waits"))
+        if waits.get("numbers", {}).get(str(launch.rank)) != number:
+            return f"rank 0 has not come to {RENDEZVOUS}"
+        return f"rank 0 waits: ranks {waits['missing']} have not come to {RENDEZVOUS}"
+
+    deadline.until(told, late)
     files.write(f"in-{found[0]}-joined-{launch.rank}", b"1")
     return found[0]
 

@@ -99,6 +99,20 @@ def test_who_has_not_come_is_named(tmp_path: Path) -> None:
         open_folder(str(tmp_path / "meet"), launch(1, 3), Deadline(0.02))
 
 
+def test_who_waits_is_told_whom_rank_0_misses(tmp_path: Path) -> None:
+    """Rank 2 never comes, and rank 1 has less patience than rank 0."""
+
+    def told(rank: int) -> str:
+        with pytest.raises(errors.CollectiveTimeoutError) as caught:
+            open_folder(str(tmp_path / "meet"), launch(rank, 3), Deadline(0.5 - 0.2 * rank))
+        return str(caught.value)
+
+    for _ in range(2):  # what the first left is no matter
+        with ThreadPoolExecutor(2) as pool:
+            assert all("ranks [2] have not come to" in it for it in pool.map(told, range(2)))
+    assert "rank 0 has not come to" in told(1)
+
+
 def test_a_folder_that_others_reach_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir(mode=0o750)
     (tmp_path / "link").symlink_to(tmp_path / "open")
