@@ -60,17 +60,21 @@ std::string MeshDial::standing() const {
          (trouble_.empty() ? " has not been asked yet" : " was tried in vain: " + troubles());
 }
 
+double MeshDial::silence(Clock::time_point now) const noexcept {
+  return talk_ || !answered_ ? 0 : std::chrono::duration<double>(now - *answered_).count();
+}
+
 void MeshDial::begin(Clock::time_point now) {
+  if (!answered_) answered_ = now;
   connecting_ = tcp_begin_connect(door_, limits_->tcp);
-  if (!connecting_.fd) absent(now, system_error("connecting", connecting_.error).what());
+  if (!connecting_.fd) absent(now, connecting_.error);
 }
 
 void MeshDial::follow(Clock::time_point now) {
   const int error = connecting_.error == 0 ? 0 : tcp_connected(connecting_.fd);
   if (error == EINPROGRESS) return;
-  const std::string why = error == 0 ? "" : system_error("connecting", error).what();
-  if (error == ECONNRESET) return dropped(now, why);
-  if (error != 0) return absent(now, why);
+  if (error == ECONNRESET) return dropped(now, system_error("connecting", error).what());
+  if (error != 0) return absent(now, error);
   connecting_.error = 0;
   talk_.emplace(std::move(connecting_), *terms_, Role::connector, rank_);
 }
@@ -79,14 +83,16 @@ void MeshDial::follow(Clock::time_point now) {
 // was away for long.
 void MeshDial::dropped(Clock::time_point now, const std::string& why) {
   if (!stranger_) failing_since_.reset();  // of a stranger it says no good
+  answered_ = now;
   note(why, Telling::lost);
   rest(now);
 }
 
 // Nobody listens, or nobody answers.
-void MeshDial::absent(Clock::time_point now, const std::string& why) {
+void MeshDial::absent(Clock::time_point now, int error) {
   if (std::exchange(stranger_, false)) failing_since_.reset();
-  fail(now, why, limits_->absent_s);
+  fail(now, system_error("connecting", error).what(),
+       error == ECONNREFUSED ? limits_->refused_s : limits_->absent_s);
 }
 
 void MeshDial::fail(Clock::time_point now, const std::string& why, double most, Telling telling) {

@@ -27,8 +27,8 @@ class MeshDial {
   // What to ask poll() for; fd < 0: nothing, it rests before the next attempt.
   pollfd watched() const noexcept;
   int rank() const noexcept { return rank_; }
-  // The machine at the other end has answered this attempt.
-  bool answered() const noexcept { return talk_.has_value(); }
+  // For how long the machine at the other end has not answered; 0: a connection is there.
+  double silence(Clock::time_point now) const noexcept;
   // How far it has come, for the sentence of a time-out.
   std::string standing() const;
 
@@ -36,7 +36,7 @@ class MeshDial {
   void begin(Clock::time_point now);
   void follow(Clock::time_point now);
   void dropped(Clock::time_point now, const std::string& why);
-  void absent(Clock::time_point now, const std::string& why);
+  void absent(Clock::time_point now, int error);
   void fail(Clock::time_point now, const std::string& why, double most,
             Telling telling = Telling::lost);
   void note(const std::string& why, Telling telling);
@@ -51,6 +51,8 @@ class MeshDial {
   Connection connecting_;              // the kernel's handshake is under way
   std::optional<MeshHandshake> talk_;  // ours is
   Clock::time_point next_{};           // attempt, where neither is
+  // The machine's last answer, or else the first attempt.
+  std::optional<Clock::time_point> answered_;
   double pause_s_;
   // Since when every attempt has met nobody, or a stranger, that is no rank of this job.
   std::optional<Clock::time_point> failing_since_;

@@ -28,7 +28,7 @@ constexpr char kValues = 'v', kFailure = 'f', kAwaited = 'a', kGivesUp = 'g';
 
 MeshLimits limits_of_meeting(double seconds) {
   MeshLimits limits;
-  limits.absent_s = seconds;  // rank 0 may be the last to come
+  limits.absent_s = limits.refused_s = seconds;  // rank 0 may be the last to come
   return limits;
 }
 

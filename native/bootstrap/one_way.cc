@@ -85,11 +85,10 @@ std::optional<std::pair<int, Connection>> OneWay::next_out() { return first_of(m
 
 std::optional<std::pair<int, Connection>> OneWay::next_in() { return first_of(came_); }
 
-bool OneWay::reached(int rank) const noexcept {
+double OneWay::silence(int rank) const noexcept {
   const auto it =
       std::ranges::find_if(dials_, [rank](const MeshDial& dial) { return dial.rank() == rank; });
-  return it == dials_.end() ? peers_[at(rank)].wanted && peers_[at(rank)].trouble.empty()
-                            : it->answered();
+  return it == dials_.end() ? 0 : it->silence(MeshDial::Clock::now());
 }
 
 std::string OneWay::standing(int rank) const {

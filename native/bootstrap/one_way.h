@@ -36,8 +36,8 @@ class OneWay {
   std::optional<std::pair<int, Connection>> next_in();
   // Why there will be no connection to a rank; "" there may be.
   const std::string& trouble(int rank) const { return peers_[at(rank)].trouble; }
-  // Whether the machine of that rank has answered, so that there is, or may yet be, a connection.
-  bool reached(int rank) const noexcept;
+  // For how many seconds the machine of that rank has not answered, where this one asks it.
+  double silence(int rank) const noexcept;
   // How far the connection to a rank has come.
   std::string standing(int rank) const;
   // Whether connections are being made to others.

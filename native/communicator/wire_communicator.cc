@@ -257,13 +257,8 @@ void WireCommunicator::ask(const std::string& wish) {
 
 void WireCommunicator::revoke() { ask("rank " + std::to_string(rank_) + kRevoked); }
 
-int WireCommunicator::lost_rank() {
-  const Entered entered(*this);
-  return failure_ && failure_->status == Status::peer_lost ? failure_->culprit : -1;
-}
-
 TcpListener WireCommunicator::survivors_door() {
-  check_fork();
+  const Entered entered(*this);
   std::vector<TcpListener>& doors = links_.place().doors;
   if (std::exchange(shrunk_, true)) {
     throw Error(Status::invalid_argument,

@@ -60,8 +60,6 @@ class WireCommunicator {
   bool interruptible() const noexcept { return interruptible_; }
   // Ends it on all ranks, as abort() does, so that those that live may shrink.
   void revoke();
-  // The rank that was lost, where that has ended it; -1: none was.
-  int lost_rank();
   // The door for what survivors tell each other, once. Throws Error(invalid_argument).
   TcpListener survivors_door();
   // First cause wins; the peers that this rank is connected to learn it at once, and tell theirs.

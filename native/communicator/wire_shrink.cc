@@ -21,7 +21,7 @@ constexpr std::size_t kSurvivors = 3;  // the door
 
 MeshLimits shrink_limits() {
   MeshLimits limits;
-  limits.unreachable_s = kRefusals;
+  limits.unreachable_s = limits.refused_s = kRefusals;
   limits.first_pause_s = 0.01;
   limits.longest_pause_s = 0.1;
   limits.tcp.silence_s = kSilence;
@@ -93,11 +93,11 @@ WireShrink::WireShrink(WireCommunicator& parent, double timeout)
       doors_(open_doors(place_.data_doors[index(place_.self.rank)])),
       lives_(index(place_.self.ranks), true) {
   parent.revoke();
-  const int lost = parent.lost_rank();
+  // Also of the rank that the parent was told is lost: who fails shuts its doors but this one, and
+  // to who comes later that looks like death.
   for (int peer = 0; peer < ranks(); ++peer) {
     peers_.push_back(std::make_unique<Peer>());
-    if (peer == lost) lives_[index(peer)] = false;
-    if (peer != rank() && peer != lost) ways_.want(peer);
+    if (peer != rank()) ways_.want(peer);
   }
   say(0);
 }
@@ -169,7 +169,7 @@ void WireShrink::look_for_lost() {
     if (peer == rank() || !lives_[index(peer)]) continue;
     Peer& it = *peers_[index(peer)];
     if (it.decision) continue;
-    const bool silent = it.in == nullptr && !ways_.reached(peer) && passed(began_, kAnswer);
+    const bool silent = it.in == nullptr && ways_.silence(peer) >= kAnswer;
     if (it.ended(Clock::now()) || silent || !ways_.trouble(peer).empty()) {
       lives_[index(peer)] = false;
     }

@@ -6,8 +6,9 @@
 // else the next one begins with what all have in common. Who has decided tells all before it goes,
 // and who hears a decision takes it over.
 //
-// Lost is whose door refuses, whose machine does not answer a connection within a second, or whose
-// connections end. A rank whose machine answers is waited for.
+// Lost is whose door refuses for 0.4 s, whose machine does not answer a connection for 1.4 s, or
+// whose connections end. A rank whose machine answers is waited for. What has ended the parent is no
+// evidence: a rank may be taken for lost that has only failed, and keeps this door open.
 #pragma once
 
 #include <array>
@@ -67,7 +68,6 @@ class WireShrink final : public Shrinking {
   std::vector<bool> lives_;
   std::list<View> said_;  // which streams may still read
   std::uint32_t round_ = 0;
-  Clock::time_point began_ = Clock::now();
   std::optional<View> decision_;
   std::optional<Clock::time_point> decided_at_;
   std::unique_ptr<WireCommunicator> made_;

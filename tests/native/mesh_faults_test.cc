@@ -18,7 +18,7 @@ End meeting(double seconds) {
     Job job(2);
     MeshLimits limits;
     limits.stranger_s = 0.02;
-    limits.unreachable_s = limits.absent_s = 0.02;
+    limits.unreachable_s = limits.absent_s = limits.refused_s = 0.02;
     limits.first_pause_s = 0.001;
     const auto lower = job.mesh(0, limits), higher = job.mesh(1, limits);
     const Descriptor stranger(tcp_begin_connect(lower->endpoint()).fd);
@@ -86,7 +86,7 @@ TEST(a_busy_network_and_signals_change_nothing) {
 TEST(a_reset_while_connecting_is_no_refusal) {
   Job job(2);
   MeshLimits limits;
-  limits.unreachable_s = limits.absent_s = 0.02;
+  limits.unreachable_s = limits.absent_s = limits.refused_s = 0.02;
   const auto higher = job.mesh(1, limits);
   higher->want(0);
   faults::arm({SystemCall::getsockopt, 1, ECONNRESET, true});

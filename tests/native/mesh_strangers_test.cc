@@ -160,7 +160,7 @@ TEST(without_the_secret_nobody_learns_anything) {
 
   // The same by a whole rank, which says so when it has tried for long enough.
   MeshLimits limits;
-  limits.unreachable_s = limits.absent_s = 0.05;
+  limits.unreachable_s = limits.absent_s = limits.refused_s = 0.05;
   Mesh other(rank.job.identity(1), secret_of_job(1), TcpListener(loopback(), 4), rank.job.doors,
              limits);
   other.want(0);

@@ -194,7 +194,7 @@ TEST(a_door_that_does_not_open_is_an_error) {
   Job job(2);
   job.listeners.front() = TcpListener(loopback(), 4);
   MeshLimits limits;
-  limits.unreachable_s = limits.absent_s = 0.05;
+  limits.unreachable_s = limits.absent_s = limits.refused_s = 0.05;
   const auto higher = job.mesh(1, limits);
   higher->want(0);
   const auto begin = Deadline::Clock::now();
@@ -210,7 +210,7 @@ TEST(a_door_that_does_not_open_is_an_error) {
 TEST(a_door_that_drops_is_tried_on) {
   Job job(2);
   MeshLimits limits;
-  limits.unreachable_s = limits.absent_s = 0.02;
+  limits.unreachable_s = limits.absent_s = limits.refused_s = 0.02;
   limits.longest_pause_s = 0.01;
   const auto higher = job.mesh(1, limits);
   higher->want(0);
@@ -229,7 +229,7 @@ TEST(a_door_that_drops_is_tried_on) {
 TEST(a_door_that_was_open_may_close_again) {
   Job job(2);
   MeshLimits limits;
-  limits.unreachable_s = limits.absent_s = 0.15;
+  limits.unreachable_s = limits.absent_s = limits.refused_s = 0.15;
   limits.longest_pause_s = 0.01;
   const auto higher = job.mesh(1, limits);
   higher->want(0);
@@ -254,7 +254,7 @@ TEST(what_listens_in_place_of_a_rank_is_an_error) {
                         Case{"220 hello\r\n", "11 bytes instead of 80"}}) {
     Job job(2);
     MeshLimits limits;
-    limits.unreachable_s = limits.absent_s = 0.05;
+    limits.unreachable_s = limits.absent_s = limits.refused_s = 0.05;
     const auto higher = job.mesh(1, limits);
     higher->want(0);
     std::vector<Hand> guests;

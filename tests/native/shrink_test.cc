@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <numeric>
@@ -95,6 +96,44 @@ TEST(who_does_not_come_is_waited_for_and_named) {
     CHECK(coll_shrink(comm.get(), 0.2, &made) == COLL_TIMEOUT && made == nullptr);
     CHECK(says("gave up after 0.2 s: rank 1 did not come to shrink") &&
           coll_last_error_rank() == 1);
+  });
+}
+
+// Where a call fails, its door for data is shut, and who comes later takes it for lost.
+TEST(who_failed_before_it_was_connected_is_no_loss) {
+  std::atomic<int> failures{0};
+  const std::vector<coll_comm*> apart = wired(3);
+  run_ranks(3, [&](int rank) {
+    Comm comm(apart[static_cast<std::size_t>(rank)]);
+    // What came of it fails in the same way.
+    for (int turn = 0; turn < 2; ++turn) {
+      if (rank == 0) {
+        ok(turn == 0 ? coll_revoke(comm.get()) : coll_abort(comm.get(), "enough"));
+        ++failures;
+      }
+      while (failures <= turn) check::nap(1);
+      CHECK(coll_barrier(comm.get()) == (rank == 0 ? COLL_ABORTED : COLL_PEER_LOST));
+      comm = shrunk(comm.get());
+      CHECK(coll_ranks(comm.get()) == 3);
+    }
+    CHECK(gathered(comm.get(), rank) == all_but(3, {}));
+  });
+}
+
+// Rank 1 seeks rank 0 where nobody listens, and tells all that it is lost: rank 0 as well.
+TEST(who_is_taken_for_lost_knows_that_it_lives) {
+  WiredJob job(3);
+  std::vector<std::string> astray = job.doors();
+  astray[0] = "127.0.0.1:1" + astray[0].substr(astray[0].find(' '));
+  std::vector<coll_comm*> apart;
+  for (int rank = 0; rank < 3; ++rank) {
+    apart.push_back(rank == 1 ? job.join(rank, astray) : job.join(rank));
+  }
+  run_ranks(3, [&](int rank) {
+    const Comm comm(apart[static_cast<std::size_t>(rank)]);
+    CHECK(coll_barrier(comm.get()) == COLL_PEER_LOST && coll_last_error_rank() == 0);
+    const Comm living = shrunk(comm.get());
+    CHECK(gathered(living.get(), rank) == all_but(3, {}));
   });
 }
 

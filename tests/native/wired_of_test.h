@@ -53,9 +53,14 @@ class WiredJob {
     return all.substr(0, all.find(' '));
   }
 
-  coll_comm* join(int rank) {
+  // All doors of each rank.
+  const std::vector<std::string>& doors() const { return doors_; }
+
+  coll_comm* join(int rank) { return join(rank, doors_); }
+  // The same where the others are thought to listen there.
+  coll_comm* join(int rank, const std::vector<std::string>& at) {
     std::vector<const char*> doors, hosts;
-    for (const std::string& door : doors_) doors.push_back(door.c_str());
+    for (const std::string& door : at) doors.push_back(door.c_str());
     for (const std::string& host : hosts_) hosts.push_back(host.c_str());
     const std::array<std::uint8_t, COLL_SECRET_BYTES> secret{1, 2, 3};
     coll_wire_options options{};
