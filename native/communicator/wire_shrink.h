@@ -7,8 +7,8 @@
 // and who hears a decision takes it over.
 //
 // Lost is whose door refuses for 0.4 s, whose machine does not answer a connection for 1.4 s, or
-// whose connections end. A rank whose machine answers is waited for. What has ended the parent is no
-// evidence: a rank may be taken for lost that has only failed, and keeps this door open.
+// whose connections end. A rank whose machine answers is waited for. What has ended the parent is
+// no evidence: a rank may be taken for lost that has only failed, and keeps this door open.
 #pragma once
 
 #include <array>

@@ -222,9 +222,23 @@ def shrinks(comm: cl.Communicator, limit: float = 0) -> Any:
     found = busy(comm, None, limit)
     if found["error"] is None:
         return found
+    return found | living_on(comm)
+
+
+def shrinks_unmet(comm: cl.Communicator, victim: int, gap: float) -> Any:
+    """The victim dies before the first call, to which the others come one after the other."""
+    if comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(gap * comm.rank)
+    return told(lambda: comm.allreduce(np.ones(3))) | living_on(comm)
+
+
+def living_on(comm: cl.Communicator) -> dict[str, Any]:
+    """Go on with those that live; return how that went."""
     begin = time.monotonic()
     living = comm.shrink(timeout=10)
-    found |= {"took": time.monotonic() - begin, "size": living.size, "rank": living.rank}
+    took = time.monotonic() - begin
+    found: dict[str, Any] = {"took": took, "size": living.size, "rank": living.rank}
     total = living.allreduce(np.full(1000, float(comm.rank)))
     found |= {"total": float(total[-1]), "wrong": int((total != total[0]).sum())}
     living.barrier()

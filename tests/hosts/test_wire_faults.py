@@ -306,6 +306,23 @@ def test_the_living_go_on_without_a_host_that_vanished(hosts: Hosts, job: Job) -
         assert run.read(VICTIM)["size"] == 1
 
 
+def test_who_only_failed_before_it_was_connected_goes_on_too(job: Job) -> None:
+    with job.running("failing.shrinks_unmet", P - 1, 0.4) as run:
+        found = run.results(P - 1)
+        assert [told["error"] for told in found] == ["PeerLostError"] * (P - 1), found
+        assert [(told["size"], told["total"]) for told in found] == [(P - 1, 0 + 1 + 2)] * (P - 1)
+
+
+def test_who_only_lost_its_connections_goes_on_too(hosts: Hosts, job: Job) -> None:
+    with job.running("failing.shrinks") as run:
+        run.reached("met")
+        time.sleep(0.2)
+        assert faults.reset(hosts[VICTIM], hosts[VICTIM + 1]) > 0
+        found = run.results()
+        assert [told["error"] for told in found] == ["PeerLostError"] * P, found
+        assert [(told["size"], told["total"]) for told in found] == [(P, 0 + 1 + 2 + 3)] * P
+
+
 def strange(hosts: Hosts, address: tuple[str, int], stack: ExitStack, number: int) -> None:
     """Be a stranger at a door: of one kind after another."""
     host = hosts[number % len(hosts)]
