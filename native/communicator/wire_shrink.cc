@@ -15,7 +15,7 @@ namespace {
 constexpr double kAnswer = 1.4;
 constexpr double kSilence = 1.0;
 constexpr double kRefusals = 0.4;      // seconds of refusals that make a rank lost
-constexpr double kFarewell = 1.0;      // seconds for telling all what was decided
+constexpr double kFarewell = 5.0;      // seconds for telling all that live what was decided
 constexpr std::uint8_t kView = 48;     // TcpHeader::kind
 constexpr std::size_t kSurvivors = 3;  // the door
 
@@ -106,6 +106,7 @@ WireShrink::~WireShrink() = default;
 
 std::vector<int> WireShrink::missing() const {
   std::vector<int> late;
+  if (decision_) return unheard_;
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank() || !lives_[index(peer)]) continue;
     if (peers_[index(peer)]->of(round_) == nullptr) late.push_back(peer);
@@ -164,15 +165,16 @@ void WireShrink::take_connections() {
   set_.progress();
 }
 
+bool WireShrink::gone(int peer) {
+  Peer& it = *peers_[index(peer)];
+  const bool silent = it.in == nullptr && ways_.silence(peer) >= kAnswer;
+  return silent || !ways_.trouble(peer).empty() || it.ended(Clock::now());
+}
+
 void WireShrink::look_for_lost() {
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank() || !lives_[index(peer)]) continue;
-    Peer& it = *peers_[index(peer)];
-    if (it.decision) continue;
-    const bool silent = it.in == nullptr && ways_.silence(peer) >= kAnswer;
-    if (it.ended(Clock::now()) || silent || !ways_.trouble(peer).empty()) {
-      lives_[index(peer)] = false;
-    }
+    if (!peers_[index(peer)]->decision && gone(peer)) lives_[index(peer)] = false;
   }
 }
 
@@ -219,17 +221,19 @@ bool WireShrink::conclude() {
   return false;
 }
 
-// Until all members have been told, and have told where they are.
+// Until all members have been told, and have told where they are, or are gone.
 bool WireShrink::farewell() {
   if (!decided_at_) decided_at_ = Clock::now();
   take_connections();
-  for (int peer = 0; peer < ranks() && !passed(*decided_at_, kFarewell); ++peer) {
-    Peer& it = *peers_[index(peer)];
-    const bool in = peer != rank() && decision_->lives[index(peer)] != 0;
-    const bool wanted = in && !it.ended(Clock::now());
+  unheard_.clear();
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank() || decision_->lives[index(peer)] == 0) continue;
+    const Peer& it = *peers_[index(peer)];
     // Where it can be met may still be on its way, though others have told what was decided.
-    if (wanted && (!it.flushed() || it.told < said_.size() || it.where.empty())) return false;
+    const bool done = it.flushed() && it.told == said_.size() && !it.where.empty();
+    if (!done && !gone(peer)) unheard_.push_back(peer);
   }
+  if (!unheard_.empty() && !passed(*decided_at_, kFarewell)) return false;
   found(*decision_);
   return true;
 }

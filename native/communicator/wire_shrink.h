@@ -49,6 +49,7 @@ class WireShrink final : public Shrinking {
   bool step() override;
   std::vector<int> missing() const override;
   void take_connections();
+  bool gone(int peer);
   void look_for_lost();
   void say(std::uint32_t decided);
   bool all_have_told() const;
@@ -70,6 +71,7 @@ class WireShrink final : public Shrinking {
   std::uint32_t round_ = 0;
   std::optional<View> decision_;
   std::optional<Clock::time_point> decided_at_;
+  std::vector<int> unheard_;  // members that are not ready for what was decided
   std::unique_ptr<WireCommunicator> made_;
 };
 

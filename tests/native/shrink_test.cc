@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators of the ranks that live: of threads, of processes, between machines.
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -13,6 +16,7 @@
 
 #include "child.h"
 #include "groups_of_test.h"
+#include "transport/tcp_socket.h"
 
 namespace {
 
@@ -135,6 +139,48 @@ TEST(who_is_taken_for_lost_knows_that_it_lives) {
     const Comm living = shrunk(comm.get());
     CHECK(gathered(living.get(), rank) == all_but(3, {}));
   });
+}
+
+// A door that leads to another one, after a while: for one connection.
+void lead_on(int listener, const std::string& to, int milliseconds) {
+  const coll::Descriptor from(::accept(listener, nullptr, nullptr));
+  check::nap(milliseconds);
+  const coll::Connection there = coll::tcp_begin_connect(coll::Endpoint::parse(to));
+  std::array<pollfd, 2> ends{{{from.get(), POLLIN, 0}, {there.fd.get(), POLLIN, 0}}};
+  while (::poll(ends.data(), ends.size(), -1) > 0) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (ends[i].revents == 0) continue;
+      std::array<char, 4096> bytes;
+      const ssize_t n = ::recv(ends[i].fd, bytes.data(), bytes.size(), 0);
+      if (n <= 0) return;
+      if (::send(ends[1 - i].fd, bytes.data(), static_cast<std::size_t>(n), MSG_NOSIGNAL) < 0) return;
+    }
+  }
+}
+
+// Rank 0 learns from rank 2 what was decided, long before it hears where rank 1 is.
+TEST(who_is_late_to_say_where_it_is_is_waited_for) {
+  WiredJob job(3);
+  coll::TcpListener detour(coll::Endpoint::parse("127.0.0.1:0"), 4);
+  std::vector<std::string> doors = job.doors();
+  const std::size_t last = doors[0].rfind(' ') + 1;  // what survivors say
+  const std::string true_door = doors[0].substr(last);
+  doors[0] = doors[0].substr(0, last) + detour.endpoint().text();
+  std::vector<coll_comm*> apart;
+  for (int rank = 0; rank < 3; ++rank) {
+    apart.push_back(rank == 1 ? job.join(rank, doors) : job.join(rank));
+  }
+  pollfd knocks{detour.fd(), POLLIN, 0};
+  std::thread way([&] {
+    CHECK(::poll(&knocks, 1, 10'000) == 1);
+    lead_on(detour.fd(), true_door, 1300);
+  });
+  run_ranks(3, [&](int rank) {
+    const Comm comm(apart[static_cast<std::size_t>(rank)]);
+    const Comm living = shrunk(comm.get());
+    CHECK(gathered(living.get(), rank) == all_but(3, {}));
+  });
+  way.join();
 }
 
 TEST(arguments_that_cannot_be) {
