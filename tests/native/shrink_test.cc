@@ -153,7 +153,8 @@ void lead_on(int listener, const std::string& to, int milliseconds) {
       std::array<char, 4096> bytes;
       const ssize_t n = ::recv(ends[i].fd, bytes.data(), bytes.size(), 0);
       if (n <= 0) return;
-      if (::send(ends[1 - i].fd, bytes.data(), static_cast<std::size_t>(n), MSG_NOSIGNAL) < 0) return;
+      const std::size_t came = static_cast<std::size_t>(n);
+      if (::send(ends[1 - i].fd, bytes.data(), came, MSG_NOSIGNAL) != n) return;
     }
   }
 }
