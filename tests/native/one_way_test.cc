@@ -31,11 +31,11 @@ TEST(a_door_that_lets_go_of_its_guests_is_not_silent) {
   limits.longest_pause_s = 0.02;
   const auto ways = asking(job, limits);
   double longest = 0;
-  for_seconds(0.5, *ways, [&] {
+  for_seconds(0.3, *ways, [&] {
     job.listeners[0].accept();
     longest = std::max(longest, ways->silence(0));
   });
-  CHECK(longest < 0.4 && ways->trouble(0).empty());
+  CHECK(longest < 0.2 && ways->trouble(0).empty());
 }
 
 TEST(a_door_where_nobody_listens_is_silent_until_it_counts_as_refusing) {
@@ -47,14 +47,14 @@ TEST(a_door_where_nobody_listens_is_silent_until_it_counts_as_refusing) {
   CHECK(ways->silence(0) == 0);
   for_seconds(0.1, *ways, [] {});
   CHECK(ways->silence(0) >= 0.05 && ways->trouble(0).empty());
-  for_seconds(0.4, *ways, [] {});
+  for_seconds(0.3, *ways, [] {});
   CHECK(says(ways->trouble(0), "ECONNREFUSED") && says(ways->trouble(0), "for 0.2 s"));
 }
 
 TEST(who_is_connected_but_computes_is_not_silent) {
   Job job(2);
   const auto ways = asking(job);
-  for_seconds(0.2, *ways, [] {});
+  for_seconds(0.1, *ways, [] {});
   CHECK(ways->silence(0) == 0);
 }
 
