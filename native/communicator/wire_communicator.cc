@@ -270,9 +270,11 @@ TcpListener WireCommunicator::survivors_door() {
 // Whoever leaves a call looks whether it was asked meanwhile, and whoever asks whether nobody is in
 // a call: one of them sees the other.
 void WireCommunicator::obey_if_idle() noexcept {
-  if (!asked_.load() || busy_.exchange(true)) return;
+  Inside nobody = Inside::nobody;
+  if (!asked_.load() || !inside_.compare_exchange_strong(nobody, Inside::obeying)) return;
   if (const auto cause = wish()) remember(failure_of(*cause), -1);
-  busy_.store(false);
+  inside_.store(Inside::nobody);
+  inside_.notify_all();
 }
 
 // By the thread that is in the communicator.

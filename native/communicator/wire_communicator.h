@@ -124,7 +124,9 @@ class WireCommunicator {
   double timeout_;
   bool interruptible_;
   unsigned forks_;
-  std::atomic<bool> busy_{false};
+  // Which thread is inside: one with a call, or one that does what another has asked for.
+  enum class Inside : std::uint8_t { nobody, call, obeying };
+  std::atomic<Inside> inside_{Inside::nobody};
   WirePlans plans_;
   WireLinks links_;
   PairCalls<WireMailbox> mail_;

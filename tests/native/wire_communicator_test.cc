@@ -224,6 +224,20 @@ TEST(a_stranger_who_says_nothing_does_not_keep_a_rank_that_fails) {
   coll_close(comm);
 }
 
+// To obey takes half a second then: a call that comes meanwhile is no second thread in a call.
+TEST(a_call_waits_for_the_thread_that_aborts) {
+  WiredJob job(2);
+  coll_comm* comm = job.join(0);
+  const coll::Connection stranger =
+      coll::tcp_connect(coll::Endpoint::parse(job.data_door(0)), coll::Deadline(10));
+  std::thread aborting([&] { CHECK(coll_abort(comm, "no data") == COLL_OK); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(coll_barrier(comm) == COLL_ABORTED);
+  CHECK(says("rank 0 aborted: no data"));
+  aborting.join();
+  coll_close(comm);
+}
+
 TEST(an_abort_between_calls_ends_the_next) {
   const auto comms = wired(2);
   run_ranks(2, [&](int rank) { CHECK(coll_barrier(comms[static_cast<std::size_t>(rank)]) == 0); });
