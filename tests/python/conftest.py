@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import collectives as cl
+from collectives.names import OWN
 
 Work = Callable[[cl.Communicator], Any]
 
@@ -24,6 +25,13 @@ def run_threads(comms: Sequence[cl.Communicator], work: Work) -> list[Any]:
             return [future.result(100) for future in [pool.submit(work, comm) for comm in comms]]
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """Tests enumerate all algorithms: what a test adds is there for it only."""
+    yield
+    OWN.clear()
 
 
 @pytest.fixture(scope="session")

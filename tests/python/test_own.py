@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import collectives as cl
-from collectives.names import OWN
 from tests.python.ranks import on_ranks
 
 
@@ -51,13 +49,10 @@ def straight(b: cl.ScheduleBuilder) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _defined() -> Iterator[None]:
-    """Other tests enumerate all algorithms: these are there for the tests of this file only."""
+def _defined() -> None:
     cl.algorithm("allreduce", name="star", chunks=2, paper="made here")(star)
     cl.algorithm("allgather", name="to_all")(to_all)
     cl.algorithm("broadcast", name="straight", chunks=lambda p: 3)(straight)
-    yield
-    OWN.clear()
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 5, 8])

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import collectives as cl
-from collectives.names import OWN
 from tests.python.ranks import on_ranks
 
 SHAPES = {
@@ -22,13 +20,6 @@ SHAPES = {
 }
 TEAMS = ("allreduce", "reduce_scatter", "allgather")
 LEADERS = ("broadcast", "reduce", "barrier")
-
-
-@pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
-    """Other tests enumerate all algorithms: those of this file are there for its tests only."""
-    yield
-    OWN.clear()
 
 
 def every_collective(comm: cl.Communicator) -> None:

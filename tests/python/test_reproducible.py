@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collectives as cl
-from collectives.names import OWN
 from tests.canonical import FLOATS, canonical_fold, operands
 from tests.python.ranks import on_ranks
 
@@ -203,11 +202,8 @@ def test_own_schedules_are_taken_where_their_tree_proves_canonical() -> None:
             return str(error)
         return str(got.tolist())
 
-    try:
-        assert on_ranks(3, run) == ["[3.0, 3.0, 3.0]"] * 3
-        assert all("canonical tree" in said for said in on_ranks(4, run))
-    finally:
-        OWN.clear()
+    assert on_ranks(3, run) == ["[3.0, 3.0, 3.0]"] * 3
+    assert all("canonical tree" in said for said in on_ranks(4, run))
 
 
 @pytest.mark.parametrize("wish", ["yes", 1, None, "True"])
