@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -61,10 +61,13 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     made[Path("docs/comparison.md")] = comparison.page(table) + "\n"
     made[Path("docs/limits.md")] = MARK + measured.limits(root / "bench/results/limits.json")
     readme, hacking = Path("README.md"), Path("HACKING.md")
-    made[readme] = between(
-        root / readme, "table", measured.rivals(root / "bench/results/peers.json")
-    )
-    made[hacking] = between(root / hacking, "diff", diff(root))
+    results = root / "bench/results"
+    tables = {
+        "table": measured.rivals(results / "peers.json"),
+        "hosts": measured.between_hosts(results / "hosts.json"),
+    }
+    made[readme] = between(root / readme, tables)
+    made[hacking] = between(root / hacking, {"diff": diff(root)})
     return made
 
 
@@ -312,14 +315,17 @@ def number(value: float) -> str:
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def between(path: Path, mark: str, content: str) -> str:
-    """Return the text of a file with what stands between its two marks replaced."""
-    begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
-    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, closed, after = rest.partition(end)
-    if not found or not closed:
-        raise ValueError(f"{path} lacks its marks {begin} and {end}")
-    return f"{before}{begin}\n{content}\n{end}{after}"
+def between(path: Path, contents: Mapping[str, str]) -> str:
+    """Return the text of a file with what stands between the two marks of each name replaced."""
+    text = path.read_text(encoding="utf-8")
+    for mark, content in contents.items():
+        begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"{path} lacks its marks {begin} and {end}")
+        text = f"{before}{begin}\n{content}\n{end}{after}"
+    return text
 
 
 def stale(root: Path, made: dict[Path, str]) -> list[str]:

@@ -58,6 +58,46 @@ def _three_digits(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
+def between_hosts(results: Path) -> str:
+    """Return the times of calls between shaped hosts, as shares of what their links allow."""
+    found = json.loads(results.read_text(encoding="utf-8"))
+    teams = list(found["cells"][0]["teams"])
+    titles = [_title(team.partition("/")[0], found["versions"]) for team in teams]
+    rows = [
+        [
+            f"{cell['kind']}, {format_size(cell['nbytes'])}",
+            *(_time_and_share(cell["teams"].get(team)) for team in teams),
+        ]
+        for cell in found["cells"]
+    ]
+    links = found["links"]
+    text = (
+        f"`make bench-hosts`, {_machine(found['machine'])}: {links['hosts']} hosts, which are "
+        f"network namespaces of that one machine, with links of {links['mbit']:.0f} Mbit/s "
+        f"({links['congestion']}). Median microseconds of a call from Python on float32, one rank "
+        f"on each host, all libraries interleaved in one run, {_rounds(found['cells'])} rounds; in "
+        "brackets the share of the least time that the links allow."
+    )
+    return table(["", *titles], rows, numbers=range(1, len(titles) + 1)) + f"\n\n{text}"
+
+
+def _title(library: str, versions: dict[str, str]) -> str:
+    if library == OURS:
+        return "pycollectives"
+    return f"{LIBRARIES[library].title} {versions[library].partition('+')[0]}"
+
+
+def _time_and_share(team: dict[str, Any] | None) -> str:
+    if not team or not team["blocks"]:
+        return ""
+    time = median(block["seconds"] for block in team["blocks"]) * 1e6
+    return f"{_three_digits(time)} ({team['share']['median']:.2f})"
+
+
+def _rounds(cells: list[dict[str, Any]]) -> int:
+    return min(len(team["blocks"]) for cell in cells for team in cell["teams"].values())
+
+
 def limits(results: Path) -> str:
     """Return the page of the measured shares of the machine's limits."""
     measured = json.loads(results.read_text(encoding="utf-8"))

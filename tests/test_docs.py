@@ -108,7 +108,7 @@ def test_a_file_without_its_marks_is_named(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text("<!-- table:begin -->\n", encoding="utf-8")
     with pytest.raises(ValueError, match="lacks its marks"):
-        generate_docs.between(page, "table", "new")
+        generate_docs.between(page, {"table": "new"})
 
 
 def test_costs_are_counted_on_the_schedules() -> None:
@@ -326,11 +326,13 @@ def test_the_first_screen() -> None:
     assert not re.search(r"badge|shields", read(README))
 
 
-def test_the_figures_have_date_machine_and_command() -> None:
-    figures = read(README).partition("<!-- table:begin -->")[2].partition("<!-- table:end -->")[0]
+@pytest.mark.parametrize(("mark", "target"), [("table", "bench-peers"), ("hosts", "bench-hosts")])
+def test_the_figures_have_date_machine_and_command(mark: str, target: str) -> None:
+    _, _, rest = read(README).partition(f"<!-- {mark}:begin -->")
+    figures = rest.partition(f"<!-- {mark}:end -->")[0]
     rows = [line for line in figures.splitlines() if line.startswith("| ")]
     assert len(rows) > 2
-    for pattern in ("make bench-peers", r"20\d\d-\d\d-\d\d", r"\d+ cores", "commit"):
+    for pattern in (f"make {target}", r"20\d\d-\d\d-\d\d", r"\d+ cores", "commit"):
         assert re.search(pattern, figures)
 
 
