@@ -133,7 +133,7 @@ TEST(what_the_kernel_holds_can_be_bounded) {
   int locks = 0;
   socklen_t size = sizeof locks;
   const int known = ::getsockopt(ends.b.fd.get(), SOL_SOCKET, kBufferLock, &locks, &size);
-  CHECK(known != 0 || (locks & kLocked) == 0);  // before Linux 5.14 nobody can tell, nor emulated
+  CHECK(known != 0 || (locks & kLocked) == 0);  // before Linux 5.14 nobody can tell
 }
 
 TEST(ipv6_works_where_there_is_any) {
