@@ -130,13 +130,7 @@ Endpoint local_endpoint(const Descriptor& fd) {
 }
 
 void tcp_bound_sending(const Descriptor& fd, int bytes) noexcept {
-  constexpr int kBufferLock = 72;  // SO_BUF_LOCK, since Linux 5.14; older headers lack it
-  if (bytes <= 0 || !set_option(fd, SOL_SOCKET, SO_SNDBUF, bytes)) return;
-  int granted = 0;
-  socklen_t size = sizeof granted;
-  const bool known = sys::getsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &granted, &size) == 0;
-  // The kernel counts its own structures too, and so grants twice the number.
-  if (known && granted < 2 * bytes) set_option(fd, SOL_SOCKET, kBufferLock, 0);
+  if (bytes > 0) set_option(fd, SOL_SOCKET, SO_SNDBUF, bytes);
 }
 
 void tcp_reset_on_close(const Descriptor& fd) noexcept {

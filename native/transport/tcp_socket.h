@@ -63,8 +63,7 @@ Endpoint local_endpoint(const Descriptor& fd);
 // The kernel is to hold no more than about `bytes` of what was sent (0: what it thinks best). Left
 // to itself it lets every connection fill whatever queue lies on the way, each with as much as its
 // own past allows: then those of one machine get unequal shares of its link, and whatever takes
-// turns with others waits for the last. Where the machine allows less than `bytes`, nothing
-// changes.
+// turns with others waits for the last. A machine may allow less (net.core.wmem_max).
 void tcp_bound_sending(const Descriptor& fd, int bytes) noexcept;
 
 // Closing is to be a reset: the peer learns at once that what it has sent is lost.

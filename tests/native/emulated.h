@@ -18,7 +18,6 @@ struct Lack {
 
 inline constexpr Lack kLacks[] = {
     {"a_forked_child_has_neither_the_memory_nor_its_address", "madvise(MADV_DONTFORK)"},
-    {"what_the_kernel_holds_can_be_bounded", "setsockopt(SO_BUF_LOCK)"},
     {"a_line_that_is_cut_is_silent", "getsockopt(TCP_INFO), of which it hands over four bytes"},
 };
 
