@@ -42,9 +42,9 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_SILENCE", "seconds", "15",
      "After how long another machine that does not answer is taken for dead, 2 to 3600."},
     {"COLLECTIVES_SEND_BUFFER", "bytes", "524288",
-     "How much the kernel may hold of what was sent to another rank by TCP; 0: as much as it "
-     "likes, "
-     "for networks whose bandwidth times delay is more."},
+     "How much the kernel may hold of what was sent to a rank of another machine by TCP; 0: as "
+     "much "
+     "as it likes, for networks whose bandwidth times delay is more."},
     {"COLLECTIVES_MASTER", "address:port", "",
      "Where rank 0 meets the others: what `collrun --hosts` sets for its ranks."},
     {"COLLECTIVES_SSH", "command", "ssh",

@@ -119,9 +119,10 @@ bool WireLinks::meet_in_memory(int peer) {
 }
 
 void WireLinks::attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe) {
-  // Within one machine there is no queue on the way.
-  const bool near = local_endpoint(data.fd).with_port(0) == data.peer.with_port(0);
-  if (pipe == nullptr && !near) tcp_bound_sending(data.fd, send_buffer_);
+  // Where both ends have one address, there is no queue on the way.
+  if (pipe == nullptr && local_endpoint(data.fd).with_port(0) != data.peer.with_port(0)) {
+    tcp_bound_sending(data.fd, send_buffer_);
+  }
   attach(peer,
          std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
                                      limits_of(place_, std::uint64_t{1} << 40U), std::move(pipe)));
