@@ -48,8 +48,8 @@ def await_word(name: str) -> None:
 
 
 def meet(comm: cl.Communicator, algorithm: str | None) -> None:
-    """Connect as calls of this algorithm do."""
-    comm.allreduce(np.ones(1), algorithm=algorithm)
+    """Connect as calls of this algorithm do; None: every two ranks."""
+    comm.allreduce(np.ones(1), algorithm=algorithm or "direct_one_shot")
     note(comm, "met")
 
 
