@@ -61,7 +61,7 @@ PreparedWirePlan& WirePlans::get(Kind kind, const WireChoice& choice, int root) 
 WirePlan WirePlans::make(Kind kind, const WireChoice& choice, int root) const {
   constexpr int kMostProved = 32;
   const Schedule schedule = schedule_of(kind, choice, root);
-  const WireLowering how{.depth = choice.depth, .lag = choice.lag};
+  const WireLowering how{.depth = choice.depth, .lag = choice.lag, .pace = choice.pace};
   std::vector<WirePlan> plans;
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_ || ranks_ <= kMostProved) {

@@ -2,6 +2,7 @@
 #include "plan/wire_after.h"
 
 #include <algorithm>
+#include <map>
 
 #include "schedule/cells.h"
 
@@ -13,6 +14,12 @@ struct Accesses {
   int writer = -1;
   std::vector<int> readers;
 };
+
+void put_after(WirePlan& plan, WireOp& op, const std::vector<After>& all) {
+  op.after = {static_cast<std::uint32_t>(plan.after_pool.size()),
+              static_cast<std::uint32_t>(all.size())};
+  plan.after_pool.insert(plan.after_pool.end(), all.begin(), all.end());
+}
 
 class Derivation {
  public:
@@ -80,10 +87,7 @@ class Derivation {
   }
 
   void put(int op, const std::vector<After>& all) {
-    plan_.ops[static_cast<std::size_t>(op)].after = {
-        static_cast<std::uint32_t>(plan_.after_pool.size()),
-        static_cast<std::uint32_t>(all.size())};
-    plan_.after_pool.insert(plan_.after_pool.end(), all.begin(), all.end());
+    put_after(plan_, plan_.ops[static_cast<std::size_t>(op)], all);
   }
 
   // The slot that a tile's area lies in was that of the tile `depth` before.
@@ -111,5 +115,20 @@ class Derivation {
 }  // namespace
 
 void derive_after(WirePlan& plan) { Derivation(plan).run(); }
+
+void keep_pace(WirePlan& plan, int pace) {
+  std::map<int, std::vector<After>> heard;  // by round
+  for (int op = 0; op < static_cast<int>(plan.ops.size()); ++op) {
+    const WireOp& now = plan.ops[static_cast<std::size_t>(op)];
+    if (now.act == WireAct::receive) heard[now.round].push_back({op, pace});
+  }
+  for (WireOp& op : plan.ops) {
+    if (op.act != WireAct::send || heard[op.round].size() < 2) continue;
+    const auto old = plan.after(op);
+    std::vector<After> all(old.begin(), old.end());
+    all.insert(all.end(), heard[op.round].begin(), heard[op.round].end());
+    put_after(plan, op, all);
+  }
+}
 
 }  // namespace coll

@@ -48,6 +48,7 @@ class WireLowerer {
       each(begin, end, Op::copy, Op::reduce, [&](std::size_t i) { lower_local(i); });
     }
     derive_after(plan_);
+    if (how_.pace > 0) keep_pace(plan_, how_.pace);
     return std::move(plan_);
   }
 
@@ -182,8 +183,9 @@ class WireLowerer {
 }  // namespace
 
 WirePlan lower_for_wire(const Schedule& schedule, int rank, const WireLowering& how) {
-  if (how.depth < 1 || how.lag < 0) {
-    throw Error(Status::invalid_argument, "lowering for the wire needs depth >= 1 and lag >= 0");
+  if (how.depth < 1 || how.lag < 0 || how.pace < 0) {
+    throw Error(Status::invalid_argument,
+                "lowering for the wire needs depth >= 1, lag >= 0 and pace >= 0");
   }
   return WireLowerer(schedule, rank, how).run();
 }

@@ -11,10 +11,11 @@ namespace coll {
 struct WireLowering {
   int depth = 3;  // tiles of a message that may be under way in the stage
   int lag = 1;    // tiles between one round and the next: software pipelining
+  int pace = 0;   // tiles that who exchanges with several may be ahead of any; 0: any number
 };
 
 // The schedule must have been proved. Throws Error(invalid_argument) for a depth below 1 or a
-// negative lag.
+// negative lag or pace.
 WirePlan lower_for_wire(const Schedule& schedule, int rank, const WireLowering& how = {});
 
 }  // namespace coll

@@ -48,6 +48,9 @@ constexpr std::array kWireRules = {
 // so large that its frames do not count.
 constexpr std::size_t kLeastWireTile = 16 << 10, kMostWireTile = 128 << 10;
 
+// Half a MiB of full tiles: less than that is under way on a fast connection between near hosts.
+constexpr int kPace = 4;
+
 int algorithm_by_rule(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
   for (const WireRule& rule : kWireRules) {
     if (rule.kind != kind || ranks > rule.most_ranks || bytes > rule.most_bytes) continue;
@@ -85,6 +88,7 @@ WireChoice choose_for_wire(Kind kind, int ranks, std::size_t bytes, const Wish& 
   }
   choice.lag = 1;
   choice.depth = 3;
+  choice.pace = kPace;
   const std::size_t chunk = bytes / static_cast<std::size_t>(std::max(ranks, 1));
   choice.tile_bytes = std::clamp(chunk / 4, kLeastWireTile, kMostWireTile) / 64 * 64;
   return choice;

@@ -17,6 +17,7 @@ struct WireChoice {
   int algorithm = 0;           // in algorithms(), or a given schedule
   int lag = 0;                 // tiles between one round and the next
   int depth = 1;               // tiles of a message under way
+  int pace = 0;                // tiles that one of several connections may be ahead of the others
   std::size_t tile_bytes = 0;  // of a chunk; 0: chunks travel whole
   bool operator==(const WireChoice&) const = default;
 };

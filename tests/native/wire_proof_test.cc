@@ -32,7 +32,7 @@ TEST(every_plan_for_the_wire_proves) {
       if (!a->fits(p)) continue;
       for (int root = 0; root < (rooted(*a) ? p : 1); ++root) {
         for (const WireLowering how :
-             {WireLowering{1, 0}, WireLowering{2, 1}, WireLowering{3, 2}}) {
+             {WireLowering{1, 0}, WireLowering{2, 1}, WireLowering{3, 2, 1}}) {
           const auto plans = plans_of(*a, p, root, how);
           for (const bool in_place : {false, true}) {
             const Report report = prove_wire(plans, in_place, claims_of(*a, p));

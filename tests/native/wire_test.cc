@@ -5,6 +5,7 @@
 #include <string>
 
 #include "instrumented.h"
+#include "select/wished.h"
 #include "wire_of_test.h"
 
 namespace {
@@ -48,20 +49,22 @@ void run_random_call(WireTeam& team, const Algorithm& algorithm, std::uint64_t n
   if (layout.kind == Kind::alltoall) count *= static_cast<std::size_t>(p * p);
   if (layout.kind == Kind::barrier) count = 0;
   if (!counts.empty()) count = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  const WireCase c{
-      .schedule = schedule,
-      .count = count,
-      .counts = counts.empty() ? nullptr : counts.data(),
-      .in_place = random() % 2 == 0,
-      .tile_bytes = random() % 3 == 0 ? 0 : 4 * (1 + random() % 400),
-      .how = {.depth = 1 + static_cast<int>(random() % 3), .lag = static_cast<int>(random() % 3)}};
+  const WireCase c{.schedule = schedule,
+                   .count = count,
+                   .counts = counts.empty() ? nullptr : counts.data(),
+                   .in_place = random() % 2 == 0,
+                   .tile_bytes = random() % 3 == 0 ? 0 : 4 * (1 + random() % 400),
+                   .how = {.depth = 1 + static_cast<int>(random() % 3),
+                           .lag = static_cast<int>(random() % 3),
+                           .pace = static_cast<int>(random() % 3)}};
   WireRun run(c, static_cast<unsigned>(random()));
   run.begin(team, {.number = number, .fingerprint = number * 77});
   const std::string what = std::string(algorithm.name) + " p " + std::to_string(p) + " root " +
                            std::to_string(schedule.root) + " count " + std::to_string(count) +
                            (c.in_place ? " in place" : "") + " tile " +
                            std::to_string(c.tile_bytes) + " depth " + std::to_string(c.how.depth) +
-                           " lag " + std::to_string(c.how.lag);
+                           " lag " + std::to_string(c.how.lag) + " pace " +
+                           std::to_string(c.how.pace);
   if (!team.finish(random)) check::fail("never finished: " + what);
   if (run.wrong() > 0) check::fail(std::to_string(run.wrong()) + " wrong: " + what);
 }
@@ -88,6 +91,39 @@ TEST(ranks_of_one_machine_talk_through_memory) {
       if (a->fits(p)) run_random_call(team, *a, ++number, random);
     }
   }
+}
+
+// How many messages rank 0 has posted to each of the others, where only rank 1 has answered.
+std::vector<std::uint64_t> posted_ahead(int pace) {
+  constexpr int kTiles = 8;
+  const Schedule schedule =
+      make_schedule(algorithm_at(find_algorithm(Kind::allgather, "direct")), 3, 0);
+  WireTeam team(3);
+  WireRun run({.schedule = schedule,
+               .count = std::size_t{3} * kTiles,
+               .counts = nullptr,
+               .in_place = false,
+               .tile_bytes = sizeof(std::int32_t),
+               .how = {.pace = pace}},
+              1);
+  run.begin(team, {.number = 1, .fingerprint = 1});
+  WireExecutor& one = *team.ranks[0];
+  WireExecutor& other = *team.ranks[1];
+  for (int turn = 0; turn < 200; ++turn) {
+    one.advance();
+    other.advance();
+    one.stream(1)->progress();
+    one.stream(2)->progress();
+    other.stream(0)->progress();
+    ::usleep(10);
+  }
+  return {one.stream(1)->posted(), one.stream(2)->posted()};
+}
+
+TEST(who_keeps_pace_is_only_so_far_ahead_of_the_slowest) {
+  CHECK(posted_ahead(0) == (std::vector<std::uint64_t>{8, 8}));
+  CHECK(posted_ahead(1) == (std::vector<std::uint64_t>{1, 1}));
+  CHECK(posted_ahead(3) == (std::vector<std::uint64_t>{3, 3}));
 }
 
 TEST(small_buffers_of_the_kernel_are_enough) {
