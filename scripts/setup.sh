@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes .venv: tools, dependencies, and the package itself as an editable install. What is there
 # already, for the same sources, is left alone. `setup.sh extras coverage` adds these groups; extras
-# also takes packages of Debian's, iproute2 and libucx-dev.
+# also takes packages of Debian's, iproute2, libhwloc15 and libucx-dev.
 set -euo pipefail
 here=$(dirname "$0")
 
@@ -53,6 +53,7 @@ for group in "$@"; do
   once "$group" "$(key_of pyproject.toml)" install_group "$group"
   if [[ $group == extras ]]; then
     scripts/iproute2.sh
+    scripts/hwloc.sh
   fi
 done
 if [[ -n $installed ]]; then

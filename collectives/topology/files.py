@@ -14,9 +14,10 @@ from collectives.topology.checked import numbers, refused, shown
 from collectives.topology.value import Link, Place, Topology
 
 FORMAT = "collectives topology"
-VERSION = 1
+VERSION = 2  # places of version 1 have no source
 LONGEST = 1 << 26  # bytes of a file: a million ranks
 _KEYS = ("format", "version", "places", "links", "pairs")
+_OF_PLACE = ("host", "package", "numa", "cpus")
 
 
 def text_of(topology: Topology) -> str:
@@ -41,10 +42,10 @@ def topology_in(content: bytes, name: str) -> Topology:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         _refuse(name, f"does not say that its format is '{FORMAT}'")
     version = document.get("version")
-    if isinstance(version, bool) or version != VERSION:
-        _refuse(name, f"has version {shown(version)}; this library reads {VERSION}")
+    if isinstance(version, bool) or version not in (1, VERSION):
+        _refuse(name, f"has version {shown(version)}; this library reads 1 and {VERSION}")
     with _within(f"{name} does not hold a topology"):
-        return _made(document)
+        return _made(document, _place_of_1 if version == 1 else _place)
 
 
 def _parsed(content: bytes, name: str) -> Any:
@@ -70,9 +71,9 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _made(document: dict[str, Any]) -> Topology:
+def _made(document: dict[str, Any], place: Callable[[Any], Place]) -> Topology:
     _check_keys(document, _KEYS)
-    places = tuple(_each(document, "places", _place))
+    places = tuple(_each(document, "places", place))
     links = {}
     if not isinstance(document["links"], dict):
         raise refused("links", document["links"], "an object, with a link for each level")
@@ -97,8 +98,13 @@ def _each(document: dict[str, Any], key: str, make: Callable[[Any], Any]) -> Ite
         yield made
 
 
+def _place_of_1(values: Any) -> Place:
+    _check_keys(values, _OF_PLACE)
+    return Place(**values)
+
+
 def _place(values: Any) -> Place:
-    _check_keys(values, ("host", "package", "numa", "cpus"))
+    _check_keys(values, (*_OF_PLACE, "source"))
     return Place(**values)
 
 

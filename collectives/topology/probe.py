@@ -38,8 +38,9 @@ def found(comm: Communicator, host: str | None, measure: bool) -> Topology:
 
 def _own_place(host: str | None) -> Place:
     cpus = own_cpus()
-    package, numa = rooms().around(cpus)
-    return Place(_own_name() if host is None else host, package, numa, cpus)
+    here = rooms()
+    package, numa = here.around(cpus)
+    return Place(_own_name() if host is None else host, package, numa, cpus, here.source)
 
 
 def _own_name() -> str:
@@ -49,15 +50,15 @@ def _own_name() -> str:
 
 
 def _places(comm: Communicator, own: Place) -> tuple[Place, ...]:
-    words = json.dumps([own.host, own.package, own.numa, own.cpus]).encode()
+    words = json.dumps([own.host, own.package, own.numa, own.cpus, own.source]).encode()
     longest = comm.allreduce(np.array([len(words)]), op="max")[0]
     padded = np.frombuffer(words.ljust(int(longest)), np.uint8)
     gathered = np.empty(comm.size * padded.size, np.uint8)
     comm.allgather(padded, gathered)
     places = []
     for one in gathered.reshape(comm.size, -1):
-        host, package, numa, cpus = json.loads(one.tobytes())
-        places.append(Place(host, package, numa, tuple(cpus)))
+        host, package, numa, cpus, source = json.loads(one.tobytes())
+        places.append(Place(host, package, numa, tuple(cpus), source))
     return tuple(places)
 
 

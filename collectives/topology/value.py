@@ -20,12 +20,16 @@ from collectives.topology.checked import (
     members,
     number,
     numbers,
+    refused,
     shown,
 )
 
 # From the nearest to the farthest: ranks whose nearest common room is a NUMA node, a package
 # (socket), a host, or none.
 LEVELS = ("numa", "package", "host", "network")
+# Who said where a rank is: hwloc, the kernel, or, without a name, whoever made the place.
+BY_HWLOC, BY_SYS, BY_HAND = "hwloc", "/sys", ""
+SOURCES = (BY_HWLOC, BY_SYS, BY_HAND)
 T = TypeVar("T")
 
 
@@ -64,16 +68,19 @@ class Place:
     """Where a rank is.
 
     ``package`` and ``numa`` number the sockets and the NUMA nodes of its host; ``cpus`` are those
-    that it may run on.
+    that it may run on. ``source`` is who said so: ``"hwloc"``, ``"/sys"``, or ``""`` for a place
+    that was made by hand; places that differ in nothing else are equal.
 
     Raises:
-        InvalidArgumentError: ``host`` is no printable text, or a number is below 0 or none.
+        InvalidArgumentError: ``host`` is no printable text, a number is below 0 or none, or there
+            is no such source.
     """
 
     host: str
     package: int = 0
     numa: int = 0
     cpus: tuple[int, ...] = ()
+    source: str = field(default=BY_HAND, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what no place has."""
@@ -82,6 +89,10 @@ class Place:
             value = number(f"a place's {name}", getattr(self, name))
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cpus", numbers("a place's cpus", self.cpus))
+        if not isinstance(self.source, str) or self.source not in SOURCES:
+            raise refused(
+                "a place's source", self.source, f"one of {', '.join(map(repr, SOURCES))}"
+            )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import os
 import pickle
 import re
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import collectives as cl
@@ -77,6 +77,8 @@ def test_an_edit_makes_another_value() -> None:
         (lambda: Place("a", numa=2**31), "numa is 2147483648"),
         (lambda: Place("a", cpus=3), "cpus is 3: give a list"),  # type: ignore[arg-type]
         (lambda: Place("a", cpus=(0, 1.5)), r"cpus\[1\] is 1.5"),  # type: ignore[arg-type]
+        (lambda: Place("a", source="me"), "source is 'me': give one of 'hwloc', '/sys', ''"),
+        (lambda: Place("a", source=np.ones(2)), "source is array"),  # type: ignore[arg-type]
         (lambda: Topology(()), "one rank at least"),
         (lambda: Topology("ab"), "places is 'ab': give the place of each rank"),  # type: ignore[arg-type]
         (lambda: Topology((Place("a"), 2)), r"places\[1\] is 2: give a Place"),  # type: ignore[arg-type]
@@ -113,7 +115,24 @@ def test_a_file_holds_all_of_it(tmp_path: Path) -> None:
     assert Topology.load(str(tmp_path / "four.json")) == FOUR
 
 
-PLACE = {"host": "a", "package": 0, "numa": 0, "cpus": []}
+def test_places_hold_their_source_and_are_equal_without(tmp_path: Path) -> None:
+    told = Topology((Place("a", source="hwloc"), Place("b", source="/sys"), Place("c")))
+    told.save(tmp_path / "told.json")
+    copies = (Topology.load(tmp_path / "told.json"), pickle.loads(pickle.dumps(told)))
+    for copied in copies:
+        assert [place.source for place in copied.places] == ["hwloc", "/sys", ""]
+    assert told == Topology(tuple(Place(name) for name in "abc"))
+
+
+def test_files_of_version_1_have_no_source(tmp_path: Path) -> None:
+    document = json.loads(text_of(FOUR)) | {"version": 1}
+    for place in document["places"]:
+        del place["source"]
+    (tmp_path / "one.json").write_text(json.dumps(document))
+    assert Topology.load(tmp_path / "one.json") == FOUR
+
+
+PLACE = {"host": "a", "package": 0, "numa": 0, "cpus": [], "source": ""}
 PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0}
 
 
@@ -121,7 +140,8 @@ PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0}
     ("change", "says"),
     [
         ({"format": "x"}, "does not say that its format"),
-        ({"version": 2}, "has version 2; this library reads 1"),
+        ({"version": 3}, "has version 3; this library reads 1 and 2"),
+        ({"version": 1}, r"places\[0\]: the key 'source' is unknown"),
         ({"version": True}, "has version True"),
         ({"rooms": 1}, "the key 'rooms' is unknown: give an object with the keys format, version"),
         ({"places": []}, "does not hold a topology: a topology needs"),
@@ -134,6 +154,7 @@ PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0}
         ({"places": [PLACE | {"package": -5}]}, "package is -5: give an integer"),
         ({"places": [PLACE | {"numa": 0.5}]}, "numa is 0.5: give an integer"),
         ({"places": [PLACE | {"cpus": "01"}]}, "cpus is '01': give a list of integers"),
+        ({"places": [PLACE | {"source": "x"}]}, "source is 'x': give one of 'hwloc', '/sys', ''"),
         ({"links": 3}, "links is 3: give an object"),
         ({"links": {"host": 3}}, r"links\['host'\]: 3 is there: give an object"),
         ({"links": {"moon": {"alpha": 1, "beta": 0}}}, "'moon' is no level: it is one of numa"),
@@ -203,23 +224,12 @@ def test_drawings_show_every_rank_and_link() -> None:
     assert ElementTree.fromstring(boxed) is not None
 
 
-def test_masks_and_lists_of_cpus() -> None:
-    assert machine.cpus_in_mask("0x00000003") == [0, 1]
-    assert machine.cpus_in_mask("0x00000001,,0x80000000") == [31, 64]
+def test_lists_of_cpus() -> None:
     assert machine.cpus_in_list("0-2,5,8-9\n") == [0, 1, 2, 5, 8, 9]
     assert machine.cpus_in_list("\n") == []
 
 
-def test_what_hwloc_and_sys_say(tmp_path: Path) -> None:
-    xml = """<topology><object type="Machine" cpuset="0x0f">
-      <object type="Package" os_index="0" cpuset="0x03">
-      <object type="NUMANode" os_index="2" cpuset="0x03"/></object>
-      <object type="Package" os_index="1" cpuset="0x0c"/></object></topology>"""
-    found = machine.read_xml(xml)
-    assert found is not None
-    assert found.around([2, 3, 0]) == (1, 0)
-    assert found.around([1]) == (0, 2)
-    assert machine.read_xml("<topology/>") is None
+def test_what_sys_says(tmp_path: Path) -> None:
     for cpu, package in ((0, 0), (1, 3)):
         folder = tmp_path / "cpu" / f"cpu{cpu}" / "topology"
         folder.mkdir(parents=True)
@@ -228,19 +238,6 @@ def test_what_hwloc_and_sys_say(tmp_path: Path) -> None:
     (tmp_path / "node" / "node1" / "cpulist").write_text("0-1\n")
     assert machine.by_sys(tmp_path).around([1]) == (3, 1)
     assert machine.by_sys(tmp_path / "nothing").around([0]) == (0, 0)
-
-
-def test_hwloc_is_asked_first_and_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / machine.HWLOC
-    program.write_text(
-        '#!/bin/sh\necho \'<t><object type="Package" os_index="7" cpuset="0xff"/></t>\'\n'
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert machine.rooms().around([3]) == (7, 0)
-    program.write_text("#!/bin/sh\nexit 3\n")
-    assert machine.by_hwloc() is None
-    assert machine.rooms() == machine.by_sys()
 
 
 def test_pairs_that_stand_for_levels() -> None:
