@@ -81,6 +81,11 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
         return not self._handle.open
 
     @property
+    def transport(self) -> str:
+        """How its collectives go: ``"memory"``, ``"tcp"`` (memory within a machine), ``"ucx"``."""
+        return self._handle.transport
+
+    @property
     def sequence(self) -> int:
         """How many collectives this communicator has begun."""
         return self._handle.sequence

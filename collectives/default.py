@@ -6,11 +6,16 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
 from collectives.start import join
+
+if TYPE_CHECKING:
+    from collectives.launchers.trusted import Network
 
 _default: Communicator | None = None
 _making = threading.RLock()
@@ -22,6 +27,7 @@ def init(
     insecure: bool = False,
     silence: float | None = None,
     transport: str | None = None,
+    trusted: str | Iterable[str | Network] | None = None,
 ) -> Communicator:
     """Meet the other ranks of this job and return the communicator, from now on the default one.
 
@@ -39,6 +45,10 @@ def init(
     ``transport`` is ``"auto"`` (memory within a machine, TCP between machines) or ``"ucx"``
     (collectives go by UCX, whose connections prove nothing: for trusted networks,
     docs/transports.md), equal on all ranks; None: COLLECTIVES_TRANSPORT, else ``"auto"``.
+    ``trusted`` are networks in which everybody is trusted, ``"10.1.0.0/16, fd00::/8"`` or a list,
+    equal on all ranks; None: COLLECTIVES_TRUSTED. Where ranks of several machines all meet in them
+    and all have the same UCX, ``"auto"`` takes it; ``"ucx"`` then raises InvalidArgumentError where
+    a rank meets the others elsewhere. ``comm.transport`` tells what was taken.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open, BootstrapError
@@ -58,7 +68,7 @@ def init(
                 "other ranks. Use what the first call returned, or close() it first"
             )
         quiet = None if silence is None else checked_silence("silence", silence)
-        found = place(timeout, insecure=insecure, transport=transport)
+        found = place(timeout, insecure=insecure, transport=transport, trusted=trusted)
         _default = join(found if quiet is None else replace(found, silence=quiet), timeout)
         return _default
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from collectives._ffi import IN_PROGRESS, check, ffi, lib
+from collectives._ffi import IN_PROGRESS, check, ffi, lib, text
 from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ class Handle:
         "door",
         "rank",
         "size",
+        "transport",
     )
 
     def __init__(self, native: Any) -> None:
         """Take over a native communicator."""
         self.rank: int = lib.coll_rank(native)
         self.size: int = lib.coll_ranks(native)
+        self.transport: str = text(lib.coll_transport(native))
         self._native = native
         # What C looks at in the short ways (native/bindings/door.h), and where it lies.
         self._door = ffi.new("coll_door *", {"comm": native})

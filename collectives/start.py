@@ -106,7 +106,9 @@ def _wired(place: Place, wire: Wire, timeout: float | None) -> Communicator:
     options.doors, options.hosts = by_rank
     transport = ffi.new("char[]", wire.transport.encode())
     library = ffi.new("char[]", os.fsencode(ucx_library()))
+    devices = ffi.new("char[]", os.fsencode(wire.devices))
     options.transport, options.ucx_library = transport, library
+    options.ucx_devices = devices
     made = ffi.new("coll_comm **")
     ffi.gc(wire.listener, None)  # which the communicator now closes
     check(lib.coll_init_wire(options, wire.listener, made))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from collectives import environment
@@ -26,7 +26,8 @@ from collectives.launchers.plain import on_one_machine
 from collectives.launchers.pmi import PmiDirectory
 from collectives.launchers.secret import own_secret
 from collectives.launchers.torch_store import open_store
-from collectives.launchers.transport import AUTO, chosen, needs_channel
+from collectives.launchers.transport import AUTO, needs_channel, wished
+from collectives.launchers.trusted import Network
 from collectives.names import checked_seconds
 
 _DEFAULT_TIMEOUT = 300.0  # seconds, as everywhere
@@ -108,6 +109,7 @@ def place(
     *,
     insecure: bool = False,
     transport: str | None = None,
+    trusted: str | Iterable[str | Network] | None = None,
 ) -> environment.Place:
     """Return the place of this process in its job.
 
@@ -117,7 +119,8 @@ def place(
     """
     env = os.environ if variables is None else variables
     launch = detect(env)
-    way = chosen(transport, env)
+    wish = wished(transport, trusted, env)
+    way = wish.transport
     alone = launch.launcher == "collrun" and launch.master is None and way == AUTO
     known = launch.launcher == "none" or alone
     by_hand = launch.launcher == "environment" and launch.directory == "none"
@@ -137,7 +140,7 @@ def place(
     deadline = deadline_of(settings, timeout)
     directory = open_directory(launch, deadline, env, secret)
     job, wire = meeting.agree(
-        directory, launch.rank, launch.size, deadline, variables=env, secret=secret, transport=way
+        directory, launch.rank, launch.size, deadline, variables=env, secret=secret, wish=wish
     )
     return replace(settings, rank=launch.rank, size=launch.size, job=job, attempt=0, wire=wire)
 

@@ -47,12 +47,15 @@ def _address(interfaces: str, peer: str | None) -> str:
 
 def interface_of(address: str) -> str:
     """Return the name of the interface of which this is the first address, or nothing."""
+    names = (name for _, name in socket.if_nameindex())
+    return next((name for name in names if address_at(name) == address), "")
+
+
+def address_at(interface: str) -> str | None:
+    """Return the first address of an interface, None where it has none or is down."""
     room = ffi.new("char[]", _ROOM)
-    for _, name in socket.if_nameindex():
-        found = lib.coll_own_address(name.encode(), ffi.NULL, room, _ROOM) == lib.COLL_OK
-        if found and text(room) == address:
-            return name
-    return ""
+    found = lib.coll_own_address(interface.encode(), ffi.NULL, room, _ROOM) == lib.COLL_OK
+    return text(room) if found else None
 
 
 def numbers(host: str) -> str:

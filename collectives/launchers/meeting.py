@@ -14,8 +14,8 @@ from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.exchange import exchange
 from collectives.launchers.reach import check_reachable
 from collectives.launchers.secret import secret_of_meeting
-from collectives.launchers.transport import AUTO, check_equal
-from collectives.launchers.wire import Wire, meet
+from collectives.launchers.transport import AUTO, Wish, check_equal
+from collectives.launchers.wire import ANY, Wire, meet
 
 # All ranks meet equally often, so they count alike; keys are put once.
 _meetings = itertools.count()
@@ -39,29 +39,28 @@ def agree(
     variables: Mapping[str, str] | None = None,
     secret: bytes | None = None,
     count: int | None = None,
-    transport: str = AUTO,
+    wish: Wish = ANY,
 ) -> tuple[str, Wire | None]:
     """Return a name that these ranks share, drawn by rank 0, and what connects their hosts.
 
-    None: they are all on one, and no other ``transport`` is wanted. ``secret``: of the user's file,
+    None: they are all on one, and no other transport is wished. ``secret``: of the user's file,
     None: rank 0 draws one. ``count`` tells this meeting from others in the same directory; None:
-    this process counts. Raises InvalidArgumentError where ranks want different transports, or
-    listen where other hosts cannot reach them.
+    this process counts. Raises InvalidArgumentError where ranks have different wishes, or
+    listen where other hosts cannot reach them, or UCX is not to be used.
     """
     meeting = f"meet{next(_meetings) if count is None else count}."
     if rank == 0:
         directory.put(f"{meeting}name", f"launch-{secrets.token_hex(16)}".encode(), deadline)
-    told = exchange(directory, meeting, f"{here or host()}\n{transport}", rank, size, deadline)
+    told = exchange(directory, meeting, f"{here or host()}\n{wish}", rank, size, deadline)
     name = directory.get(f"{meeting}name", deadline).decode()
     check_equal(rank, [one.partition("\n")[2] for one in told])
     hosts = [one.partition("\n")[0] for one in told]
-    if len(set(hosts)) == 1 and transport == AUTO:
+    if len(set(hosts)) == 1 and wish.transport == AUTO:
         directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
         return name, None
     own = None if secret is None else secret_of_meeting(secret, name)
-    wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables, own)
+    wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables, own, wish)
     check_reachable(directory, f"{meeting}if", rank, wire.doors, hosts, deadline, variables)
-    wire.transport = transport
     wire.shares_cores = hosts.count(hosts[rank]) > len(os.sched_getaffinity(0))
     return name, wire
 

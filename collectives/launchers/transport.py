@@ -3,22 +3,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives._ffi import check, ffi, lib, text
+from collectives.errors import BootstrapError, InvalidArgumentError, UnsupportedError
 from collectives.launchers.launch import RENDEZVOUS, Launch
+from collectives.launchers.trusted import TRUSTED, Network, declared, devices, outside
 
 TRANSPORT = "COLLECTIVES_TRANSPORT"
 AUTO, UCX = "auto", "ucx"
+DEVICES = "UCX_NET_DEVICES"  # of UCX itself: what the user says there counts
+_ROOM = 64
 
 
-def chosen(given: str | None, env: Mapping[str, str]) -> str:
-    """Return the transport: what the program says counts before the environment.
+@dataclass(frozen=True)
+class Wish:
+    """What a rank wants: a transport, and networks in which UCX may be used.
 
-    Raises InvalidArgumentError for any that there is not.
+    ``trusted``: None says nothing, and then only ``"ucx"`` is UCX, wherever the ranks meet.
     """
+
+    transport: str = AUTO
+    trusted: tuple[Network, ...] | None = None
+
+    @property
+    def networks(self) -> str:
+        """The networks as text, equal for equal ones."""
+        if self.trusted is None:
+            return "no networks, as none are said"
+        return f"[{', '.join(map(str, self.trusted))}]"
+
+    def __str__(self) -> str:
+        """Return what ranks tell each other: one line."""
+        return f"{self.transport} {self.networks}"
+
+
+def wished(
+    transport: str | None, trusted: str | Iterable[str | Network] | None, env: Mapping[str, str]
+) -> Wish:
+    """Return the wish: what the program says counts before the environment.
+
+    Raises InvalidArgumentError for a transport that there is not, or what is no network.
+    """
+    return Wish(_chosen(transport, env), declared(trusted, env))
+
+
+def _chosen(given: str | None, env: Mapping[str, str]) -> str:
     name, value = ("transport", given) if given is not None else (TRANSPORT, env.get(TRANSPORT))
     if value is None:
         return AUTO
@@ -27,15 +61,66 @@ def chosen(given: str | None, env: Mapping[str, str]) -> str:
     return value
 
 
-def check_equal(rank: int, transports: list[str]) -> None:
-    """Raise InvalidArgumentError, on all ranks, where they do not want the same one."""
-    different = [peer for peer, its in enumerate(transports) if its != transports[0]]
+def check_equal(rank: int, wishes: list[str]) -> None:
+    """Raise InvalidArgumentError, on all ranks, where they do not want the same."""
+    parted = [wish.partition(" ") for wish in wishes]
+    _check_same(rank, "transport", [repr(one[0]) for one in parted], TRANSPORT)
+    _check_same(rank, "trusted", [one[2] for one in parted], TRUSTED)
+
+
+def _check_same(rank: int, name: str, values: list[str], variable: str) -> None:
+    different = [peer for peer, its in enumerate(values) if its != values[0]]
     if different:
         raise InvalidArgumentError(
-            f"rank 0 has transport {transports[0]!r} and rank {different[0]} has "
-            f"{transports[different[0]]!r} (this is rank {rank}): give all ranks the same, by "
-            f"init(transport=...) or {TRANSPORT}"
+            f"rank 0 has {name} {values[0]} and rank {different[0]} has "
+            f"{values[different[0]]} (this is rank {rank}): give all ranks the same, by "
+            f"init({name}=...) or {variable}"
         )
+
+
+def own_ucx(wish: Wish, door: str) -> str:
+    """Return what this rank says of UCX in trusted networks: "" it may not take it, or cannot.
+
+    That is its version, which is looked for where several machines meet, or that it is wanted.
+    """
+    trusted = wish.trusted
+    if not trusted or outside([door], trusted) or not (DEVICES in os.environ or devices(trusted)):
+        return ""
+    if wish.transport == UCX:
+        return "wanted"
+    room = ffi.new("char[]", _ROOM)
+    try:
+        check(lib.coll_ucx_version(os.fsencode(ucx_library()), room, _ROOM))
+    except (UnsupportedError, BootstrapError):
+        return ""  # transport="ucx" says why
+    return text(room)
+
+
+def settled(wish: Wish, rank: int, doors: list[str], say: list[str]) -> str:
+    """Return the transport, from what all ranks have told, so that all decide alike.
+
+    ``doors``: where they listen; ``say``: :func:`own_ucx` of each. Raises InvalidArgumentError
+    where UCX is wanted, and a rank is outside the trusted networks.
+    """
+    if wish.trusted is None:
+        return wish.transport
+    if wish.transport == AUTO:
+        return UCX if "" not in say and len(set(say)) == 1 else AUTO
+    stranger = outside(doors, wish.trusted)
+    if stranger is not None:
+        raise _outside(wish, rank, f"rank {stranger[0]} listens at {stranger[1]}, which is")
+    if "" in say:
+        what = "the first address of each interface is"
+        raise _outside(wish, rank, f"rank {say.index('')} is on a machine where {what}")
+    return wish.transport
+
+
+def _outside(wish: Wish, rank: int, who: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"transport='ucx' in trusted networks only, and {who} in none of {wish.networks} (this is "
+        f"rank {rank}): let COLLECTIVES_INTERFACE name an interface in one of them, or add the "
+        f"network to init(trusted=...) or {TRUSTED}, if everybody in it is trusted"
+    )
 
 
 def needs_channel(launch: Launch) -> UnsupportedError:

@@ -12,8 +12,11 @@ from collectives.errors import InvalidArgumentError
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.exchange import exchange
 from collectives.launchers.interface import own_address
+from collectives.launchers.transport import UCX, Wish, own_ucx, settled
+from collectives.launchers.trusted import devices
 
 _ROOM = 512
+ANY = Wish()
 _FROM_FILE = b"of a file"  # what rank 0 says in the place of a secret that it does not tell
 
 
@@ -21,7 +24,8 @@ _FROM_FILE = b"of a file"  # what rank 0 says in the place of a secret that it d
 class Wire:
     """What connects this rank to others: its own listener, where all listen, and the secret.
 
-    ``hosts`` are the names of the machines, by rank.
+    ``hosts`` are the names of the machines, by rank. ``devices`` are those that UCX may use, ""
+    leaves it to UCX.
     """
 
     listener: Any
@@ -30,6 +34,7 @@ class Wire:
     secret: bytes = field(repr=False)
     shares_cores: bool = False
     transport: str = "auto"
+    devices: str = ""
 
 
 def meet(
@@ -40,11 +45,13 @@ def meet(
     deadline: Deadline,
     variables: Mapping[str, str] | None = None,
     known: bytes | None = None,
+    wish: Wish = ANY,
 ) -> Wire:
     """Open a listener and exchange its place for those of all ranks.
 
     ``known``: the secret, where the ranks have it from elsewhere. Else the launcher's channel
-    carries it, and rank 0 draws it: whoever may read that channel belongs to the job.
+    carries it, and rank 0 draws it: whoever may read that channel belongs to the job. ``wish``:
+    equal on all ranks, which decide by it, once they know where all are, how data goes.
     """
     listener = listen(own_address(variables))
     room = ffi.new("char[]", _ROOM)
@@ -52,10 +59,15 @@ def meet(
     if rank == 0:
         told = _FROM_FILE if known is not None else made_secret().hex().encode()
         directory.put(f"{prefix}secret", told, deadline)
-    doors = exchange(directory, f"{prefix}door", text(room), rank, len(hosts), deadline)
+    saying = f"{text(room)}\n{own_ucx(wish, text(room))}"
+    told_by = exchange(directory, f"{prefix}door", saying, rank, len(hosts), deadline)
+    doors, say = ([said.partition("\n")[i] for said in told_by] for i in (0, 2))
     told = directory.get(f"{prefix}secret", deadline)
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
-    return Wire(listener, doors, hosts, _secret(told, known))
+    wire = Wire(listener, doors, hosts, _secret(told, known))
+    wire.transport = settled(wish, rank, doors, say)
+    wire.devices = devices(wish.trusted) if wish.trusted and wire.transport == UCX else ""
+    return wire
 
 
 def _secret(told: bytes, known: bytes | None) -> bytes:

@@ -72,7 +72,8 @@ WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
   if (options.spin >= 0) place.spin = std::chrono::microseconds(options.spin);
   if (options.silence > 0) place.silence_s = options.silence;
   place.ucx = options.transport != nullptr && std::strcmp(options.transport, "ucx") == 0;
-  if (options.ucx_library != nullptr) place.ucx_library = options.ucx_library;
+  if (options.ucx_library != nullptr) place.ucx_settings.library = options.ucx_library;
+  if (options.ucx_devices != nullptr) place.ucx_settings.devices = options.ucx_devices;
   return place;
 }
 
@@ -151,6 +152,21 @@ coll_status coll_init_wire(const coll_wire_options* given, coll_listener* listen
     made->wire = std::make_unique<coll::WireCommunicator>(coll::place_of(options, *listener),
                                                           timeout, options.interruptible != 0);
     *comm = made.release();
+    return Status::ok;
+  });
+}
+
+const char* coll_transport(const coll_comm* comm) {
+  if (comm == nullptr) return nullptr;
+  if (comm->wire == nullptr) return "memory";
+  return comm->wire->place().ucx ? "ucx" : "tcp";
+}
+
+coll_status coll_ucx_version(const char* library, char* text, size_t room) {
+  return guarded([&] {
+    char& out = required(text, "text");
+    const std::string version = coll::ucx_version({.library = library != nullptr ? library : ""});
+    coll::copy_text(version, &out, room);
     return Status::ok;
   });
 }

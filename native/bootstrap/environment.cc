@@ -52,6 +52,10 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_TRANSPORT", "auto or ucx", "auto",
      "How collectives go, on all ranks: by memory within a machine and by TCP between machines, or "
      "by UCX."},
+    {"COLLECTIVES_TRUSTED", "networks", "",
+     "Networks in which everybody is trusted, as 10.1.0.0/16, fd00::/8, on all ranks: ranks of "
+     "several machines that meet in them take UCX where all have it; COLLECTIVES_TRANSPORT=ucx "
+     "takes it nowhere else."},
     {"COLLECTIVES_UCX", "path", "",
      "Where libucp.so.0 is, or its folder; without it the PyPI package libucx-cu12 or libucx-cu13, "
      "or where the loader finds it."},
@@ -73,6 +77,7 @@ enum Index {
   kMaster,
   kSsh,
   kTransport,
+  kTrusted,
   kUcx,
   kFault,
   kIndexEnd

@@ -43,7 +43,7 @@ WireLinks::WireLinks(WirePlace&& place)
       controls_(index_of(place_.self.ranks)),
       set_(place_.spin),
       send_buffer_(send_buffer_bytes()) {
-  if (place_.ucx) ucx_.emplace(place_.ucx_library, place_.self.rank, place_.self.ranks);
+  if (place_.ucx) ucx_.emplace(place_.ucx_settings, place_.self.rank, place_.self.ranks);
 }
 
 bool WireLinks::connected(int peer) const noexcept {

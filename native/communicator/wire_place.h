@@ -11,6 +11,7 @@
 #include "bootstrap/secret.h"
 #include "transport/tcp_set.h"
 #include "transport/tcp_socket.h"
+#include "ucx/ucx.h"
 
 namespace coll {
 
@@ -25,9 +26,9 @@ struct WirePlace {
   std::vector<Endpoint> data_doors, control_doors, message_doors, survivor_doors;
   std::vector<std::string> hosts;  // by rank: its name, for sentences
   std::chrono::microseconds spin = TcpSet::kSpin;
-  double silence_s = 15;      // after which a machine that does not answer is taken for dead
-  bool ucx = false;           // all data of collectives goes by UCX
-  std::string ucx_library{};  // as UcxWorker wants it
+  double silence_s = 15;  // after which a machine that does not answer is taken for dead
+  bool ucx = false;       // all data of collectives goes by UCX
+  UcxSettings ucx_settings{};
 
   // The doors of the next rank, as text_of() says them. Throws Error(invalid_argument).
   void add_doors(std::string_view text);

@@ -33,6 +33,8 @@ typedef struct coll_wire_options {
   double silence;           /* seconds after which a machine that does not answer is lost; 0: 15 */
   const char* transport;    /* "ucx": collectives go by UCX; NULL or "auto": TCP; all ranks alike */
   const char* ucx_library;  /* the path of libucp.so.0; NULL: the loader finds it */
+  const char* ucx_devices;  /* the devices that UCX may use, "eth0,mlx5_0:1", where the variable
+                               UCX_NET_DEVICES does not say; NULL: all */
 } coll_wire_options;
 
 /* Listens at an address of this machine, "192.0.2.7" or "[2001:db8::7]", on ports that the kernel
@@ -50,6 +52,12 @@ coll_status coll_own_address(const char* interfaces, const char* peer, char* tex
 /* Takes the listener. Does not wait for the other ranks. */
 coll_status coll_init_wire(const coll_wire_options* options, coll_listener* listener,
                            coll_comm** comm);
+/* How the collectives of a communicator go: "memory", "tcp" (within a machine by memory) or "ucx";
+ * NULL for NULL. */
+const char* coll_transport(const coll_comm* comm);
+/* The version of the UCX that "ucx" would take, as "1.13.1". `library`: its path, as above.
+ * COLL_UNSUPPORTED, COLL_BOOTSTRAP: there is none, or it has no way to talk. */
+coll_status coll_ucx_version(const char* library, char* text, size_t room);
 /* A fresh secret from the kernel's randomness. */
 coll_status coll_make_secret(uint8_t* secret);
 /* The secret in a file, 64 hex digits, that nobody but this user can read: what

@@ -26,6 +26,13 @@ void prefer_reads(const UcxLibrary& library, ucp_config_t* config) {
   }
 }
 
+// UCX listens at each device that it uses.
+void keep_to(const std::string& devices, const UcxLibrary& library, ucp_config_t* config) {
+  if (!devices.empty() && std::getenv("UCX_NET_DEVICES") == nullptr) {
+    library.config_modify(config, "NET_DEVICES", devices.c_str());
+  }
+}
+
 // UCX writes to standard output, which is the program's; what goes wrong our errors say.
 void keep_quiet(const UcxLibrary& library) {
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) library.set_global_option("LOG_LEVEL", "fatal");
@@ -40,13 +47,13 @@ void keep_for_ever(std::vector<std::unique_ptr<UcxPeer>>&& peers) {
 
 }  // namespace
 
-UcxCore::UcxCore(const std::string& library, int rank, int ranks)
-    : library_(ucx_library(library)),
+UcxCore::UcxCore(const UcxSettings& settings, int rank, int ranks)
+    : library_(ucx_library(settings.library)),
       rank_(rank),
       owner_(::getpid()),
       peers_(static_cast<std::size_t>(ranks)) {
   try {
-    open_context(ranks);
+    open_context(settings.devices, ranks);
     open_worker();
   } catch (...) {
     close();
@@ -82,11 +89,12 @@ void UcxCore::check(ucs_status_t status, const char* what) const {
                   "leave it no way: `ucx_info -d` lists what there is");
 }
 
-void UcxCore::open_context(int ranks) {
+void UcxCore::open_context(const std::string& devices, int ranks) {
   keep_quiet(library_);
   ucp_config_t* config = nullptr;
   check(library_.config_read(nullptr, nullptr, &config), "read its settings");
   prefer_reads(library_, config);
+  keep_to(devices, library_, config);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

@@ -13,6 +13,7 @@
 #include "base/deadline.h"
 #include "ucx/library.h"
 #include "ucx/peer.h"
+#include "ucx/ucx.h"
 
 namespace coll {
 
@@ -22,7 +23,7 @@ class UcxCore {
   enum Kind : unsigned { kFrame = 1, kCredit = 2 };
 
   // Throws Error.
-  UcxCore(const std::string& library, int rank, int ranks);
+  UcxCore(const UcxSettings& settings, int rank, int ranks);
   ~UcxCore();
   UcxCore(const UcxCore&) = delete;
   UcxCore& operator=(const UcxCore&) = delete;
@@ -48,7 +49,7 @@ class UcxCore {
   static ucs_status_t credit(void* core, const void* header, std::size_t header_length, void* data,
                              std::size_t length, const ucp_am_recv_param_t* param) noexcept;
   UcxPeer* sender_of(const void* header, std::size_t length, UcxHeader& read) noexcept;
-  void open_context(int ranks);
+  void open_context(const std::string& devices, int ranks);
   void open_worker();
   void handle(Kind kind, ucp_am_recv_callback_t callback);
   void check(ucs_status_t status, const char* what) const;

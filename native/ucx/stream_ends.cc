@@ -201,8 +201,12 @@ std::string UcxStream::why() const {
 
 // ---- what makes them ---------------------------------------------------------------------------
 
-UcxWorker::UcxWorker(const std::string& library, int rank, int ranks)
-    : core_(std::make_shared<UcxCore>(library, rank, ranks)) {}
+std::string ucx_version(const UcxSettings& settings) {
+  return UcxCore(settings, 0, 1).library().get_version_string();
+}
+
+UcxWorker::UcxWorker(const UcxSettings& settings, int rank, int ranks)
+    : core_(std::make_shared<UcxCore>(settings, rank, ranks)) {}
 
 std::unique_ptr<Stream> UcxWorker::connect(int peer, Descriptor fd, const Endpoint& at,
                                            TcpReceiver& receiver, bool near) {

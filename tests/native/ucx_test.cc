@@ -18,12 +18,18 @@ using namespace coll;
 TEST(without_the_library_the_sentence_says_what_to_install) {
   std::optional<Error> error;
   try {
-    const UcxWorker worker("/nowhere/libucp.so.0", 0, 2);
+    const UcxWorker worker({.library = "/nowhere/libucp.so.0"}, 0, 2);
   } catch (const Error& e) {
     error = e;
   }
   CHECK(error && error->status == Status::unsupported);
   CHECK(std::string(error->what()).find("nstall Debian's libucx") != std::string::npos);
+}
+
+TEST(without_the_library_there_is_no_version) {
+  std::array<char, 32> text{'x'};
+  CHECK(coll_ucx_version("/nowhere/libucp.so.0", text.data(), text.size()) == COLL_UNSUPPORTED);
+  CHECK(text.front() == 'x');
 }
 
 // What coll_init_wire() says of a transport.

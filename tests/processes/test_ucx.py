@@ -87,6 +87,21 @@ def test_a_rank_that_does_not_come_is_named_and_all_go_on(tmp_path: Path) -> Non
         assert "rank 1" in told["text"], told
 
 
+def test_trusted_networks_bound_where_ucx_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    assert found(2, "goes", tmp_path / "in", COLLECTIVES_TRUSTED="127.0.0.0/8") == ["ucx"] * 2
+    done = started(2, "goes", tmp_path, COLLECTIVES_TRUSTED="10.0.0.0/8, fd00::/8")
+    assert done.returncode != 0
+    says = "rank 0 listens at 127.0.0.1, which is in none of [10.0.0.0/8, fd00::/8] (this is rank"
+    for rank in range(2):
+        assert f"{says} {rank})" in done.stderr
+
+
+def test_one_machine_stays_with_its_memory_where_networks_are_trusted(tmp_path: Path) -> None:
+    env = {"COLLECTIVES_TRANSPORT": "auto", "COLLECTIVES_TRUSTED": "0.0.0.0/0, ::/0"}
+    assert found(2, "goes", tmp_path, **env) == ["memory"] * 2
+
+
 def test_without_the_library_a_sentence_says_what_to_do(tmp_path: Path) -> None:
     done = started(2, "some", tmp_path, COLLECTIVES_UCX="/nowhere/libucp.so.0")
     assert done.returncode != 0

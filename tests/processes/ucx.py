@@ -62,6 +62,14 @@ def meet() -> bool:
     return True
 
 
+def goes() -> str:
+    """Connect; return how data goes."""
+    comm = cl.init(timeout=60)
+    comm.barrier()
+    comm.close()
+    return comm.transport
+
+
 def some() -> list[str]:
     """Make a few calls of every size class."""
     comm = cl.init(timeout=60)

@@ -14,7 +14,7 @@ from collectives.launchers import meeting, openmpi
 from collectives.launchers.detect import detect, open_directory, place
 from collectives.launchers.directory import Deadline, StoreDirectory
 from collectives.launchers.interface import own_address
-from collectives.launchers.transport import chosen
+from collectives.launchers.transport import Wish, wished
 
 TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "run",
@@ -175,7 +175,8 @@ def agreements(
     def rank(r: int) -> tuple[str, Any]:
         directory = StoreDirectory(store, r, size)
         here = {"COLLECTIVES_INTERFACE": "lo"}
-        return meeting.agree(directory, r, size, Deadline(10), hosts[r], here, transport=ways[r])
+        wish = Wish(ways[r])
+        return meeting.agree(directory, r, size, Deadline(10), hosts[r], here, wish=wish)
 
     with ThreadPoolExecutor(size) as pool:
         return list(pool.map(rank, range(size)))
@@ -221,8 +222,9 @@ def test_a_transport_that_there_is_not_is_refused(
 
 def test_what_the_program_says_counts_before_the_environment() -> None:
     env = {"COLLECTIVES_TRANSPORT": "ucx"}
-    assert [chosen(way, env) for way in (None, "auto", "ucx")] == ["ucx", "auto", "ucx"]
-    assert chosen(None, {}) == "auto"
+    ways = [wished(way, None, env) for way in (None, "auto", "ucx")]
+    assert ways == [Wish("ucx"), Wish("auto"), Wish("ucx")]
+    assert wished(None, None, {}) == Wish("auto")
 
 
 @pytest.mark.parametrize(
