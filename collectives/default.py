@@ -8,14 +8,10 @@ import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
 from collectives.start import join
-
-if TYPE_CHECKING:
-    from collectives.launchers.trusted import Network
 
 _default: Communicator | None = None
 _making = threading.RLock()
@@ -27,7 +23,7 @@ def init(
     insecure: bool = False,
     silence: float | None = None,
     transport: str | None = None,
-    trusted: str | Iterable[str | Network] | None = None,
+    trusted: str | Iterable[str] | None = None,
 ) -> Communicator:
     """Meet the other ranks of this job and return the communicator, from now on the default one.
 

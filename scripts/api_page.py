@@ -46,8 +46,8 @@ GROUPS = (
         "Start",
         names=("__version__", "init", "local", "Communicator"),
         members=(
-            "rank", "size", "closed", "sequence", "close", "abort", "revoke", "from_mpi",
-            "from_store",
+            "rank", "size", "closed", "sequence", "transport", "close", "abort", "revoke",
+            "from_mpi", "from_store",
         ),
     ),
     Group(

@@ -27,7 +27,6 @@ from collectives.launchers.pmi import PmiDirectory
 from collectives.launchers.secret import own_secret
 from collectives.launchers.torch_store import open_store
 from collectives.launchers.transport import AUTO, needs_channel, wished
-from collectives.launchers.trusted import Network
 from collectives.names import checked_seconds
 
 _DEFAULT_TIMEOUT = 300.0  # seconds, as everywhere
@@ -109,7 +108,7 @@ def place(
     *,
     insecure: bool = False,
     transport: str | None = None,
-    trusted: str | Iterable[str | Network] | None = None,
+    trusted: str | Iterable[str] | None = None,
 ) -> environment.Place:
     """Return the place of this process in its job.
 

@@ -43,7 +43,7 @@ class Wish:
 
 
 def wished(
-    transport: str | None, trusted: str | Iterable[str | Network] | None, env: Mapping[str, str]
+    transport: str | None, trusted: str | Iterable[str] | None, env: Mapping[str, str]
 ) -> Wish:
     """Return the wish: what the program says counts before the environment.
 

@@ -19,7 +19,7 @@ Network = IPv4Network | IPv6Network
 
 
 def declared(
-    given: str | Iterable[str | Network] | None, env: Mapping[str, str]
+    given: str | Iterable[str] | None, env: Mapping[str, str]
 ) -> tuple[Network, ...] | None:
     """Return the networks: what the program says counts before the environment; None: not said.
 
