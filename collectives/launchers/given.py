@@ -16,6 +16,7 @@ from collectives.launchers.directory import Deadline, Directory, StoreDirectory
 from collectives.launchers.mpi import MpiDirectory
 from collectives.launchers.secret import file_secret
 from collectives.launchers.torch_store import TorchStore
+from collectives.launchers.transport import wished
 from collectives.names import MOST_RANKS, integer
 from collectives.start import join
 
@@ -71,11 +72,12 @@ def _met(
     timeout: float | None,
     deadline: Deadline,
 ) -> Communicator:
+    env = os.environ
+    wish = wished(None, None, env)
     if size == 1:
         return join(Place(timeout=settings.timeout), timeout)
-    env = os.environ
     job, wire = meeting.agree(
-        directory, rank, size, deadline, variables=env, secret=file_secret(env), count=0
+        directory, rank, size, deadline, variables=env, secret=file_secret(env), count=0, wish=wish
     )
     place = replace(settings, rank=rank, size=size, job=job, attempt=0, wire=wire)
     return join(place, timeout)

@@ -247,6 +247,23 @@ def test_a_store_in_which_nobody_else_comes() -> None:
         cl.Communicator.from_store(Stored(), 0, 2, timeout=0.05)
 
 
+def test_the_environment_says_how_data_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLECTIVES_INTERFACE", "lo")
+    monkeypatch.setenv("COLLECTIVES_TRANSPORT", "ucx")
+    monkeypatch.setenv("COLLECTIVES_TRUSTED", "10.0.0.0/8")
+    store = Stored()
+
+    def rank(r: int) -> None:
+        with pytest.raises(errors.InvalidArgumentError, match=r"rank 0 listens at 127\.0\.0\.1,"):
+            cl.Communicator.from_store(store, r, 2, timeout=20)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(rank, range(2))) == [None, None]
+    monkeypatch.setenv("COLLECTIVES_TRANSPORT", "moon")
+    with pytest.raises(errors.InvalidArgumentError, match="COLLECTIVES_TRANSPORT is 'moon'"):
+        cl.Communicator.from_store(store, 0, 1)
+
+
 def test_one_rank_needs_nobody() -> None:
     for comm in (cl.Communicator.from_store(Stored(), 0, 1), cl.Communicator.from_mpi(World())):
         with comm:
