@@ -12,7 +12,7 @@ from pathlib import Path
 from collectives._ffi import check, ffi, lib, text
 from collectives.errors import BootstrapError, InvalidArgumentError, UnsupportedError
 from collectives.launchers.launch import RENDEZVOUS, Launch
-from collectives.launchers.trusted import TRUSTED, Network, declared, devices, outside
+from collectives.launchers.trusted import TRUSTED, Network, declared, outside
 
 TRANSPORT = "COLLECTIVES_TRANSPORT"
 AUTO, UCX = "auto", "ucx"
@@ -78,13 +78,15 @@ def _check_same(rank: int, name: str, values: list[str], variable: str) -> None:
         )
 
 
-def own_ucx(wish: Wish, door: str) -> str:
+def own_ucx(wish: Wish, door: str, devices: str) -> str:
     """Return what this rank says of UCX in trusted networks: "" it may not take it, or cannot.
 
     That is its version, which is looked for where several machines meet, or that it is wanted.
+    ``devices``: those of this machine in trusted networks.
     """
-    trusted = wish.trusted
-    if not trusted or outside([door], trusted) or not (DEVICES in os.environ or devices(trusted)):
+    if not wish.trusted or outside([door], wish.trusted):
+        return ""
+    if not devices and DEVICES not in os.environ:
         return ""
     if wish.transport == UCX:
         return "wanted"

@@ -59,14 +59,15 @@ def meet(
     if rank == 0:
         told = _FROM_FILE if known is not None else made_secret().hex().encode()
         directory.put(f"{prefix}secret", told, deadline)
-    saying = f"{text(room)}\n{own_ucx(wish, text(room))}"
+    near = devices(wish.trusted) if wish.trusted else ""
+    saying = f"{text(room)}\n{own_ucx(wish, text(room), near)}"
     told_by = exchange(directory, f"{prefix}door", saying, rank, len(hosts), deadline)
     doors, say = ([said.partition("\n")[i] for said in told_by] for i in (0, 2))
     told = directory.get(f"{prefix}secret", deadline)
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
     wire = Wire(listener, doors, hosts, _secret(told, known))
     wire.transport = settled(wish, rank, doors, say)
-    wire.devices = devices(wish.trusted) if wish.trusted and wire.transport == UCX else ""
+    wire.devices = near if wire.transport == UCX else ""
     return wire
 
 

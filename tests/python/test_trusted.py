@@ -128,21 +128,20 @@ def test_a_rank_asks_for_its_ucx_in_trusted_networks_only(monkeypatch: pytest.Mo
     def no_library() -> str:
         raise AssertionError("it is not to be looked for")
 
-    monkeypatch.setattr(transport, "devices", lambda _: "eth0")
     monkeypatch.setattr(transport, "ucx_library", no_library)
     for wish, door in ((Wish(), IN), (Wish("auto", ()), IN), (Wish("auto", FEW), OUT)):
-        assert transport.own_ucx(wish, door) == ""
-    assert transport.own_ucx(Wish("ucx", FEW), IN) == "wanted"
+        assert transport.own_ucx(wish, door, "eth0") == ""
+    assert transport.own_ucx(Wish("ucx", FEW), IN, "eth0") == "wanted"
     monkeypatch.setattr(transport, "ucx_library", lambda: "/nowhere/libucp.so.0")
     monkeypatch.setenv("COLLECTIVES_UCX", "/nowhere/libucp.so.0")
-    assert transport.own_ucx(Wish("auto", FEW), IN) == ""
+    assert transport.own_ucx(Wish("auto", FEW), IN, "eth0") == ""
 
 
 def test_where_no_device_is_trusted_ucx_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "devices", lambda _: "")
-    assert transport.own_ucx(Wish("ucx", FEW), IN) == ""
+    monkeypatch.delenv("UCX_NET_DEVICES", raising=False)
+    assert transport.own_ucx(Wish("ucx", FEW), IN, "") == ""
     monkeypatch.setenv("UCX_NET_DEVICES", "eth7")
-    assert transport.own_ucx(Wish("ucx", FEW), IN) == "wanted"
+    assert transport.own_ucx(Wish("ucx", FEW), IN, "") == "wanted"
 
 
 def agreed(wishes: list[Wish], hosts: list[str] | None = None) -> list[Any]:
@@ -170,7 +169,7 @@ def reachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meeting, "check_reachable", lambda *_: None)
 
 
-def able(versions: list[str]) -> Callable[[Wish, str], str]:
+def able(versions: list[str]) -> Callable[..., str]:
     """Return what stands for own_ucx(), where ranks have these versions in any order."""
     return lambda *_: versions.pop()
 
