@@ -93,7 +93,7 @@ def show(judged: list[Judged], measured: list[Block]) -> None:
         f"nobody else can run, {switching:.0f} ns where another process does\n"
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("row")
+    table.add_column("row", no_wrap=True)
     table.add_column("placement")
     for head in ("blocks", "measured", "allowed", "share", "spread"):
         table.add_column(head, justify="right")
