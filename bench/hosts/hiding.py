@@ -4,7 +4,8 @@
 One rank on each shaped host. A round measures transfers alone, products of matrices alone, and
 transfers that are begun (``async_op=True``), computed beside and waited for. The products are as
 many as take about the time of the transfer. Hidden is what both together take less than one after
-the other, as a share of the shorter one: 1 where nothing is left of it.
+the other, as a share of the shorter one: 1 where nothing is left of it. All hosts share the cores
+of this machine, and a transfer needs cores as well: how much they leave to be hidden is told too.
 """
 
 from __future__ import annotations
@@ -54,28 +55,42 @@ class HidingTeam(HostTeam):
         """Make vectors of so many bytes the present ones."""
         self._ask({"order": "prepare", "nbytes": nbytes})
 
-    def block(self, transfer: bool, products: int, calls: int) -> tuple[float, int]:
-        """Return seconds of a call, from the first begin to the last end; wrong elements."""
+    def block(self, transfer: bool, products: int, calls: int) -> tuple[float, float, int]:
+        """Return seconds of a call, from the first begin to the last end; how busy; what is wrong.
+
+        Busy is the share of this machine's cores, by anybody, the kernel's network work included.
+        """
         order = {"order": "block", "transfer": transfer, "products": products, "calls": calls}
         answers = [message for message, _ in self._ask(order)]
         seconds = max(one["last"] for one in answers) - min(one["first"] for one in answers)
-        return seconds / calls, sum(one["wrong"] for one in answers)
+        return seconds / calls, answers[0]["busy"], sum(one["wrong"] for one in answers)
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Seconds of a call in one round. `counted`: bytes on the links over the least there can be."""
+    """Seconds of a call in one round. `counted`: bytes on the links over the least there can be.
+
+    `needed`: seconds of all cores that the transfer alone and the products alone kept busy.
+    """
 
     transfer: float
     compute: float
     both: float
     counted: float
+    needed: float = 0.0
 
     @property
     def hidden(self) -> float:
         """The share of the shorter one that is hidden behind the other."""
-        saved = self.transfer + self.compute - self.both
-        return saved / min(self.transfer, self.compute)
+        return self._hidden_if(self.both)
+
+    @property
+    def most(self) -> float:
+        """What would be hidden with no core ever idle."""
+        return self._hidden_if(max(self.transfer, self.compute, self.needed))
+
+    def _hidden_if(self, both: float) -> float:
+        return (self.transfer + self.compute - both) / min(self.transfer, self.compute)
 
 
 @dataclass
@@ -106,7 +121,7 @@ class Hiding:
 
     def json(self) -> dict[str, Any]:
         """Return it as plain values."""
-        turns = [{**asdict(turn), "hidden": turn.hidden} for turn in self.turns]
+        turns = [{**asdict(turn), "hidden": turn.hidden, "most": turn.most} for turn in self.turns]
         return {**asdict(self.cell), "products": self.products, "turns": turns}
 
 
@@ -116,6 +131,7 @@ def judge(hiding: Hiding) -> list[Row]:
     title = f"{cell.ranks} hosts, {cell.nbytes // M} MiB"
     hidden = Spread.of([turn.hidden for turn in turns])
     rows = [Row(f"{title}: hidden", hidden, GOAL, hiding.void(), hiding.wrong)]
+    rows.append(Row(f"{title}: the cores allow", Spread.of([turn.most for turn in turns])))
     for name in ("transfer", "compute", "both"):
         rows.append(Row(f"{title}: s, {name}", Spread.of([getattr(one, name) for one in turns])))
     rows.append(Row(f"{title}: share of the link", Spread.of([hiding.share(t) for t in turns])))
@@ -141,18 +157,21 @@ def measure(hiding: Hiding, hosts: Hosts, team: HidingTeam, rounds: int) -> None
     modes = {"transfer": (True, 0), "compute": (False, 1), "both": (True, 1)}
     order = list(modes)
     for turn in range(rounds):
-        at, times, sent = turn % len(order), dict[str, float](), 0
+        at, times, busy, sent = turn % len(order), dict[str, float](), dict[str, float](), 0
         for name in order[at:] + order[:at]:
             moves, computes = modes[name]
             with ExitStack() as stack:
                 traffic = [stack.enter_context(host.counted()) for host in hosts]
-                times[name], wrong = team.block(moves, computes * hiding.products, calls)
+                times[name], busy[name], wrong = team.block(
+                    moves, computes * hiding.products, calls
+                )
             hiding.wrong += wrong
             if moves:
                 sent += sum(one.sent_bytes for one in traffic)
         # In two of the three modes, and once more before each block.
         counted = sent / (2 * (calls + 1) * len(hosts) * payload(hiding.cell))
-        hiding.turns.append(Turn(**times, counted=counted))
+        needed = sum(times[name] * busy[name] for name in ("transfer", "compute"))
+        hiding.turns.append(Turn(**times, counted=counted, needed=needed))
 
 
 def on_hosts(

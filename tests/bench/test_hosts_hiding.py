@@ -33,6 +33,12 @@ def test_hidden_is_a_share_of_the_shorter_one() -> None:
     assert Turn(1.0, 1.0, 1.2, 1.0).hidden == pytest.approx(0.8)
 
 
+def test_no_more_is_hidden_than_the_cores_allow() -> None:
+    assert Turn(1.0, 1.0, 1.2, 1.0, 0.5).most == 1.0
+    assert Turn(1.0, 1.0, 1.2, 1.0, 1.2).most == pytest.approx(0.8)
+    assert Turn(2.0, 1.0, 2.5, 1.0, 2.25).most == pytest.approx(0.75)
+
+
 def test_hiding_is_judged_and_void_without_bytes() -> None:
     time = LEAST / 0.9
     good, bad = (Turn(time, time, time * both, 1.01) for both in (1.1, 1.3))

@@ -20,6 +20,15 @@ from bench.peers.ranks.work import Buffers, Work
 PROGRESS = "BENCH_PROGRESS_THREAD"
 _SIDE = 192  # of the matrices: three of them stay in a core's own cache
 _KEEP = np.float32(0.5)
+_CORES = os.cpu_count() or 1
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def _idle() -> float:
+    """Return the seconds that the cores of this machine have had nothing to do, all together."""
+    with open("/proc/stat", encoding="ascii") as counters:
+        fields = counters.readline().split()
+    return (int(fields[4]) + int(fields[5])) / _TICK  # idle, and waiting for disks
 
 
 class Hider:
@@ -45,7 +54,7 @@ class Hider:
         return {}, b""
 
     def block(self, transfer: bool, products: int, calls: int) -> tuple[Message, bytes]:
-        """Do it `calls` times; tell the moments when the first began and the last was over.
+        """Do it `calls` times; tell when the first began and the last was over, and how busy.
 
         `products`: how many matrices are multiplied beside each transfer. One transfer more goes
         before, against full buckets.
@@ -56,7 +65,7 @@ class Hider:
         if transfer:
             self._comm.allreduce(self._x, out=self._out)
         self._lineup.wait()
-        first = time.perf_counter()
+        idle, first = _idle(), time.perf_counter()
         for _ in range(calls):
             pending: Any = None
             if transfer:
@@ -66,10 +75,11 @@ class Hider:
             if pending is not None:
                 pending.wait()
         last = time.perf_counter()
+        busy = 1 - (_idle() - idle) / (last - first) / _CORES
         wrong = self._buffers.wrong(self._turn) if transfer else 0
         if products:
             wrong += int(np.count_nonzero(np.abs(self._c - _KEEP) > 1e-3))
-        return {"first": first, "last": last, "wrong": wrong}, b""
+        return {"first": first, "last": last, "busy": busy, "wrong": wrong}, b""
 
 
 def main() -> None:
