@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/handle.h"
+#include "bootstrap/environment.h"
 #include "bootstrap/secret.h"
 #include "bootstrap/wire_door.h"
 
@@ -74,6 +75,7 @@ WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
   place.ucx = options.transport != nullptr && std::strcmp(options.transport, "ucx") == 0;
   if (options.ucx_library != nullptr) place.ucx_settings.library = options.ucx_library;
   if (options.ucx_devices != nullptr) place.ucx_settings.devices = options.ucx_devices;
+  place.streams = streams_of_pair();
   return place;
 }
 

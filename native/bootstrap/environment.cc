@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "transport/faults.h"
+#include "transport/striped_stream.h"
 
 namespace coll {
 namespace {
@@ -45,6 +46,9 @@ constexpr Variable kVariables[] = {
      "How much the kernel may hold of what was sent to a rank of another machine by TCP; 0: as "
      "much "
      "as it likes, for networks whose bandwidth times delay is more."},
+    {"COLLECTIVES_STREAMS", "integer", "1",
+     "How many TCP connections carry the data of collectives between two ranks of different "
+     "machines, 1 to 16, the same on all ranks."},
     {"COLLECTIVES_MASTER", "address:port", "",
      "Where rank 0 meets the others: what `collrun --hosts` sets for its ranks."},
     {"COLLECTIVES_SSH", "command", "ssh",
@@ -74,6 +78,7 @@ enum Index {
   kSecretFile,
   kSilence,
   kSendBuffer,
+  kStreams,
   kMaster,
   kSsh,
   kTransport,
@@ -103,13 +108,13 @@ std::optional<Number> parse(const std::string& text) {
   return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
 }
 
-// The whole number of a variable, at least `least`.
-int number_of(Index index, const std::string& value, int least) {
+// The whole number of a variable, within bounds.
+int number_of(Index index, const std::string& value, int least,
+              int most = std::numeric_limits<int>::max()) {
   const std::optional<int> number = parse<int>(value);
-  if (!number || *number < least) {
+  if (!number || *number < least || *number > most) {
     throw malformed(index, value,
-                    "a whole number from " + std::to_string(least) + " to " +
-                        std::to_string(std::numeric_limits<int>::max()));
+                    "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return *number;
 }
@@ -165,6 +170,11 @@ std::optional<Placement> assumed_placement() {
 int send_buffer_bytes() {
   const std::string value = value_of(kSendBuffer).value_or(kVariables[kSendBuffer].fallback);
   return number_of(kSendBuffer, value, 0);
+}
+
+int streams_of_pair() {
+  const std::string value = value_of(kStreams).value_or(kVariables[kStreams].fallback);
+  return number_of(kStreams, value, 1, static_cast<int>(StripedStream::kMostLanes));
 }
 
 void arm_faults_from_environment() {

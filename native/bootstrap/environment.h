@@ -36,6 +36,10 @@ std::optional<Placement> assumed_placement();
 // COLLECTIVES_SEND_BUFFER says; 0: as many as it likes. Throws Error(invalid_argument).
 int send_buffer_bytes();
 
+// How many connections for data two ranks of different machines have, as COLLECTIVES_STREAMS says.
+// Throws Error(invalid_argument).
+int streams_of_pair();
+
 // Arms what COLLECTIVES_FAULT says, once in the life of the process.
 void arm_faults_from_environment();
 

@@ -16,14 +16,17 @@ namespace {
 }  // namespace
 
 Mesh::Mesh(const Identity& self, const Secret& secret, TcpListener&& door,
-           std::vector<Endpoint> doors, const MeshLimits& limits)
-    : terms_{self, secret},
+           std::vector<Endpoint> doors, const MeshLimits& limits, MeshLanes lanes)
+    : lanes_(std::move(lanes)),
+      terms_{self, secret, {.streams = lanes_.most}},
       limits_(limits),
       doors_(std::move(doors)),
       peers_(doors_.size()),
       door_(
-          std::move(door), terms_, limits_, [this](int rank) { return is_taken(rank); },
-          [this](int rank, Connection connection) { keep(rank, std::move(connection)); }) {
+          std::move(door), terms_, limits_, [this](int rank) { return room_for(rank); },
+          [this](int rank, int lane, Connection connection) {
+            keep(rank, lane, std::move(connection));
+          }) {
   if (self.rank < 0 || self.rank >= self.ranks ||
       doors_.size() != static_cast<std::size_t>(self.ranks)) {
     refuse_mesh("rank " + std::to_string(self.rank) + " of " + std::to_string(self.ranks) +
@@ -44,13 +47,15 @@ void Mesh::want(int rank) {
     refuse_mesh("rank " + std::to_string(rank) + " cannot be reached at " + door.text() +
                 ": it must tell the address and port of one of its interfaces");
   }
-  dials_.emplace_back(rank, door, terms_, limits_);
+  for (int lane = 0; lane < lanes_.to(rank); ++lane) {
+    dials_.emplace_back(rank, door, terms_, limits_, lane);
+  }
   peers_[index].phase = Phase::dialling;
 }
 
 bool Mesh::connected(int rank) const { return peers_[checked(rank)].phase >= Phase::ready; }
 
-Connection Mesh::take(int rank) {
+std::vector<Connection> Mesh::take_all(int rank) {
   Peer& peer = peers_[checked(rank)];
   if (peer.phase != Phase::ready) {
     throw Error(Status::internal,
@@ -58,14 +63,14 @@ Connection Mesh::take(int rank) {
                     (peer.phase == Phase::taken ? " was taken before" : " is not there yet"));
   }
   peer.phase = Phase::taken;
-  return std::move(peer.connection);
+  return std::move(peer.lanes);
 }
 
 void Mesh::step() {
   const MeshDial::Clock::time_point now = MeshDial::Clock::now();
   for (auto dial = dials_.begin(); dial != dials_.end();) {
     if (std::optional<Connection> connection = dial->step(now)) {
-      keep(dial->rank(), std::move(*connection));
+      keep(dial->rank(), dial->lane(), std::move(*connection));
       dial = dials_.erase(dial);
     } else {
       ++dial;
@@ -91,7 +96,10 @@ std::string Mesh::standing(int rank) const {
         ->standing();
   }
   if (rank < terms_.self.rank) return name + " was not wanted yet";
-  return name + " has not connected to " + endpoint().text() +
+  const int here = peers_[checked(rank)].here;
+  const std::string some =
+      here == 0 ? "" : ", but for " + std::to_string(here) + " of its connections";
+  return name + " has not connected to " + endpoint().text() + some +
          ": it may not have come to this point, or cannot reach this address" + door_.troubles();
 }
 
@@ -106,12 +114,26 @@ std::size_t Mesh::checked(int rank) const {
 }
 
 // A lower rank never connects: who does so must not get into the way of our own attempts.
-bool Mesh::is_taken(int rank) const { return rank < terms_.self.rank || connected(rank); }
+int Mesh::room_for(int rank) const {
+  return rank < terms_.self.rank ? 0 : lanes_.to(rank) - peers_[checked(rank)].here;
+}
 
-void Mesh::keep(int rank, Connection connection) {
+void Mesh::keep(int rank, int lane, Connection connection) {
   Peer& peer = peers_[checked(rank)];
-  peer.phase = Phase::ready;
-  peer.connection = std::move(connection);
+  const auto at = static_cast<std::size_t>(lane);
+  peer.lanes.resize(static_cast<std::size_t>(lanes_.to(rank)));
+  if (at >= peer.lanes.size() || peer.lanes[at].fd) {
+    throw Error(Status::bootstrap,
+                "rank " + std::to_string(terms_.self.rank) + " of " + job_in_words(terms_.self) +
+                    " cannot let in rank " + std::to_string(rank) + ": it connects as number " +
+                    std::to_string(lane) + " of " + std::to_string(peer.lanes.size()) +
+                    " connections, counted from 0, which is " +
+                    (at < peer.lanes.size() ? "there already" : "none of them") +
+                    "; start all ranks anew, each with its own COLLECTIVES_RANK",
+                rank);
+  }
+  peer.lanes[at] = std::move(connection);
+  if (++peer.here == lanes_.to(rank)) peer.phase = Phase::ready;
 }
 
 }  // namespace coll

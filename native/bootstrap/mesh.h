@@ -18,22 +18,35 @@
 
 namespace coll {
 
+// How many connections there are to another rank; all ranks agree on it.
+struct MeshLanes {
+  int most = 1;
+  std::vector<bool> single{};  // by rank: has one whatever `most` says; may be empty
+
+  int to(int rank) const noexcept {
+    const auto i = static_cast<std::size_t>(rank);
+    return i < single.size() && single[i] ? 1 : most;
+  }
+};
+
 class Mesh {
  public:
   // `door` listens already, so that no rank need wait for another to get this far; `doors[r]` is
   // where rank r listens. Throws Error(invalid_argument).
   Mesh(const Identity& self, const Secret& secret, TcpListener&& door, std::vector<Endpoint> doors,
-       const MeshLimits& limits = {});
+       const MeshLimits& limits = {}, MeshLanes lanes = {});
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  // Asks for a connection with that rank; step() makes it. To ask again does nothing. Throws
+  // Asks for the connections with that rank; step() makes them. To ask again does nothing. Throws
   // Error(invalid_argument) where there is no such other rank or no address of it.
   void want(int rank);
-  // Whether both have proved themselves, also where the connection was taken since.
+  // Whether all are there and both have proved themselves, also where they were taken since.
   bool connected(int rank) const;
-  // The connection, once. Throws Error(internal) where there is none, or none any more.
-  Connection take(int rank);
+  // The connections by their number, once; where there is but one, that. Throw Error(internal)
+  // where they are not there, or not any more.
+  std::vector<Connection> take_all(int rank);
+  Connection take(int rank) { return std::move(take_all(rank).front()); }
 
   // One turn: connects, accepts, hears, judges. To be called when poll() says so, and every
   // kPollSlice. Throws Error for what ends the meeting of this job: a rank refuses this one or runs
@@ -55,13 +68,15 @@ class Mesh {
   enum class Phase : std::uint8_t { apart, dialling, ready, taken };
   struct Peer {
     Phase phase = Phase::apart;
-    Connection connection;
+    int here = 0;                   // so many of the connections
+    std::vector<Connection> lanes;  // by their number; a bad descriptor: not here
   };
 
   std::size_t checked(int rank) const;
-  bool is_taken(int rank) const;
-  void keep(int rank, Connection connection);
+  int room_for(int rank) const;
+  void keep(int rank, int lane, Connection connection);
 
+  const MeshLanes lanes_;
   const MeshTerms terms_;
   const MeshLimits limits_;
   const std::vector<Endpoint> doors_;

@@ -18,8 +18,14 @@ MeshDial::Clock::duration duration_of(double seconds) {
 
 }  // namespace
 
-MeshDial::MeshDial(int rank, const Endpoint& door, const MeshTerms& terms, const MeshLimits& limits)
-    : rank_(rank), door_(door), terms_(&terms), limits_(&limits), pause_s_(limits.first_pause_s) {}
+MeshDial::MeshDial(int rank, const Endpoint& door, const MeshTerms& terms, const MeshLimits& limits,
+                   int lane)
+    : rank_(rank),
+      lane_(lane),
+      door_(door),
+      terms_(&terms),
+      limits_(&limits),
+      pause_s_(limits.first_pause_s) {}
 
 std::optional<Connection> MeshDial::step(Clock::time_point now) {
   if (!talk_ && !connecting_.fd) {
@@ -76,7 +82,7 @@ void MeshDial::follow(Clock::time_point now) {
   if (error == ECONNRESET) return dropped(now, system_error("connecting", error).what());
   if (error != 0) return absent(now, error);
   connecting_.error = 0;
-  talk_.emplace(std::move(connecting_), *terms_, Role::connector, rank_);
+  talk_.emplace(std::move(connecting_), *terms_, Role::connector, rank_, nullptr, lane_);
 }
 
 // Somebody listens, but has let go of this connection: among many strangers, or because this rank

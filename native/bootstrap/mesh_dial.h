@@ -18,7 +18,8 @@ class MeshDial {
   using Clock = std::chrono::steady_clock;
 
   // Does nothing yet. Terms and limits must stay.
-  MeshDial(int rank, const Endpoint& door, const MeshTerms& terms, const MeshLimits& limits);
+  MeshDial(int rank, const Endpoint& door, const MeshTerms& terms, const MeshLimits& limits,
+           int lane = 0);
 
   // One turn; the proved connection, once. Throws Error where the rank refuses this one, where its
   // door cannot be reached for too long, or where the connection ends after the rank's welcome.
@@ -27,6 +28,7 @@ class MeshDial {
   // What to ask poll() for; fd < 0: nothing, it rests before the next attempt.
   pollfd watched() const noexcept;
   int rank() const noexcept { return rank_; }
+  int lane() const noexcept { return lane_; }
   // For how long the machine at the other end has not answered; 0: a connection is there.
   double silence(Clock::time_point now) const noexcept;
   // How far it has come, for the sentence of a time-out.
@@ -43,7 +45,7 @@ class MeshDial {
   std::string troubles() const;
   void rest(Clock::time_point now) noexcept;
 
-  int rank_;
+  int rank_, lane_;
   Endpoint door_;
   const MeshTerms* terms_;
   const MeshLimits* limits_;

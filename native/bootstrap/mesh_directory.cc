@@ -96,8 +96,8 @@ void MeshDirectory::let_all_in(const Endpoint& at, double seconds) {
   here[0] = true;
   door_.emplace(
       meeting_door(at), terms_, limits,
-      [&](int rank) { return here[static_cast<std::size_t>(rank)]; },
-      [&](int rank, Connection connection) {
+      [&](int rank) { return here[static_cast<std::size_t>(rank)] ? 0 : 1; },
+      [&](int rank, int, Connection connection) {
         here[static_cast<std::size_t>(rank)] = true;
         lines_.push_back({rank, Letters(std::move(connection), kMostOfARank + 1)});
       });

@@ -21,11 +21,11 @@ bool out_of_means(int error) noexcept {
 }  // namespace
 
 MeshDoor::MeshDoor(TcpListener&& listener, const MeshTerms& terms, const MeshLimits& limits,
-                   IsTaken is_taken, LetIn let_in)
+                   Room room, LetIn let_in)
     : listener_(std::move(listener)),
       terms_(&terms),
       limits_(&limits),
-      is_taken_(std::move(is_taken)),
+      room_(std::move(room)),
       let_in_(std::move(let_in)) {}
 
 void MeshDoor::step() {
@@ -79,10 +79,10 @@ void MeshDoor::serve(Visitors::iterator visitor) {
   const MeshHandshake::State state = talk.step();
   if (state == MeshHandshake::State::talking) return;
   if (state == MeshHandshake::State::done) {
-    const int rank = talk.peer();
+    const int rank = talk.peer(), lane = talk.lane();
     Connection connection = talk.take();
     visitors_.erase(visitor);
-    return let_in_(rank, std::move(connection));
+    return let_in_(rank, lane, std::move(connection));
   }
   if (!talk.welcomed()) return drop(visitor, talk.sentence(), talk.telling());
   const Error error = talk.error(talk.peer());
@@ -124,10 +124,10 @@ void MeshDoor::drop_the_late() {
 }
 
 bool MeshDoor::is_taken(int rank) const {
-  return is_taken_(rank) ||
-         std::any_of(visitors_.begin(), visitors_.end(), [rank](const Visitor& visitor) {
-           return visitor.talk.welcomed() && visitor.talk.peer() == rank;
-         });
+  const auto is_it = [rank](const Visitor& visitor) {
+    return visitor.talk.welcomed() && visitor.talk.peer() == rank;
+  };
+  return std::count_if(visitors_.begin(), visitors_.end(), is_it) >= room_(rank);
 }
 
 std::size_t MeshDoor::strangers() const noexcept {

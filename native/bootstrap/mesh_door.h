@@ -19,13 +19,13 @@ namespace coll {
 
 class MeshDoor {
  public:
-  using IsTaken = std::function<bool(int rank)>;
-  using LetIn = std::function<void(int rank, Connection connection)>;
+  using Room = std::function<int(int rank)>;
+  using LetIn = std::function<void(int rank, int lane, Connection connection)>;
 
-  // `is_taken`: whether a rank that has proved itself must be refused; `let_in` gets each that need
-  // not. Terms and limits must stay.
-  MeshDoor(TcpListener&& listener, const MeshTerms& terms, const MeshLimits& limits,
-           IsTaken is_taken, LetIn let_in);
+  // `room`: how many more connections a rank that has proved itself may have; `let_in` gets each.
+  // Terms and limits must stay.
+  MeshDoor(TcpListener&& listener, const MeshTerms& terms, const MeshLimits& limits, Room room,
+           LetIn let_in);
   MeshDoor(const MeshDoor&) = delete;
   MeshDoor& operator=(const MeshDoor&) = delete;
 
@@ -59,7 +59,7 @@ class MeshDoor {
   TcpListener listener_;
   const MeshTerms* terms_;
   const MeshLimits* limits_;
-  IsTaken is_taken_;
+  Room room_;
   LetIn let_in_;
   Visitors visitors_;  // the oldest first
   Deadline::Clock::time_point rests_until_{};

@@ -29,12 +29,13 @@ ssize_t move_bytes(MoveBytes move, const Descriptor& fd, std::uint8_t* data, std
 }  // namespace
 
 MeshHandshake::MeshHandshake(Connection connection, const MeshTerms& terms, Role role, int expected,
-                             std::function<bool(int)> is_taken)
+                             std::function<bool(int)> is_taken, int lane)
     : connection_(std::move(connection)),
       terms_(&terms),
       role_(role),
       expected_(expected),
-      is_taken_(std::move(is_taken)) {
+      is_taken_(std::move(is_taken)),
+      lane_(lane) {
   if (role_ == Role::acceptor) return;
   challenge_.emplace(terms_->secret, terms_->self, role_, expected_);
   say(challenge_->hello());
@@ -122,6 +123,7 @@ void MeshHandshake::hear() {
   const Role speaker = role_ == Role::connector ? Role::acceptor : Role::connector;
   std::string fault = fault_in_version(message, *session_, speaker, terms_->version);
   verdict_ = fault.empty() ? State::done : State::refused;
+  if (fault.empty() && role_ == Role::acceptor) lane_ = lane_in(message);
   sentence_ = std::move(fault);
 }
 
@@ -143,9 +145,15 @@ void MeshHandshake::hear_proof(Bytes message) {
     case ChallengeStep::State::done:
       peer_ = step.peer;
       session_.emplace(challenge_->session_key());
-      say(version_message(*session_, role_, terms_->version));
+      say_version();
       break;
   }
+}
+
+void MeshHandshake::say_version() {
+  RunningVersion own = terms_->version;
+  own.lane = role_ == Role::connector ? lane_ : 0;
+  say(version_message(*session_, role_, own));
 }
 
 // At once, whatever is still to be said; a refusal that could not be told remains a refusal.

@@ -38,9 +38,10 @@ class MeshHandshake {
  public:
   enum class State { talking, done, refused, lost };
 
-  // `expected` and `is_taken` as for a Challenge. The terms must stay.
+  // `expected` and `is_taken` as for a Challenge; `lane`: which connection to that rank this is, by
+  // a connector. The terms must stay.
   MeshHandshake(Connection connection, const MeshTerms& terms, Role role, int expected,
-                std::function<bool(int)> is_taken = nullptr);
+                std::function<bool(int)> is_taken = nullptr, int lane = 0);
 
   // Goes as far as it can. Throws Error(system) where there is no randomness for a nonce.
   State step();
@@ -56,6 +57,8 @@ class MeshHandshake {
   bool welcomed() const noexcept { return session_.has_value(); }
   // Who is there, once welcomed.
   int peer() const noexcept { return peer_; }
+  // Which connection to it this is, once done.
+  int lane() const noexcept { return lane_; }
   const Endpoint& endpoint() const noexcept { return connection_.peer; }
   // Refused or lost: why, and what to do; begins with "it", the peer.
   const std::string& sentence() const noexcept { return sentence_; }
@@ -72,6 +75,7 @@ class MeshHandshake {
   bool fill();
   void hear();
   void hear_proof(Bytes message);
+  void say_version();
   void end(State state, std::string sentence);
 
   Connection connection_;
@@ -79,6 +83,7 @@ class MeshHandshake {
   Role role_;
   int expected_;
   std::function<bool(int)> is_taken_;
+  int lane_;
   // Made when an acceptor has heard a first message: a silent stranger costs no more than its
   // descriptor and this record.
   std::optional<Challenge> challenge_;

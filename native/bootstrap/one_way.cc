@@ -32,8 +32,8 @@ OneWay::OneWay(const Identity& self, const Secret& secret, TcpListener&& door,
       peers_(doors_.size()),
       door_(
           std::move(door), in_, limits_,
-          [this](int end) { return end < ranks_ || peers_[at(end - ranks_)].here; },
-          [this](int end, Connection connection) {
+          [this](int end) { return end < ranks_ || peers_[at(end - ranks_)].here ? 0 : 1; },
+          [this](int end, int, Connection connection) {
             peers_[at(end - ranks_)].here = true;
             came_.emplace_back(end - ranks_, std::move(connection));
           }) {

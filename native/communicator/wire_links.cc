@@ -2,17 +2,18 @@
 #include "communicator/wire_links.h"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <ranges>
 #include <utility>
 
 #include "bootstrap/environment.h"
+#include "transport/striped_stream.h"
 #include "transport/system_calls.h"
 
 namespace coll {
 namespace {
 
+constexpr std::uint64_t kLongestData = std::uint64_t{1} << 40U;
 constexpr double kFlush = 0.2;      // seconds that a parting word may take
 constexpr double kLastWords = 0.5;  // and that a rank which knocks may take to prove itself
 
@@ -31,12 +32,22 @@ MeshLimits mesh_limits(const WirePlace& place) {
   return limits;
 }
 
+// Ranks of one machine talk through memory, and have one connection.
+MeshLanes lanes_of(const WirePlace& place) {
+  if (place.ucx || place.streams == 1) return {};
+  MeshLanes lanes{.most = place.streams};
+  for (const std::string& host : place.hosts) {
+    lanes.single.push_back(host == place.hosts[static_cast<std::size_t>(place.self.rank)]);
+  }
+  return lanes;
+}
+
 }  // namespace
 
 WireLinks::WireLinks(WirePlace&& place)
     : place_(std::move(place)),
       data_(std::in_place, place_.self, place_.secret, std::move(place_.doors.at(0)),
-            place_.data_doors, mesh_limits(place_)),
+            place_.data_doors, mesh_limits(place_), lanes_of(place_)),
       control_(std::in_place, for_control(place_.self), place_.secret,
                std::move(place_.doors.at(1)), place_.control_doors, mesh_limits(place_)),
       executor_(place_.self.ranks),
@@ -85,7 +96,7 @@ void WireLinks::take_ready() {
       attach(peer, ucx_->connect(peer, std::move(data.fd), data.peer, executor_.receiver(peer),
                                  shares_host(peer)));
     } else if (!shares_host(peer)) {
-      attach(peer, data_->take(peer), nullptr);
+      attach(peer, data_->take_all(peer));
     } else if (meet_in_memory(peer)) {
       PipeMeeting& meeting = meetings_.at(peer);
       attach(peer, meeting.take_connection(), meeting.take_pipe());
@@ -119,16 +130,29 @@ bool WireLinks::meet_in_memory(int peer) {
 }
 
 void WireLinks::attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe) {
-  // Where both ends have one address, there is no queue on the way.
-  if (pipe == nullptr && local_endpoint(data.fd).with_port(0) != data.peer.with_port(0)) {
-    tcp_bound_sending(data.fd, send_buffer_);
-  }
-  attach(peer,
-         std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
-                                     limits_of(place_, std::uint64_t{1} << 40U), std::move(pipe)));
+  if (pipe == nullptr) bound(data);
+  attach(peer, std::make_unique<TcpStream>(std::move(data.fd), data.peer, executor_.receiver(peer),
+                                           limits_of(place_, kLongestData), std::move(pipe)));
 }
 
-void WireLinks::attach(int peer, std::unique_ptr<Stream> stream) {
+void WireLinks::attach(int peer, std::vector<Connection> lanes) {
+  if (lanes.size() == 1) return attach(peer, std::move(lanes.front()), nullptr);
+  for (const Connection& lane : lanes) bound(lane);
+  auto stream = std::make_unique<StripedStream>(std::move(lanes), executor_.receiver(peer),
+                                                limits_of(place_, kLongestData));
+  for (std::size_t i = 0; i < stream->lanes(); ++i) set_.add(stream->lane(i));
+  executor_.attach(peer, std::move(stream));
+  probes_.erase(peer);
+}
+
+// Where both ends have one address, there is no queue on the way.
+void WireLinks::bound(const Connection& data) const {
+  if (local_endpoint(data.fd).with_port(0) != data.peer.with_port(0)) {
+    tcp_bound_sending(data.fd, send_buffer_);
+  }
+}
+
+void WireLinks::attach(int peer, std::unique_ptr<PolledStream> stream) {
   set_.add(*stream);
   executor_.attach(peer, std::move(stream));
   probes_.erase(peer);
@@ -139,17 +163,7 @@ void WireLinks::serve_doors() {
   data_->step();
   control_->step();
   take_ready();
-  forget_ended();
-}
-
-// A stream that has ended would end every sleep.
-void WireLinks::forget_ended() noexcept {
-  for (const int peer : known_) {
-    const std::array<const Stream*, 2> streams{executor_.stream(peer), control(peer)->stream()};
-    for (const Stream* stream : streams) {
-      if (stream != nullptr && stream->state() != StreamState::open) set_.remove(*stream);
-    }
-  }
+  set_.remove_ended();
 }
 
 bool WireLinks::knocked() const {

@@ -77,8 +77,9 @@ class WireLinks {
   bool shares_host(int peer) const noexcept;
   bool meet_in_memory(int peer);
   void attach(int peer, Connection data, std::unique_ptr<LocalPipe> pipe);
-  void attach(int peer, std::unique_ptr<Stream> stream);
-  void forget_ended() noexcept;
+  void attach(int peer, std::vector<Connection> lanes);
+  void attach(int peer, std::unique_ptr<PolledStream> stream);
+  void bound(const Connection& data) const;
   void probe(int peer);
 
   WirePlace place_;

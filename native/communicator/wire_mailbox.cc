@@ -130,13 +130,7 @@ void WireMailbox::serve_doors() {
     way.stream = std::make_unique<TcpStream>(std::move(end.fd), end.peer, way, limits());
     set_.add(*way.stream);
   }
-  // A stream that has ended would end every sleep.
-  const auto forget = [this](const auto& way) {
-    if (way == nullptr || way->stream == nullptr) return;
-    if (way->stream->state() != StreamState::open) set_.remove(*way->stream);
-  };
-  std::ranges::for_each(outs_, forget);
-  std::ranges::for_each(ins_, forget);
+  set_.remove_ended();
 }
 
 void WireMailbox::watch(std::vector<pollfd>& out) const {

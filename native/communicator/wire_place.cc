@@ -54,7 +54,8 @@ WirePlace WirePlace::among(const std::vector<int>& members, int rank,
                   .spin = spin,
                   .silence_s = silence_s,
                   .ucx = ucx,
-                  .ucx_settings = ucx_settings};
+                  .ucx_settings = ucx_settings,
+                  .streams = streams};
   place.self.rank = rank;
   place.self.ranks = static_cast<int>(members.size());
   place.self.job += "/" + name;

@@ -29,6 +29,7 @@ struct WirePlace {
   double silence_s = 15;  // after which a machine that does not answer is taken for dead
   bool ucx = false;       // all data of collectives goes by UCX
   UcxSettings ucx_settings{};
+  int streams = 1;  // connections for data to a rank of another machine
 
   // The doors of the next rank, as text_of() says them. Throws Error(invalid_argument).
   void add_doors(std::string_view text);

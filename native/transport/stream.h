@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pair of queues of messages to and from one peer, whatever carries them: what runs plans over
-// streams (engine/wire_executor.h) and what drives them (tcp_set.h) know this only. Never waits but
-// where it says so, never throws, and allocates nothing of its own once it is made. One thread at a
-// time.
+// streams (engine/wire_executor.h) knows no more than a Stream, what drives them (tcp_set.h) no
+// more than a PolledStream. They never wait but where they say so, never throw, and allocate
+// nothing of their own once they are made. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -48,6 +48,22 @@ class Stream {
   // before the end is.
   virtual std::size_t progress(std::size_t budget = kNoLimit) noexcept = 0;
 
+  // At once: nothing more is sent, what has come is dropped, no payload and no place for one is
+  // touched any more, and the peer sees a reset.
+  virtual void abandon() noexcept = 0;
+
+  virtual StreamState state() const noexcept = 0;
+  // A message is under way that has no place yet.
+  virtual bool held_back() const noexcept = 0;
+  // A sentence that names the peer and what happened; allocates.
+  virtual std::string why() const = 0;
+
+  static constexpr std::size_t kNoLimit = SIZE_MAX;
+};
+
+// A stream with one descriptor.
+class PolledStream : public Stream {
+ public:
   // Whether there is something to write, or to read as far as the receiver knows: a stream of which
   // nothing is due need not have every turn.
   virtual bool due() const noexcept = 0;
@@ -67,17 +83,6 @@ class Stream {
 
   // Whether the peer's machine still answers. For slow moments: a system call.
   virtual void check_silence(Clock::time_point now) noexcept = 0;
-  // At once: nothing more is sent, what has come is dropped, no payload and no place for one is
-  // touched any more, and the peer sees a reset.
-  virtual void abandon() noexcept = 0;
-
-  virtual StreamState state() const noexcept = 0;
-  // A message is under way that has no place yet.
-  virtual bool held_back() const noexcept = 0;
-  // A sentence that names the peer and what happened; allocates.
-  virtual std::string why() const = 0;
-
-  static constexpr std::size_t kNoLimit = SIZE_MAX;
 };
 
 }  // namespace coll

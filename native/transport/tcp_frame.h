@@ -20,7 +20,7 @@ struct TcpHeader {
   std::uint8_t mark = kMark;
   std::uint8_t version = kVersion;
   std::uint8_t kind = 0;
-  std::uint8_t flags = 0;
+  std::uint8_t flags = 0;  // of streams of several connections (striped_stream.h); else 0
   std::uint32_t round = 0;
   std::uint64_t group = 0;
   std::uint32_t sequence = 0;  // of the call in its group, modulo 2^32

@@ -11,23 +11,29 @@ constexpr std::chrono::milliseconds kSilenceLook{250};
 
 }  // namespace
 
-void TcpSet::add(Stream& stream) {
+void TcpSet::add(PolledStream& stream) {
   polled_.reserve(streams_.size() + 1);
   streams_.push_back(&stream);
   polled_.resize(streams_.size());
 }
 
-void TcpSet::remove(const Stream& stream) noexcept {
+void TcpSet::remove(const PolledStream& stream) noexcept {
   std::erase(streams_, &stream);
+  polled_.resize(streams_.size());
+}
+
+void TcpSet::remove_ended() noexcept {
+  const auto over = [](const PolledStream* s) { return s->state() != StreamState::open; };
+  std::erase_if(streams_, over);
   polled_.resize(streams_.size());
 }
 
 std::size_t TcpSet::progress() noexcept {
   const bool all = ++turns_ % kSeldom == 0;
-  const auto has_turn = [all](const Stream* stream) { return all || stream->due(); };
+  const auto has_turn = [all](const PolledStream* stream) { return all || stream->due(); };
   if (std::ranges::count_if(streams_, has_turn) > kFew) return progress_of_ready(0);
   std::size_t moved = 0;
-  for (Stream* stream : streams_) {
+  for (PolledStream* stream : streams_) {
     if (has_turn(stream)) moved += stream->progress(kTurn);
   }
   return moved;
@@ -45,7 +51,7 @@ std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
   const Clock::time_point now = Clock::now();
   if (now - looked_ >= kSilenceLook) {
     looked_ = now;
-    for (Stream* stream : streams_) stream->check_silence(now);
+    for (PolledStream* stream : streams_) stream->check_silence(now);
   }
   return moved;
 }
@@ -54,13 +60,13 @@ std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
 // turn whatever poll() says, because only its receiver knows whether there is a place by now.
 std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    const Stream& stream = *streams_[i];
+    const PolledStream& stream = *streams_[i];
     polled_[i] = {stream.watched() ? stream.fd() : -1, stream.interest(), 0};
   }
   if (milliseconds > 0) polled_.insert(polled_.end(), others_.begin(), others_.end());
-  const bool sleeps = milliseconds > 0 && std::ranges::all_of(streams_, &Stream::doze);
+  const bool sleeps = milliseconds > 0 && std::ranges::all_of(streams_, &PolledStream::doze);
   const int ready = sys::poll(polled_.data(), polled_.size(), sleeps ? milliseconds : 0);
-  if (milliseconds > 0) std::ranges::for_each(streams_, &Stream::wake);
+  if (milliseconds > 0) std::ranges::for_each(streams_, &PolledStream::wake);
   polled_.resize(streams_.size());
   if (ready < 0) {
     if (errno != EINTR) error_ = errno;
@@ -76,8 +82,8 @@ std::size_t TcpSet::progress_of_ready(int milliseconds) noexcept {
   return moved;
 }
 
-Stream* TcpSet::lost() const noexcept {
-  const auto is_open = [](const Stream* s) { return s->state() == StreamState::open; };
+PolledStream* TcpSet::lost() const noexcept {
+  const auto is_open = [](const PolledStream* s) { return s->state() == StreamState::open; };
   const auto it = std::find_if_not(streams_.begin(), streams_.end(), is_open);
   return it == streams_.end() ? nullptr : *it;
 }

@@ -36,8 +36,10 @@ class TcpSet {
   explicit TcpSet(std::chrono::microseconds spin = kSpin) : spin_(spin) {}
 
   // The stream must stay until it is removed. Allocates.
-  void add(Stream& stream);
-  void remove(const Stream& stream) noexcept;
+  void add(PolledStream& stream);
+  void remove(const PolledStream& stream) noexcept;
+  // Removes all that are no longer open: one of these would end every sleep.
+  void remove_ended() noexcept;
 
   // One turn of every stream of which something is due; in every kSeldom-th turn, and whenever
   // poll() tells of one, of the others too. Returns the bytes moved.
@@ -67,7 +69,7 @@ class TcpSet {
   void watch_also(const std::vector<pollfd>& others) { others_ = others; }
 
   // The first stream that is not open; nullptr: all are.
-  Stream* lost() const noexcept;
+  PolledStream* lost() const noexcept;
   // The errno of a poll() that failed.
   int error() const noexcept { return error_; }
 
@@ -79,7 +81,7 @@ class TcpSet {
   std::size_t progress_of_ready(int milliseconds) noexcept;
 
   std::chrono::microseconds spin_;
-  std::vector<Stream*> streams_;
+  std::vector<PolledStream*> streams_;
   unsigned turns_ = 0;
   std::vector<pollfd> polled_, others_;
   Clock::time_point looked_{};  // when the streams were asked for silence last

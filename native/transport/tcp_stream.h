@@ -31,7 +31,7 @@ struct TcpLimits {
   double silence_s = 15;                // see check_silence()
 };
 
-class TcpStream final : public Stream {
+class TcpStream final : public PolledStream {
  public:
   // `fd` is connected and non-blocking (tcp_socket.h). Allocates; all else does not.
   TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver,

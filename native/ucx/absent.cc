@@ -22,7 +22,8 @@ std::string ucx_version(const UcxSettings&) { refuse(); }
 
 UcxWorker::UcxWorker(const UcxSettings&, int, int) { refuse(); }
 
-std::unique_ptr<Stream> UcxWorker::connect(int, Descriptor, const Endpoint&, TcpReceiver&, bool) {
+std::unique_ptr<PolledStream> UcxWorker::connect(int, Descriptor, const Endpoint&, TcpReceiver&,
+                                                 bool) {
   return nullptr;  // no worker was ever made
 }
 

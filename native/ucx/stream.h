@@ -14,7 +14,7 @@
 
 namespace coll {
 
-class UcxStream final : public Stream {
+class UcxStream final : public PolledStream {
  public:
   UcxStream(std::shared_ptr<UcxCore> core, int peer, Descriptor fd, const Endpoint& at,
             TcpReceiver& receiver, bool near);

@@ -208,8 +208,8 @@ std::string ucx_version(const UcxSettings& settings) {
 UcxWorker::UcxWorker(const UcxSettings& settings, int rank, int ranks)
     : core_(std::make_shared<UcxCore>(settings, rank, ranks)) {}
 
-std::unique_ptr<Stream> UcxWorker::connect(int peer, Descriptor fd, const Endpoint& at,
-                                           TcpReceiver& receiver, bool near) {
+std::unique_ptr<PolledStream> UcxWorker::connect(int peer, Descriptor fd, const Endpoint& at,
+                                                 TcpReceiver& receiver, bool near) {
   return std::make_unique<UcxStream>(core_, peer, std::move(fd), at, receiver, near);
 }
 

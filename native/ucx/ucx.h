@@ -38,8 +38,8 @@ class UcxWorker {
   // non-blocking: on it the two tell each other where they are to UCX, that they leave, and, as it
   // ends, that they are gone. `near`: the peer is on this machine. The receiver must stay as long
   // as the stream. Allocates.
-  std::unique_ptr<Stream> connect(int peer, Descriptor fd, const Endpoint& at,
-                                  TcpReceiver& receiver, bool near);
+  std::unique_ptr<PolledStream> connect(int peer, Descriptor fd, const Endpoint& at,
+                                        TcpReceiver& receiver, bool near);
 
  private:
   std::shared_ptr<UcxCore> core_;

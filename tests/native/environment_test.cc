@@ -91,6 +91,22 @@ TEST(the_send_buffer_is_bytes) {
   CHECK(std::string(error.what()).find("COLLECTIVES_SEND_BUFFER is '64K'") != std::string::npos);
 }
 
+TEST(streams_are_counted) {
+  constexpr char kName[] = "COLLECTIVES_STREAMS";
+  ::unsetenv(kName);
+  CHECK(streams_of_pair() == 1);
+  ::setenv(kName, "16", 1);
+  CHECK(streams_of_pair() == 16);
+  for (const char* bad : {"0", "17", "4.5", ""}) {
+    ::setenv(kName, bad, 1);
+    const Error error = thrown<Error>([] { streams_of_pair(); });
+    CHECK(error.status == Status::invalid_argument);
+    CHECK(error.what() ==
+          std::string(kName) + " is '" + bad + "'; it must be a whole number from 1 to 16");
+  }
+  ::unsetenv(kName);
+}
+
 TEST(a_fault_from_the_environment_strikes) {
   check::Child child([] {
     ::setenv("COLLECTIVES_FAULT", "mmap:1:ENOMEM", 1);

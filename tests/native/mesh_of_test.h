@@ -38,10 +38,10 @@ struct Job {
   }
   int ranks() const { return static_cast<int>(doors.size()); }
   Identity identity(int rank) const { return rank_of_job(rank, ranks()); }
-  std::unique_ptr<Mesh> mesh(int rank, const MeshLimits& limits = {}) {
+  std::unique_ptr<Mesh> mesh(int rank, const MeshLimits& limits = {}, const MeshLanes& lanes = {}) {
     return std::make_unique<Mesh>(identity(rank), secret_of_job(),
                                   std::move(listeners[static_cast<std::size_t>(rank)]), doors,
-                                  limits);
+                                  limits, lanes);
   }
 
   std::vector<TcpListener> listeners;
