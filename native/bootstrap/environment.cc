@@ -47,8 +47,8 @@ constexpr Variable kVariables[] = {
      "much "
      "as it likes, for networks whose bandwidth times delay is more."},
     {"COLLECTIVES_STREAMS", "integer", "1",
-     "How many TCP connections carry the data of collectives between two ranks of different "
-     "machines, 1 to 16, the same on all ranks."},
+     "How many TCP connections carry collectives between two ranks of different machines, and "
+     "messages each way, 1 to 16, the same on all ranks."},
     {"COLLECTIVES_MASTER", "address:port", "",
      "Where rank 0 meets the others: what `collrun --hosts` sets for its ranks."},
     {"COLLECTIVES_SSH", "command", "ssh",

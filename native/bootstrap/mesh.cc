@@ -63,7 +63,7 @@ std::vector<Connection> Mesh::take_all(int rank) {
                     (peer.phase == Phase::taken ? " was taken before" : " is not there yet"));
   }
   peer.phase = Phase::taken;
-  return std::move(peer.lanes);
+  return peer.lanes.take();
 }
 
 void Mesh::step() {
@@ -96,7 +96,7 @@ std::string Mesh::standing(int rank) const {
         ->standing();
   }
   if (rank < terms_.self.rank) return name + " was not wanted yet";
-  const int here = peers_[checked(rank)].here;
+  const int here = peers_[checked(rank)].lanes.here();
   const std::string some =
       here == 0 ? "" : ", but for " + std::to_string(here) + " of its connections";
   return name + " has not connected to " + endpoint().text() + some +
@@ -115,25 +115,23 @@ std::size_t Mesh::checked(int rank) const {
 
 // A lower rank never connects: who does so must not get into the way of our own attempts.
 int Mesh::room_for(int rank) const {
-  return rank < terms_.self.rank ? 0 : lanes_.to(rank) - peers_[checked(rank)].here;
+  return rank < terms_.self.rank ? 0 : lanes_.to(rank) - peers_[checked(rank)].lanes.here();
 }
 
 void Mesh::keep(int rank, int lane, Connection connection) {
   Peer& peer = peers_[checked(rank)];
-  const auto at = static_cast<std::size_t>(lane);
-  peer.lanes.resize(static_cast<std::size_t>(lanes_.to(rank)));
-  if (at >= peer.lanes.size() || peer.lanes[at].fd) {
+  const int all = lanes_.to(rank);
+  if (!peer.lanes.add(lane, all, std::move(connection))) {
     throw Error(Status::bootstrap,
                 "rank " + std::to_string(terms_.self.rank) + " of " + job_in_words(terms_.self) +
                     " cannot let in rank " + std::to_string(rank) + ": it connects as number " +
-                    std::to_string(lane) + " of " + std::to_string(peer.lanes.size()) +
+                    std::to_string(lane) + " of " + std::to_string(all) +
                     " connections, counted from 0, which is " +
-                    (at < peer.lanes.size() ? "there already" : "none of them") +
+                    (lane < all ? "there already" : "none of them") +
                     "; start all ranks anew, each with its own COLLECTIVES_RANK",
                 rank);
   }
-  peer.lanes[at] = std::move(connection);
-  if (++peer.here == lanes_.to(rank)) peer.phase = Phase::ready;
+  if (peer.lanes.here() == all) peer.phase = Phase::ready;
 }
 
 }  // namespace coll

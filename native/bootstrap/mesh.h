@@ -15,19 +15,9 @@
 
 #include "bootstrap/mesh_dial.h"
 #include "bootstrap/mesh_door.h"
+#include "bootstrap/mesh_lanes.h"
 
 namespace coll {
-
-// How many connections there are to another rank; all ranks agree on it.
-struct MeshLanes {
-  int most = 1;
-  std::vector<bool> single{};  // by rank: has one whatever `most` says; may be empty
-
-  int to(int rank) const noexcept {
-    const auto i = static_cast<std::size_t>(rank);
-    return i < single.size() && single[i] ? 1 : most;
-  }
-};
 
 class Mesh {
  public:
@@ -68,8 +58,7 @@ class Mesh {
   enum class Phase : std::uint8_t { apart, dialling, ready, taken };
   struct Peer {
     Phase phase = Phase::apart;
-    int here = 0;                   // so many of the connections
-    std::vector<Connection> lanes;  // by their number; a bad descriptor: not here
+    PeerLanes lanes;
   };
 
   std::size_t checked(int rank) const;

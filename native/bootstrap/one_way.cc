@@ -13,9 +13,9 @@ Identity end_of(const Identity& self, int rank) {
   return end;
 }
 
-std::optional<std::pair<int, Connection>> first_of(std::list<std::pair<int, Connection>>& list) {
+std::optional<OneWay::Made> first_of(std::list<OneWay::Made>& list) {
   if (list.empty()) return std::nullopt;
-  std::pair<int, Connection> first = std::move(list.front());
+  OneWay::Made first = std::move(list.front());
   list.pop_front();
   return first;
 }
@@ -23,19 +23,23 @@ std::optional<std::pair<int, Connection>> first_of(std::list<std::pair<int, Conn
 }  // namespace
 
 OneWay::OneWay(const Identity& self, const Secret& secret, TcpListener&& door,
-               std::vector<Endpoint> doors, const MeshLimits& limits)
+               std::vector<Endpoint> doors, const MeshLimits& limits, MeshLanes lanes)
     : ranks_(self.ranks),
-      in_{end_of(self, self.rank), secret},
-      out_{end_of(self, self.ranks + self.rank), secret},
+      lanes_(std::move(lanes)),
+      in_{end_of(self, self.rank), secret, {.streams = lanes_.most}},
+      out_{end_of(self, self.ranks + self.rank), secret, {.streams = lanes_.most}},
       limits_(limits),
       doors_(std::move(doors)),
       peers_(doors_.size()),
       door_(
           std::move(door), in_, limits_,
-          [this](int end) { return end < ranks_ || peers_[at(end - ranks_)].here ? 0 : 1; },
-          [this](int end, int, Connection connection) {
-            peers_[at(end - ranks_)].here = true;
-            came_.emplace_back(end - ranks_, std::move(connection));
+          [this](int end) {
+            const int rank = end - ranks_;
+            return rank < 0 ? 0 : lanes_.to(rank) - peers_[at(rank)].in.here();
+          },
+          [this](int end, int lane, Connection connection) {
+            const int rank = end - ranks_;
+            add(peers_[at(rank)].in, rank, lane, std::move(connection), came_);
           }) {
   if (doors_.size() != at(self.ranks)) {
     throw Error(Status::invalid_argument, "a rank of " + std::to_string(self.ranks) +
@@ -47,7 +51,18 @@ OneWay::OneWay(const Identity& self, const Secret& secret, TcpListener&& door,
 void OneWay::want(int rank) {
   Peer& peer = peers_[at(rank)];
   if (std::exchange(peer.wanted, true)) return;
-  dials_.emplace_back(rank, doors_[at(rank)], out_, limits_);
+  for (int lane = 0; lane < lanes_.to(rank); ++lane) {
+    dials_.emplace_back(rank, doors_[at(rank)], out_, limits_, lane);
+  }
+}
+
+// One that comes twice, or is none of them, is closed, which its rank finds out.
+void OneWay::add(PeerLanes& lanes, int rank, int lane, Connection connection,
+                 std::list<Made>& made) {
+  const int all = lanes_.to(rank);
+  if (lanes.add(lane, all, std::move(connection)) && lanes.here() == all) {
+    made.emplace_back(rank, lanes.take());
+  }
 }
 
 void OneWay::step() {
@@ -70,7 +85,8 @@ void OneWay::step_dials() {
     bool over = false;
     try {
       if (std::optional<Connection> connection = dial->step(now)) {
-        made_.emplace_back(dial->rank(), std::move(*connection));
+        PeerLanes& lanes = peers_[at(dial->rank())].out;
+        add(lanes, dial->rank(), dial->lane(), std::move(*connection), made_);
         over = true;
       }
     } catch (const Error& error) {
@@ -81,9 +97,9 @@ void OneWay::step_dials() {
   }
 }
 
-std::optional<std::pair<int, Connection>> OneWay::next_out() { return first_of(made_); }
+std::optional<OneWay::Made> OneWay::next_out() { return first_of(made_); }
 
-std::optional<std::pair<int, Connection>> OneWay::next_in() { return first_of(came_); }
+std::optional<OneWay::Made> OneWay::next_in() { return first_of(came_); }
 
 double OneWay::silence(int rank) const noexcept {
   const auto it =

@@ -32,22 +32,12 @@ MeshLimits mesh_limits(const WirePlace& place) {
   return limits;
 }
 
-// Ranks of one machine talk through memory, and have one connection.
-MeshLanes lanes_of(const WirePlace& place) {
-  if (place.ucx || place.streams == 1) return {};
-  MeshLanes lanes{.most = place.streams};
-  for (const std::string& host : place.hosts) {
-    lanes.single.push_back(host == place.hosts[static_cast<std::size_t>(place.self.rank)]);
-  }
-  return lanes;
-}
-
 }  // namespace
 
 WireLinks::WireLinks(WirePlace&& place)
     : place_(std::move(place)),
       data_(std::in_place, place_.self, place_.secret, std::move(place_.doors.at(0)),
-            place_.data_doors, mesh_limits(place_), lanes_of(place_)),
+            place_.data_doors, mesh_limits(place_), place_.ucx ? MeshLanes{} : place_.lanes()),
       control_(std::in_place, for_control(place_.self), place_.secret,
                std::move(place_.doors.at(1)), place_.control_doors, mesh_limits(place_)),
       executor_(place_.self.ranks),
@@ -136,12 +126,9 @@ void WireLinks::attach(int peer, Connection data, std::unique_ptr<LocalPipe> pip
 }
 
 void WireLinks::attach(int peer, std::vector<Connection> lanes) {
-  if (lanes.size() == 1) return attach(peer, std::move(lanes.front()), nullptr);
   for (const Connection& lane : lanes) bound(lane);
-  auto stream = std::make_unique<StripedStream>(std::move(lanes), executor_.receiver(peer),
-                                                limits_of(place_, kLongestData));
-  for (std::size_t i = 0; i < stream->lanes(); ++i) set_.add(stream->lane(i));
-  executor_.attach(peer, std::move(stream));
+  executor_.attach(peer, stream_over(std::move(lanes), executor_.receiver(peer),
+                                     limits_of(place_, kLongestData), set_));
   probes_.erase(peer);
 }
 

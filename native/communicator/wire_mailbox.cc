@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/dtype.h"
-#include "transport/tcp_stream.h"
+#include "transport/striped_stream.h"
 
 namespace coll {
 namespace {
@@ -26,7 +26,7 @@ TcpHeader header_of(const Envelope& envelope) noexcept {
   return header;
 }
 
-std::string fault_of(const std::unique_ptr<TcpStream>& stream) {
+std::string fault_of(const std::unique_ptr<Stream>& stream) {
   return stream == nullptr || stream->state() == StreamState::open ? "" : stream->why();
 }
 
@@ -48,7 +48,7 @@ class WireMailbox::Out final : public TcpReceiver {
   void landed(const TcpHeader&) noexcept override {}
   bool waits() const noexcept override { return false; }
 
-  std::unique_ptr<TcpStream> stream;
+  std::unique_ptr<Stream> stream;
   RequestQueue queued, posted;  // for the stream to take; with the stream
   std::uint64_t messages = 0, settled = 0;
 };
@@ -68,7 +68,7 @@ class WireMailbox::In final : public TcpReceiver {
 
  public:
   const int from;
-  std::unique_ptr<TcpStream> stream;
+  std::unique_ptr<Stream> stream;
   std::uint64_t messages = 0;  // begun so far
   bool open = false;
   Envelope envelope;
@@ -92,7 +92,8 @@ WireMailbox::WireMailbox(WirePlace& place, TcpSet& set)
   MeshLimits limits;
   limits.tcp.silence_s = silence_s_;
   constexpr std::size_t kDoor = 2;
-  ways_.emplace(self, place.secret, std::move(place.doors.at(kDoor)), place.message_doors, limits);
+  ways_.emplace(self, place.secret, std::move(place.doors.at(kDoor)), place.message_doors, limits,
+                place.lanes());
 }
 
 WireMailbox::~WireMailbox() = default;
@@ -120,15 +121,11 @@ void WireMailbox::serve_doors() {
   ways_->step();
   while (auto made = ways_->next_out()) {
     Out& out = *outs_[at(made->first)];
-    Connection& end = made->second;
-    out.stream = std::make_unique<TcpStream>(std::move(end.fd), end.peer, out, limits());
-    set_.add(*out.stream);
+    out.stream = stream_over(std::move(made->second), out, limits(), set_);
   }
   while (auto came = ways_->next_in()) {
     In& way = in(came->first);
-    Connection& end = came->second;
-    way.stream = std::make_unique<TcpStream>(std::move(end.fd), end.peer, way, limits());
-    set_.add(*way.stream);
+    way.stream = stream_over(std::move(came->second), way, limits(), set_);
   }
   set_.remove_ended();
 }

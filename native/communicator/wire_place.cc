@@ -41,6 +41,12 @@ void WirePlace::add_doors(std::string_view text) {
   for (std::size_t i = 0; i < lists.size(); ++i) lists[i]->push_back(found[i]);
 }
 
+MeshLanes WirePlace::lanes() const {
+  MeshLanes lanes{.most = streams};
+  for (const std::string& host : hosts) lanes.single.push_back(host == hosts[index(self.rank)]);
+  return lanes;
+}
+
 WirePlace WirePlace::among(const std::vector<int>& members, int rank,
                            const std::string& name) const {
   WirePlace place{.self = self,

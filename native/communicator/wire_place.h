@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bootstrap/handshake.h"
+#include "bootstrap/mesh_lanes.h"
 #include "bootstrap/secret.h"
 #include "transport/tcp_set.h"
 #include "transport/tcp_socket.h"
@@ -29,8 +30,10 @@ struct WirePlace {
   double silence_s = 15;  // after which a machine that does not answer is taken for dead
   bool ucx = false;       // all data of collectives goes by UCX
   UcxSettings ucx_settings{};
-  int streams = 1;  // connections for data to a rank of another machine
+  int streams = 1;  // connections to a rank of another machine, where TCP carries much
 
+  // The connections that carry much: ranks of one machine need but one.
+  MeshLanes lanes() const;
   // The doors of the next rank, as text_of() says them. Throws Error(invalid_argument).
   void add_doors(std::string_view text);
   // A place among some of these ranks, so far without doors: who is not of this job cannot know its

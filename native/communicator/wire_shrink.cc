@@ -137,14 +137,14 @@ void WireShrink::take_connections() {
   const TcpLimits limits{.queue = 64, .payload = sizeof(View), .silence_s = kSilence};
   while (auto made = ways_.next_out()) {
     Peer& peer = *peers_[index(made->first)];
-    peer.out =
-        std::make_unique<TcpStream>(std::move(made->second.fd), made->second.peer, peer, limits);
+    Connection& end = made->second.front();
+    peer.out = std::make_unique<TcpStream>(std::move(end.fd), end.peer, peer, limits);
     set_.add(*peer.out);
   }
   while (auto came = ways_.next_in()) {
     Peer& peer = *peers_[index(came->first)];
-    peer.in =
-        std::make_unique<TcpStream>(std::move(came->second.fd), came->second.peer, peer, limits);
+    Connection& end = came->second.front();
+    peer.in = std::make_unique<TcpStream>(std::move(end.fd), end.peer, peer, limits);
     set_.add(*peer.in);
     ways_.want(came->first);  // also where it is taken for lost: it is to know
   }

@@ -210,4 +210,17 @@ std::string StripedStream::why() const {
          std::to_string(lanes_.size()) + " for data)";
 }
 
+std::unique_ptr<Stream> stream_over(std::vector<Connection> lanes, TcpReceiver& receiver,
+                                    const TcpLimits& limits, TcpSet& set) {
+  if (lanes.size() == 1) {
+    Connection& only = lanes.front();
+    auto stream = std::make_unique<TcpStream>(std::move(only.fd), only.peer, receiver, limits);
+    set.add(*stream);
+    return stream;
+  }
+  auto stream = std::make_unique<StripedStream>(std::move(lanes), receiver, limits);
+  for (std::size_t i = 0; i < stream->lanes(); ++i) set.add(stream->lane(i));
+  return stream;
+}
+
 }  // namespace coll

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/tcp_set.h"
 #include "transport/tcp_socket.h"
 #include "transport/tcp_stream.h"
 
@@ -80,5 +81,9 @@ class StripedStream final : public Stream {
   TcpHeader header_;
   std::byte* place_ = nullptr;
 };
+
+// One stream over these connections; what of it has a descriptor joins the set. Allocates.
+std::unique_ptr<Stream> stream_over(std::vector<Connection> lanes, TcpReceiver& receiver,
+                                    const TcpLimits& limits, TcpSet& set);
 
 }  // namespace coll

@@ -73,6 +73,29 @@ TEST(results_are_the_same_with_any_number_of_streams) {
   }
 }
 
+// Received in another order than sent; the last of them when their sender has left.
+TEST(messages_go_by_several_streams) {
+  const Streams streams("3");
+  const std::vector<std::size_t> sizes{3, 700'000, 0, 100'000, 65'537, 2'000'000, 5};
+  const auto last = static_cast<int>(sizes.size()) - 1;
+  const auto size = [&](int tag) { return sizes[static_cast<std::size_t>(tag)]; };
+  const auto comms = wired(2);
+  run_ranks(2, [&](int rank) {
+    const Comm comm(comms[static_cast<std::size_t>(rank)]);
+    const auto receive = [&](int tag) {
+      Values got(size(tag));
+      ok(coll_recv(comm.get(), got.data(), got.size(), COLL_FLOAT32, 0, tag, nullptr, 0));
+      CHECK(got == values_of(tag, got.size()));
+    };
+    for (int tag = 0; rank == 0 && tag <= last; ++tag) {
+      const Values x = values_of(tag, size(tag));
+      ok(coll_send(comm.get(), x.data(), x.size(), COLL_FLOAT32, 1, tag, 0));
+    }
+    for (int tag = last - 1; rank == 1 && tag >= 0; --tag) receive(tag);
+    if (rank == 1) receive(last);
+  });
+}
+
 // How many descriptors two ranks open for each other.
 int connections_of_two() {
   const auto comms = wired(2);
