@@ -39,9 +39,7 @@ def test_whatever_else_there_is(job: Job, program: str) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_results_have_the_same_bits_with_any_number(
-    n: int, possible: None, tmp_path: Path
-) -> None:
+def test_results_have_the_same_bits_with_any_number(n: int, possible: None, tmp_path: Path) -> None:
     found = []
     for number in (1, 2, 4):
         with jobs(n, tmp_path / str(number), settings={NAME: str(number)}) as (_, job):
