@@ -14,7 +14,7 @@ from collectives.errors import BootstrapError, InvalidArgumentError, Unsupported
 from collectives.launchers.launch import RENDEZVOUS, Launch
 from collectives.launchers.trusted import TRUSTED, Network, declared, outside
 
-TRANSPORT = "COLLECTIVES_TRANSPORT"
+TRANSPORT, STREAMS = "COLLECTIVES_TRANSPORT", "COLLECTIVES_STREAMS"
 AUTO, UCX = "auto", "ucx"
 DEVICES = "UCX_NET_DEVICES"  # of UCX itself: what the user says there counts
 _ROOM = 64
@@ -64,18 +64,27 @@ def _chosen(given: str | None, env: Mapping[str, str]) -> str:
 def check_equal(rank: int, wishes: list[str]) -> None:
     """Raise InvalidArgumentError, on all ranks, where they do not want the same."""
     parted = [wish.partition(" ") for wish in wishes]
-    _check_same(rank, "transport", [repr(one[0]) for one in parted], TRANSPORT)
-    _check_same(rank, "trusted", [one[2] for one in parted], TRUSTED)
+    _check_same(
+        rank, "transport", [repr(one[0]) for one in parted], f"init(transport=...) or {TRANSPORT}"
+    )
+    _check_same(rank, "trusted", [one[2] for one in parted], f"init(trusted=...) or {TRUSTED}")
 
 
-def _check_same(rank: int, name: str, values: list[str], variable: str) -> None:
+def _check_same(rank: int, name: str, values: list[str], how: str) -> None:
     different = [peer for peer, its in enumerate(values) if its != values[0]]
     if different:
         raise InvalidArgumentError(
             f"rank 0 has {name} {values[0]} and rank {different[0]} has "
-            f"{values[different[0]]} (this is rank {rank}): give all ranks the same, by "
-            f"init({name}=...) or {variable}"
+            f"{values[different[0]]} (this is rank {rank}): give all ranks the same, by {how}"
         )
+
+
+def check_streams(rank: int, numbers: list[str]) -> None:
+    """Raise InvalidArgumentError, on all ranks, where they want different numbers of streams.
+
+    What is no number is left to the native layer, which reads it.
+    """
+    _check_same(rank, STREAMS, numbers, STREAMS)
 
 
 def own_ucx(wish: Wish, door: str, devices: str) -> str:
