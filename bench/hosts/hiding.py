@@ -5,7 +5,7 @@ One rank on each shaped host. A round measures transfers alone, products of matr
 transfers that are begun (``async_op=True``), computed beside and waited for. The products are as
 many as take about the time of the transfer. Hidden is what both together take less than one after
 the other, as a share of the shorter one: 1 where nothing is left of it. All hosts share the cores
-of this machine, and a transfer needs cores as well: how much they leave to be hidden is told too.
+of this machine, and a transfer needs cores as well: how busy it alone keeps them is told too.
 """
 
 from __future__ import annotations
@@ -70,27 +70,20 @@ class HidingTeam(HostTeam):
 class Turn:
     """Seconds of a call in one round. `counted`: bytes on the links over the least there can be.
 
-    `needed`: seconds of all cores that the transfer alone and the products alone kept busy.
+    `busy`: the share of this machine's cores in the transfer alone.
     """
 
     transfer: float
     compute: float
     both: float
     counted: float
-    needed: float = 0.0
+    busy: float
 
     @property
     def hidden(self) -> float:
         """The share of the shorter one that is hidden behind the other."""
-        return self._hidden_if(self.both)
-
-    @property
-    def most(self) -> float:
-        """What would be hidden with no core ever idle."""
-        return self._hidden_if(max(self.transfer, self.compute, self.needed))
-
-    def _hidden_if(self, both: float) -> float:
-        return (self.transfer + self.compute - both) / min(self.transfer, self.compute)
+        saved = self.transfer + self.compute - self.both
+        return saved / min(self.transfer, self.compute)
 
 
 @dataclass
@@ -121,7 +114,7 @@ class Hiding:
 
     def json(self) -> dict[str, Any]:
         """Return it as plain values."""
-        turns = [{**asdict(turn), "hidden": turn.hidden, "most": turn.most} for turn in self.turns]
+        turns = [{**asdict(turn), "hidden": turn.hidden} for turn in self.turns]
         return {**asdict(self.cell), "products": self.products, "turns": turns}
 
 
@@ -131,10 +124,10 @@ def judge(hiding: Hiding) -> list[Row]:
     title = f"{cell.ranks} hosts, {cell.nbytes // M} MiB"
     hidden = Spread.of([turn.hidden for turn in turns])
     rows = [Row(f"{title}: hidden", hidden, GOAL, hiding.void(), hiding.wrong)]
-    rows.append(Row(f"{title}: the cores allow", Spread.of([turn.most for turn in turns])))
     for name in ("transfer", "compute", "both"):
         rows.append(Row(f"{title}: s, {name}", Spread.of([getattr(one, name) for one in turns])))
     rows.append(Row(f"{title}: share of the link", Spread.of([hiding.share(t) for t in turns])))
+    rows.append(Row(f"{title}: cores busy, transfer", Spread.of([t.busy for t in turns])))
     rows.append(Row(f"{title}: bytes over the bound", Spread.of([t.counted for t in turns])))
     return rows
 
@@ -170,8 +163,7 @@ def measure(hiding: Hiding, hosts: Hosts, team: HidingTeam, rounds: int) -> None
                 sent += sum(one.sent_bytes for one in traffic)
         # In two of the three modes, and once more before each block.
         counted = sent / (2 * (calls + 1) * len(hosts) * payload(hiding.cell))
-        needed = sum(times[name] * busy[name] for name in ("transfer", "compute"))
-        hiding.turns.append(Turn(**times, counted=counted, needed=needed))
+        hiding.turns.append(Turn(**times, counted=counted, busy=busy["transfer"]))
 
 
 def on_hosts(

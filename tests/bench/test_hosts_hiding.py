@@ -28,28 +28,22 @@ def made(*turns: Turn) -> Hiding:
 
 
 def test_hidden_is_a_share_of_the_shorter_one() -> None:
-    assert Turn(2.0, 1.0, 2.0, 1.0).hidden == 1.0
-    assert Turn(1.0, 2.0, 3.0, 1.0).hidden == 0.0
-    assert Turn(1.0, 1.0, 1.2, 1.0).hidden == pytest.approx(0.8)
-
-
-def test_no_more_is_hidden_than_the_cores_allow() -> None:
-    assert Turn(1.0, 1.0, 1.2, 1.0, 0.5).most == 1.0
-    assert Turn(1.0, 1.0, 1.2, 1.0, 1.2).most == pytest.approx(0.8)
-    assert Turn(2.0, 1.0, 2.5, 1.0, 2.25).most == pytest.approx(0.75)
+    assert Turn(2.0, 1.0, 2.0, 1.0, 0.5).hidden == 1.0
+    assert Turn(1.0, 2.0, 3.0, 1.0, 0.5).hidden == 0.0
+    assert Turn(1.0, 1.0, 1.2, 1.0, 0.5).hidden == pytest.approx(0.8)
 
 
 def test_hiding_is_judged_and_void_without_bytes() -> None:
     time = LEAST / 0.9
-    good, bad = (Turn(time, time, time * both, 1.01) for both in (1.1, 1.3))
+    good, bad = (Turn(time, time, time * both, 1.01, 0.5) for both in (1.1, 1.3))
     assert hiding.judge(made(good, good, good))[0].verdict == MET
     assert hiding.judge(made(bad, bad, bad))[0].verdict == MISSED
-    astray = Turn(time, time, time, 0.9)
+    astray = Turn(time, time, time, 0.9, 0.5)
     assert hiding.judge(made(good, good, astray))[0].verdict == VOID
 
 
 def test_a_transfer_faster_than_the_link_does_not_count() -> None:
-    good, fast = (Turn(LEAST / share, LEAST, LEAST, 1.01) for share in (0.9, 0.97))
+    good, fast = (Turn(LEAST / share, LEAST, LEAST, 1.01, 0.5) for share in (0.9, 0.97))
     assert made(good, fast).valid() == [good]
     assert hiding.judge(made(good, fast))[0].verdict == INCOMPLETE
     assert hiding.judge(made(fast, fast, fast))[0].verdict == VOID
