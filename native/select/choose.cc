@@ -58,9 +58,15 @@ constexpr std::array kRules = {
 // Messages of up to so many bytes travel with their flag.
 constexpr std::size_t kInlineBytes = 4096;
 // From here on what ranks tell each other first is worth a line's way between cores: whose buffers
-// are within reach; and of longer vectors, which are staged around the caches of far cores, where
-// the cores are.
-constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 256 << 10;
+// are within reach, and where the cores are, as stages go around the caches of far ones: a line
+// that a far core has written comes at 1.7 GB/s on some machines. More than two ranks may share
+// cores; then to tell costs a turn of all of them, so they do where they tell the other thing
+// anyway.
+constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10;
+
+constexpr std::size_t placed_bytes(int ranks) noexcept {
+  return ranks == 2 ? kPlacedBytes : kReachedBytes;
+}
 
 // What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
 // one rank to the next, the next begins when a tile is there.
@@ -133,7 +139,7 @@ Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
   choices.near = chosen(kind, ranks, bytes, wish, Buffers::own);
   choices.far = chosen(kind, ranks, bytes, wish, Buffers::own, Placement::far);
   if (ranks == 1 || choices.near.mode != Mode::staged) return choices;
-  choices.placed = bytes >= kPlacedBytes || choices.far != choices.near;
+  choices.placed = bytes >= placed_bytes(ranks) || choices.far != choices.near;
   if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
   }
