@@ -7,9 +7,11 @@ library may hang, crash, print, or move its thread from CPU to CPU as it looks a
 """
 
 import ctypes
+import resource
 import sys
 
 NAME = "libhwloc.so.15"  # of hwloc 2.x
+_MOST_MEMORY = 1 << 30  # bytes: a file that HWLOC_XMLFILE names may have no end
 _ALL_OF_IT = 1  # HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED: what a cgroup withholds is there, too
 _FUNCTIONS = {
     "hwloc_topology_init": [ctypes.c_void_p],
@@ -61,6 +63,7 @@ def _check(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     try:
         sys.stdout.buffer.write(xml(opened()))
     except (OSError, AttributeError) as error:

@@ -50,6 +50,7 @@ int hwloc_topology_init(void** topology) {
 int hwloc_topology_set_flags(void* topology, unsigned long flags) { return flags == 1 ? 0 : -1; }
 int hwloc_topology_load(void* topology) {
   if (does("crash")) abort();
+  if (does("feast") && malloc(3UL << 30) == 0) abort();
   if (does("hang")) pause();
   return does("no machine") ? -1 : 0;
 }
@@ -116,7 +117,9 @@ def test_places_say_who_told_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("says")
-@pytest.mark.parametrize("fault", ["no beginning", "no machine", "no XML", "crash", "hang"])
+@pytest.mark.parametrize(
+    "fault", ["no beginning", "no machine", "no XML", "crash", "feast", "hang"]
+)
 def test_a_library_that_fails_leaves_us_with_sys(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
