@@ -11,7 +11,7 @@
     cl.allreduce(x)                     # in place: [6. 6. 6.] on every rank
 
 Every algorithm is data: :func:`algorithms` lists them, :func:`verify` proves them,
-:func:`schedule` and :func:`draw` show them.
+:func:`schedule` and :func:`draw` show them, :func:`simulate` says how long they take elsewhere.
 """
 
 from collectives._ffi import lib as _lib
@@ -70,6 +70,7 @@ from collectives.pending import Pending
 from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
+from collectives.simulation import Moment, Simulation, simulate
 from collectives.start import local
 from collectives.topology import Topology
 
@@ -90,6 +91,7 @@ __all__ = [
     "InvalidArgumentError",
     "Mesh",
     "MismatchError",
+    "Moment",
     "Operation",
     "OutOfMemoryError",
     "OwnAlgorithm",
@@ -103,6 +105,7 @@ __all__ = [
     "Schedule",
     "ScheduleBuilder",
     "Segment",
+    "Simulation",
     "Status",
     "Step",
     "SystemCallError",
@@ -141,5 +144,6 @@ __all__ = [
     "schedule",
     "send",
     "sendrecv",
+    "simulate",
     "verify",
 ]

@@ -93,6 +93,11 @@ GROUPS = (
         ),
     ),
     Group(
+        "Simulation",
+        "On networks that need not be here: [simulation](simulate.md).",
+        names=("simulate", "Simulation", "Moment"),
+    ),
+    Group(
         "Errors",
         "What each means, and what to do: [errors](errors.md).",
         names=(

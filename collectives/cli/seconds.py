@@ -20,3 +20,11 @@ class Seconds(click.FloatRange):
         if not math.isfinite(seconds):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
         return seconds
+
+
+def format_seconds(seconds: float) -> str:
+    """Return "12.3 us", "4.56 ms" or "1.2 s"."""
+    for unit, least in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= least:
+            return f"{seconds / least:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"

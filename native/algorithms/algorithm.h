@@ -8,6 +8,7 @@
 
 #include "schedule/builder.h"
 #include "schedule/schedule.h"
+#include "schedule/symmetry.h"
 
 namespace coll {
 
@@ -38,6 +39,8 @@ struct Algorithm {
   bool (*fits)(int p);
   int (*chunks)(int p);  // in how many parts the vector is cut
   void (*generate)(Builder& b);
+  // Of the messages, but for their order within a round.
+  Symmetry (*symmetry)(int p) = [](int) { return Symmetry::none; };
 };
 
 // Every algorithm is one such constant, defined in the file of its name.
@@ -51,6 +54,9 @@ std::span<const Algorithm* const> algorithms();
 // Index in algorithms(), or -1.
 int find_algorithm(Kind kind, const char* name);
 
+// What one rank does. Throws Error as make_schedule() does.
+Program make_program(const Algorithm& algorithm, int p, int root, int rank);
+
 // The schedule of all ranks. Throws Error where p, root or the restriction do not allow it.
 Schedule make_schedule(const Algorithm& algorithm, int p, int root = 0);
 
@@ -61,6 +67,11 @@ inline bool ones_then_zeros(int p) {
   return std::has_single_bit(static_cast<unsigned>(p + (p & -p)));
 }
 inline bool power_of_two(int p) { return std::has_single_bit(static_cast<unsigned>(p)); }
+inline Symmetry rotation(int) { return Symmetry::rotation; }
+// Of what goes by doubling or halving: without a fold, which only other numbers of ranks need.
+inline Symmetry flipped_bits(int p) {
+  return power_of_two(p) ? Symmetry::exclusive_or : Symmetry::none;
+}
 inline int one_chunk(int) { return 1; }
 inline int chunk_per_rank(int p) { return p; }
 inline int chunk_per_pair(int p) { return p * p; }

@@ -32,6 +32,7 @@ const Algorithm allgather_bruck = {
         b.send(round, team.ahead(-have), cyclic(blocks, team.me, more));
         b.recv(round, team.ahead(have), cyclic(blocks, team.me + have, more));
       }
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

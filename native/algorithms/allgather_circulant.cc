@@ -33,6 +33,7 @@ const Algorithm allgather_circulant = {
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {
       allgather_circulant_phase(b, 0, world(b), split(b.all(), b.p()));
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

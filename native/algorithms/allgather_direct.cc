@@ -28,6 +28,7 @@ const Algorithm allgather_direct = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) { allgather_direct_phase(b, 0, world(b), split(b.all(), b.p())); }};
+    .generate = [](Builder& b) { allgather_direct_phase(b, 0, world(b), split(b.all(), b.p())); },
+    .symmetry = rotation};
 
 }  // namespace coll

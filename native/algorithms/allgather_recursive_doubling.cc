@@ -31,6 +31,7 @@ const Algorithm allgather_recursive_doubling = {
     .fits = [](int p) { return power_below(p) == p; },
     .chunks = chunk_per_rank,
     .generate =
-        [](Builder& b) { allgather_doubling_phase(b, 0, world(b), split(b.all(), b.p())); }};
+        [](Builder& b) { allgather_doubling_phase(b, 0, world(b), split(b.all(), b.p())); },
+    .symmetry = flipped_bits};
 
 }  // namespace coll

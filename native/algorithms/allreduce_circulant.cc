@@ -23,6 +23,7 @@ const Algorithm allreduce_circulant = {
       const Blocks blocks = split(b.all(), b.p());
       const int round = reduce_scatter_circulant_phase(b, 0, world(b), blocks);
       allgather_circulant_phase(b, round, world(b), blocks);
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

@@ -33,6 +33,7 @@ const Algorithm allreduce_direct_one_shot = {
       }
       b.send(0, others, b.all());
       b.recv_reduce(0, order, b.all(), Shape::balanced);
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

@@ -27,6 +27,7 @@ const Algorithm allreduce_direct_two_shot = {
       const Blocks blocks = split(b.all(), b.p());
       const int round = reduce_scatter_direct_phase(b, 0, world(b), blocks);
       allgather_direct_phase(b, round, world(b), blocks);
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

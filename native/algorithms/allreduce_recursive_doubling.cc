@@ -32,6 +32,7 @@ const Algorithm allreduce_recursive_doubling = {
           b.recv_reduce(round, partner, b.all());
         }
       });
-    }};
+    },
+    .symmetry = flipped_bits};
 
 }  // namespace coll

@@ -50,6 +50,7 @@ const Algorithm allreduce_recursive_halving = {
       const int members = power_below(b.p());
       fold_neighbours(b, members, 2 * floor_log2(members), b.all(),
                       [&](int round, const Team& team) { halve_and_double(b, round, team); });
-    }};
+    },
+    .symmetry = flipped_bits};
 
 }  // namespace coll

@@ -23,6 +23,7 @@ const Algorithm allreduce_ring = {
       const Blocks blocks = split(b.all(), b.p());
       const int round = reduce_scatter_ring_phase(b, 0, world(b), blocks);
       allgather_ring_phase(b, round, world(b), blocks);
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

@@ -51,6 +51,7 @@ const Algorithm alltoall_bruck = {
         b.send(t + 1, to, moving(p, me, t));
         b.recv(t + 1, from, moving(p, from, t));
       }
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

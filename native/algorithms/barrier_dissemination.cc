@@ -26,6 +26,7 @@ const Algorithm barrier_dissemination = {
         b.send(round, (b.rank() + reach) % p, b.all());
         b.recv_reduce(round, (b.rank() - reach + p) % p, b.all());
       }
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

@@ -32,6 +32,7 @@ const Algorithm reduce_scatter_circulant = {
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {
       reduce_scatter_circulant_phase(b, 0, world(b), split(b.all(), b.p()));
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

@@ -30,6 +30,7 @@ const Algorithm reduce_scatter_direct = {
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {
       reduce_scatter_direct_phase(b, 0, world(b), split(b.all(), b.p()));
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

@@ -28,6 +28,7 @@ const Algorithm reduce_scatter_pairwise = {
         b.send(k - 1, team.ahead(k), cyclic(blocks, team.me + k, 1));
         b.recv_reduce(k - 1, team.ahead(-k), cyclic(blocks, team.me, 1));
       }
-    }};
+    },
+    .symmetry = rotation};
 
 }  // namespace coll

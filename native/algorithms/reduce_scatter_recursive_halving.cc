@@ -42,6 +42,7 @@ const Algorithm reduce_scatter_recursive_halving = {
                         }
                         reduce_scatter_halving_phase(b, round, team, blocks);
                       });
-    }};
+    },
+    .symmetry = flipped_bits};
 
 }  // namespace coll

@@ -27,7 +27,12 @@ int find_algorithm(Kind kind, const char* name) {
   return -1;
 }
 
-Schedule make_schedule(const Algorithm& a, int p, int root) {
+namespace {
+
+// What an alltoall numbers: pairs of ranks.
+constexpr int kMostPairs = 46340;
+
+void refuse_ranks(const Algorithm& a, int p, int root) {
   if (p < 1) throw Error(Status::invalid_argument, "a schedule needs at least one rank");
   if (root < 0 || root >= p) {
     throw Error(Status::invalid_argument,
@@ -37,13 +42,30 @@ Schedule make_schedule(const Algorithm& a, int p, int root) {
     throw Error(Status::unsupported, std::string(a.name) + " is not defined for " +
                                          std::to_string(p) + " ranks: " + a.restriction);
   }
+  if (a.kind == Kind::alltoall && p > kMostPairs) {
+    throw Error(Status::unsupported, "an alltoall has at most " + std::to_string(kMostPairs) +
+                                         " ranks, not " + std::to_string(p));
+  }
+}
+
+Program program_of(const Algorithm& a, const Layout& layout, int rank) {
+  Builder builder(layout, rank);
+  a.generate(builder);
+  return std::move(builder).finish();
+}
+
+}  // namespace
+
+Program make_program(const Algorithm& a, int p, int root, int rank) {
+  refuse_ranks(a, p, root);
+  return program_of(a, Layout(a.kind, p, root, a.chunks(p)), rank);
+}
+
+Schedule make_schedule(const Algorithm& a, int p, int root) {
+  refuse_ranks(a, p, root);
   Schedule s{.kind = a.kind, .p = p, .root = root, .chunks = a.chunks(p), .programs = {}};
   s.programs.reserve(static_cast<std::size_t>(p));
-  for (int rank = 0; rank < p; ++rank) {
-    Builder builder(Layout(s), rank);
-    a.generate(builder);
-    s.programs.push_back(std::move(builder).finish());
-  }
+  for (int rank = 0; rank < p; ++rank) s.programs.push_back(program_of(a, Layout(s), rank));
   return s;
 }
 

@@ -10,10 +10,9 @@
 
 namespace coll {
 
-Builder::Builder(Layout layout, int rank)
-    : layout_(layout), rank_(rank), place_(static_cast<std::size_t>(layout.chunks)) {
+Builder::Builder(Layout layout, int rank) : layout_(layout), rank_(rank), place_(layout.chunks) {
   for (int cell = 0; cell < layout_.cells(rank_, Buffer::input); ++cell) {
-    place_[static_cast<std::size_t>(layout_.chunk(rank_, Buffer::input, cell))] = Place::input;
+    place_.set(layout_.chunk(rank_, Buffer::input, cell), Whereabouts::input);
   }
 }
 
@@ -50,12 +49,12 @@ Slice Builder::where(const Chunks& chunks) {
   const auto begin = static_cast<std::uint32_t>(program_.range_pool.size());
   for (const ChunkRange& r : chunks.ranges()) {
     for (int c = r.first; c < r.first + r.count; ++c) {
-      const Place place = place_.at(static_cast<std::size_t>(c));
+      const Whereabouts place = place_.of(c);
       // A value that is nowhere is written as scratch: the prover then says that it is undefined.
       append(begin,
-             place == Place::input    ? Buffer::input
-             : place == Place::output ? Buffer::output
-                                      : Buffer::scratch,
+             place == Whereabouts::input    ? Buffer::input
+             : place == Whereabouts::output ? Buffer::output
+                                            : Buffer::scratch,
              c);
     }
   }
@@ -67,7 +66,7 @@ Slice Builder::move(const Chunks& chunks) {
   for (const ChunkRange& r : chunks.ranges()) {
     for (int c = r.first; c < r.first + r.count; ++c) {
       const bool deliver = layout_.delivers(rank_, c);
-      place_.at(static_cast<std::size_t>(c)) = deliver ? Place::output : Place::scratch;
+      place_.set(c, deliver ? Whereabouts::output : Whereabouts::scratch);
       append(begin, deliver ? Buffer::output : Buffer::scratch, c);
     }
   }
@@ -123,11 +122,12 @@ Slice Builder::in(Buffer buffer, const Chunks& chunks) {
 }
 
 Slice Builder::into(Buffer buffer, const Chunks& chunks) {
+  const Whereabouts place = buffer == Buffer::output    ? Whereabouts::output
+                            : buffer == Buffer::scratch ? Whereabouts::scratch
+                                                        : Whereabouts::input;
   for (const ChunkRange& r : chunks.ranges()) {
     for (int c = r.first; c < r.first + r.count; ++c) {
-      place_.at(static_cast<std::size_t>(c)) = buffer == Buffer::output    ? Place::output
-                                               : buffer == Buffer::scratch ? Place::scratch
-                                                                           : Place::input;
+      place_.set(c, place);
     }
   }
   return in(buffer, chunks);
@@ -203,7 +203,7 @@ Program Builder::finish() && {
   Chunks left;
   for (int cell = 0; cell < layout_.cells(rank_, Buffer::output); ++cell) {
     const int c = layout_.chunk(rank_, Buffer::output, cell);
-    if (place_[static_cast<std::size_t>(c)] == Place::input) left.add(c, 1);
+    if (place_.of(c) == Whereabouts::input) left.add(c, 1);
   }
   if (!left.ranges().empty()) {
     // Nobody else touches these cells: in the first round a rank copies them while messages travel.

@@ -9,6 +9,7 @@
 
 #include "schedule/chunks.h"
 #include "schedule/layout.h"
+#include "schedule/places.h"
 #include "schedule/schedule.h"
 
 namespace coll {
@@ -55,8 +56,6 @@ class Builder {
   Program finish() &&;
 
  private:
-  enum class Place : std::uint8_t { nowhere, input, output, scratch };
-
   void open(int round, bool receive);
   void local(Op op, int round, Buffer source, Buffer target, const Chunks& chunks);
   Slice in(Buffer buffer, const Chunks& chunks);
@@ -71,7 +70,7 @@ class Builder {
   int round_ = -1;
   bool received_ = false;
   bool unsorted_ = false;
-  std::vector<Place> place_;
+  Places place_;
   Program program_;
 };
 

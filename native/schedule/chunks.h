@@ -2,6 +2,7 @@
 // An ordered list of ranges of chunks: what one message carries.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace coll {
@@ -37,7 +38,8 @@ class Chunks {
     Chunks out;
     int total = 0;
     for (const ChunkRange& r : ranges_) total += r.count;
-    int skip = total * index / parts, take = total * (index + 1) / parts - skip;
+    const auto before = [&](int i) { return static_cast<int>(std::int64_t{total} * i / parts); };
+    int skip = before(index), take = before(index + 1) - skip;
     for (const ChunkRange& r : ranges_) {
       const int dropped = skip < r.count ? skip : r.count;
       skip -= dropped;

@@ -209,6 +209,22 @@ def test_draw(tmp_path: Path) -> None:
     assert listing.read_text(encoding="utf-8").rstrip("\n") == text.stdout.rstrip("\n")
 
 
+def test_simulate(tmp_path: Path) -> None:
+    picture = tmp_path / "timeline.svg"
+    shown = call("simulate", "torus:4x4", "-s", "64K", "-o", str(picture))
+    assert shown.exit_code == 0, shown.output
+    assert "allreduce of 64K among 16 ranks" in shown.output
+    assert all(a.name in shown.output for a in cl.algorithms("allreduce") if a.fits(16))
+    assert picture.read_text().startswith("<svg")
+    odd = call("simulate", "node:3", "-a", "ring,recursive_halving", "--kind", "reduce-scatter")
+    assert odd.exit_code == 0, odd.output
+    assert "recursive_halving is left out" in odd.output
+    wrong = call("simulate", "cube:3")
+    assert wrong.exit_code == 1
+    assert "no such shape" in wrong.output
+    assert call("simulate", "node:3", "-a", "rong").exit_code == 2
+
+
 def test_env_names_every_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLLECTIVES_TIMEOUT", "12.5")
     shown = call("env").stdout

@@ -242,6 +242,20 @@ const std::vector<Row> kData = {
     {"coll_add_schedule",
      [](coll_comm* c) -> int { return coll_add_schedule(c, nullptr, 8, nullptr, nullptr); }, kNone,
      kNone},
+    {"coll_network_of_words",
+     [](coll_comm*) -> int { return coll_network_of_words("node:2", nullptr); }, kNone, kNone},
+    {"coll_network_of_rooms",
+     [](coll_comm*) -> int { return coll_network_of_rooms(nullptr, nullptr); }, kNone, kNone},
+    {"coll_network_free", [](coll_comm*) -> int { return coll_network_free(nullptr), 0; }, 0, 0},
+    {"coll_network_ranks", [](coll_comm*) -> int { return coll_network_ranks(nullptr); }, 0, 0},
+    {"coll_network_classes", [](coll_comm*) -> int { return coll_network_classes(nullptr); }, 0, 0},
+    {"coll_network_class",
+     [](coll_comm*) -> int { return coll_network_class(nullptr, 0) == nullptr ? 0 : 1; }, 0, 0},
+    {"coll_simulate",
+     [](coll_comm*) -> int {
+       return coll_simulate(nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr);
+     },
+     kNone, kNone},
     {"coll_free", [](coll_comm*) -> int { return coll_free(nullptr), 0; }, 0, 0},
 };
 

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long an algorithm would take on a network that need not be here: :func:`simulate`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from collectives._ffi import check, ffi, lib, text
+from collectives.checks import checked_root
+from collectives.defined import own_algorithm
+from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.names import algorithm_index, checked_ranks, integer
+from collectives.topology.value import LEVELS, Topology
+
+ACTS = ("send", "receive", "fold", "copy")
+MOST_MOMENTS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a rank did from ``begin`` to ``end``, in seconds.
+
+    ``act`` is "send" (until the message has arrived), "receive" (waiting included), "fold" or
+    "copy"; ``peer`` is -1 for the last two.
+    """
+
+    begin: float
+    end: float
+    nbytes: float
+    rank: int
+    peer: int
+    round: int
+    tile: int
+    act: str
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What :func:`simulate` found.
+
+    ``seconds`` until the last rank is done; ``link_bytes`` by kind of link, over all its links;
+    ``busiest`` is the link that is taken for the longest, ``busiest_seconds`` of the time, by
+    ``busiest_bytes``.
+    """
+
+    kind: str
+    algorithm: str
+    topology: str
+    p: int
+    nbytes: int
+    tiles: int
+    seconds: float
+    rounds: int
+    messages: int
+    link_bytes: Mapping[str, float]
+    busiest: str
+    busiest_bytes: float
+    busiest_seconds: float
+    moments: tuple[Moment, ...] = field(default=(), repr=False)
+
+    @property
+    def algbw(self) -> float:
+        """Bytes of the vector per second."""
+        return self.nbytes / self.seconds if self.seconds else math.inf
+
+    def draw(self, *, format: str = "svg") -> str:
+        """Return the timeline as a drawing, ``"svg"`` or ``"text"``.
+
+        Raises:
+            InvalidArgumentError: no timeline was asked for, or there is no such format.
+        """
+        from collectives.timeline import drawing
+
+        return drawing(self, format)
+
+
+def simulate(
+    algorithm: str,
+    topology: str | Topology | os.PathLike[str],
+    nbytes: int,
+    p: int | None = None,
+    *,
+    kind: str = "allreduce",
+    root: int = 0,
+    tiles: int = 1,
+    timeline: bool = False,
+) -> Simulation:
+    """Simulate every message of an algorithm on a network, link by link.
+
+    ``topology`` is a text such as "fat-tree:1024,oversubscription=4" (docs/simulate.md lists all),
+    a :class:`Topology`, or the path of one that was saved. ``nbytes`` is the size of the vector: a
+    rank's longest buffer. ``p`` ranks are the first of the network; None: all. Between two rounds
+    the vector may travel in ``tiles``, one round behind the other. With ``timeline`` the first
+    million of moments is kept, to be drawn.
+
+    A message costs its sender and its receiver an overhead, each link its latency, and the slowest
+    link its length; a link carries one message after another. Nobody waits for a receiver to be
+    ready. After Alexandrov, Ionescu, Schauser and Scheiman, LogGP, SPAA 1995.
+
+    Raises:
+        InvalidArgumentError: there is no such algorithm or topology, or a number is none.
+        UnsupportedError: the algorithm is not defined for so many ranks.
+        OutOfMemoryError: there are more than 2^28 messages.
+    """
+    network = _network(topology)
+    try:
+        ranks = int(lib.coll_network_ranks(network)) if p is None else _ranks(p)
+        task, _alive = _task(
+            algorithm, kind, ranks, checked_root("simulate", root, ranks), nbytes, tiles
+        )
+        return _simulated(network, task, algorithm, kind, _words(topology), timeline)
+    finally:
+        lib.coll_network_free(network)
+
+
+def _words(topology: str | Topology | os.PathLike[str]) -> str:
+    return f"{topology.size} ranks" if isinstance(topology, Topology) else os.fspath(topology)
+
+
+def _whole(what: str, value: Any, least: int, most: int) -> int:
+    number = integer(value)
+    if number is None or not least <= number <= most:
+        raise InvalidArgumentError(
+            f"simulate: {what} is {value!r:.40}: give a number from {least} to {most}"
+        )
+    return number
+
+
+def _ranks(p: int) -> int:
+    ranks = checked_ranks("simulate: p", p)
+    if ranks < 1:
+        raise InvalidArgumentError(f"simulate: p is {p!r}: give the number of ranks, 1 or more")
+    return ranks
+
+
+def _task(algorithm: str, kind: str, p: int, root: int, nbytes: int, tiles: int) -> tuple[Any, Any]:
+    task = ffi.new("coll_task *")
+    task.size = ffi.sizeof("coll_task")
+    task.p, task.root = p, root
+    task.bytes = _whole("nbytes", nbytes, 0, 1 << 62)
+    task.tiles = _whole("tiles", tiles, 1, 1 << 20)
+    own = own_algorithm(kind, algorithm)
+    if own is None:
+        task.algorithm = algorithm_index(kind, algorithm)
+        return task, None
+    if not own.fits(p):
+        raise UnsupportedError(f"simulate: {algorithm} is for {own.restriction}, not for {p} ranks")
+    encoded = own.proved(p, root)
+    words = ffi.new("int32_t[]", encoded)
+    task.algorithm, task.words, task.length = -1, words, len(encoded)
+    return task, words
+
+
+def _simulated(
+    network: Any, task: Any, algorithm: str, kind: str, topology: str, timeline: bool
+) -> Simulation:
+    classes = [
+        text(lib.coll_network_class(network, i)) for i in range(lib.coll_network_classes(network))
+    ]
+    carried = ffi.new("double[]", len(classes))
+    out = ffi.new("coll_simulated *")
+    room = MOST_MOMENTS if timeline else 0
+    moments = ffi.new("coll_moment[]", room) if timeline else ffi.NULL
+    count = ffi.new("size_t *")
+    check(lib.coll_simulate(network, task, out, carried, moments, room, count))
+    return Simulation(
+        kind=kind,
+        algorithm=algorithm,
+        topology=topology,
+        p=task.p,
+        nbytes=int(task.bytes),
+        tiles=task.tiles,
+        seconds=out.seconds,
+        rounds=out.rounds,
+        messages=out.messages,
+        link_bytes=MappingProxyType({name: carried[i] for i, name in enumerate(classes)}),
+        busiest=text(out.busiest),
+        busiest_bytes=out.busiest_bytes,
+        busiest_seconds=out.busiest_seconds,
+        moments=tuple(_moment(moments[i]) for i in range(count[0])),
+    )
+
+
+def _moment(m: Any) -> Moment:
+    return Moment(m.begin, m.end, m.bytes, m.rank, m.peer, m.round, m.tile, ACTS[m.act])
+
+
+# ---- networks ------------------------------------------------------------------------------------
+
+
+def _network(topology: str | Topology | os.PathLike[str]) -> Any:
+    made = ffi.new("coll_network **")
+    if isinstance(topology, os.PathLike):
+        topology = Topology.load(topology)
+    if isinstance(topology, str):
+        if topology.endswith(".json"):
+            return _network(Topology.load(topology))
+        check(lib.coll_network_of_words(topology.encode(), made))
+    elif isinstance(topology, Topology):
+        rooms, _alive = _rooms(topology)
+        check(lib.coll_network_of_rooms(rooms, made))
+    else:
+        raise InvalidArgumentError(
+            f"simulate: topology is a {type(topology).__name__}: give a text such as 'torus:8x8', "
+            "a Topology, or the path of one"
+        )
+    return made[0]
+
+
+def _rooms(topology: Topology) -> tuple[Any, Any]:
+    """Return a ``coll_rooms``, and what must live as long."""
+    rooms = ffi.new("coll_rooms *")
+    rooms.size = ffi.sizeof("coll_rooms")
+    rooms.p, rooms.levels = topology.size, len(LEVELS) - 1
+    numbers = []
+    for level in LEVELS[:-1]:
+        room_of = {r: i for i, group in enumerate(topology.groups(level)) for r in group}
+        numbers += [room_of[rank] for rank in range(topology.size)]
+    names = [ffi.new("char[]", level.encode()) for level in LEVELS]
+    costs = [_costs(topology, level) for level in LEVELS]
+    pairs = sorted(topology.pairs.items())
+    alive = (
+        ffi.new("int32_t[]", numbers),
+        names,
+        ffi.new("char *[]", names),
+        ffi.new("double[]", [alpha for alpha, _ in costs]),
+        ffi.new("double[]", [beta for _, beta in costs]),
+        ffi.new("int32_t[]", [rank for pair, _ in pairs for rank in pair]),
+        ffi.new("double[]", [cost for _, link in pairs for cost in (link.alpha, link.beta)]),
+    )
+    rooms.groups, rooms.names, rooms.latency = alive[0], alive[2], alive[3]
+    rooms.seconds_per_byte, rooms.pairs = alive[4], len(pairs)
+    rooms.pair_ranks, rooms.pair_costs = alive[5], alive[6]
+    return rooms, alive
+
+
+def _costs(topology: Topology, level: str) -> tuple[float, float]:
+    """Return the costs of a level's links; where no two ranks meet on it, they do not matter."""
+    link = topology.links.get(level)
+    if link is not None:
+        return link.alpha, link.beta
+    inner = LEVELS.index(level)
+    rooms = topology.size if inner == 0 else len(topology.groups(LEVELS[inner - 1]))
+    met = 1 if level == LEVELS[-1] else len(topology.groups(level))
+    if rooms > met:
+        raise InvalidArgumentError(
+            f"simulate: the topology does not say what links of level {level!r} cost: measure it "
+            "with comm.topology(), or give it with edited(links=...)"
+        )
+    return 0.0, 0.0

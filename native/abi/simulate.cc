@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks and simulations, behind the C interface.
+#include "simulate/simulate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "abi/guarded.h"
+#include "algorithms/algorithm.h"
+#include "base/error.h"
+#include "base/fitting.h"
+#include "schedule/encode.h"
+#include "topology/network_words.h"
+
+struct coll_network {
+  std::unique_ptr<coll::Network> network;
+};
+
+namespace coll {
+namespace {
+
+constexpr int kMostRooms = 16;
+
+[[noreturn]] void refuse_simulation(const std::string& why) {
+  throw Error(Status::invalid_argument, "simulate: " + why);
+}
+
+MeasuredLink link_of(double latency, double seconds_per_byte) {
+  const auto possible = [](double v) { return std::isfinite(v) && v >= 0; };
+  if (!possible(latency) || !possible(seconds_per_byte)) {
+    refuse_simulation("a link's costs are finite, and not below 0");
+  }
+  return {latency, seconds_per_byte};
+}
+
+std::vector<std::vector<int>> groupings_of(const coll_rooms& r) {
+  std::vector<std::vector<int>> groupings;
+  for (int level = 0; level < r.levels; ++level) {
+    const int32_t* first = r.groups + static_cast<std::ptrdiff_t>(level) * r.p;
+    groupings.emplace_back(first, first + r.p);
+    for (const int room : groupings.back()) {
+      if (room < 0 || room >= r.p) {
+        refuse_simulation("there is no room number " + std::to_string(room));
+      }
+    }
+  }
+  return groupings;
+}
+
+std::unique_ptr<Network> network_of_rooms(const coll_rooms& r) {
+  if (r.size < sizeof(coll_rooms)) refuse_simulation("set rooms.size to sizeof(coll_rooms)");
+  if (r.p < 1 || r.p > kMostSimulatedRanks) refuse_simulation("there are 1 to 2^20 ranks");
+  if (r.levels < 1 || r.levels > kMostRooms) refuse_simulation("there are 1 to 16 levels");
+  required(r.groups, "the rooms are not given");
+  required(r.names, "the names of links are not given");
+  required(r.latency, "the latencies are not given");
+  required(r.seconds_per_byte, "the seconds per byte are not given");
+  std::vector<std::string> names;
+  std::vector<MeasuredLink> links;
+  for (int level = 0; level <= r.levels; ++level) {
+    names.emplace_back(&required(r.names[level], "a link has no name"));
+    links.push_back(link_of(r.latency[level], r.seconds_per_byte[level]));
+  }
+  if (r.pairs > 0) {
+    required(r.pair_ranks, "the ranks of pairs are not given");
+    required(r.pair_costs, "the costs of pairs are not given");
+  }
+  std::vector<MeasuredPair> pairs;
+  for (int i = 0; i < r.pairs; ++i) {
+    const int low = r.pair_ranks[2 * i], high = r.pair_ranks[2 * i + 1];
+    if (low < 0 || low >= high || high >= r.p) refuse_simulation("a pair is of two ranks");
+    pairs.push_back({low, high, link_of(r.pair_costs[2 * i], r.pair_costs[2 * i + 1])});
+  }
+  return measured_network(groupings_of(r), names, links, pairs);
+}
+
+Traffic traffic_of(const coll_task& task, int& cells) {
+  if (task.algorithm < 0) {
+    const std::span<const std::int32_t> words(&required(task.words, "no schedule is given"),
+                                              task.length);
+    const Schedule schedule = decode(words);
+    cells = Layout(schedule).vector_cells();
+    return {schedule.p, Symmetry::none,
+            [&](int rank) { return schedule.programs[static_cast<std::size_t>(rank)]; },
+            task.tiles > 1};
+  }
+  const auto table = algorithms();
+  if (static_cast<std::size_t>(task.algorithm) >= table.size()) {
+    refuse_simulation("there is no algorithm number " + std::to_string(task.algorithm));
+  }
+  const Algorithm& a = *table[static_cast<std::size_t>(task.algorithm)];
+  if (task.p < 1 || task.p > kMostSimulatedRanks) refuse_simulation("there are 1 to 2^20 ranks");
+  Traffic traffic(
+      task.p, a.symmetry(task.p),
+      [&](int rank) { return make_program(a, task.p, task.root, rank); }, task.tiles > 1);
+  cells = Layout(a.kind, task.p, task.root, a.chunks(task.p)).vector_cells();
+  return traffic;
+}
+
+const Network& network_in(const coll_network* network) {
+  return *required(network, "no network is given").network;
+}
+
+void fill_simulated(const Network& network, const Simulated& found, coll_simulated& out) {
+  out = {.seconds = found.seconds,
+         .messages = found.messages,
+         .rounds = found.rounds,
+         .busiest_bytes = found.busiest_bytes,
+         .busiest_seconds = found.busiest_seconds,
+         .busiest = {}};
+  if (found.busiest < 0) return;
+  const std::string name = network.name(found.busiest);
+  std::memcpy(out.busiest, name.data(), fitting(name, sizeof out.busiest - 1));
+}
+
+}  // namespace
+}  // namespace coll
+
+using coll::guarded;
+using coll::required;
+using coll::Status;
+
+extern "C" {
+
+coll_status coll_network_of_words(const char* words, coll_network** made) {
+  return guarded([&] {
+    coll_network*& out = required(made, "no place for the network");
+    auto network = coll::network_of_words(&required(words, "no words say what network"));
+    out = new coll_network{std::move(network)};
+    return Status::ok;
+  });
+}
+
+coll_status coll_network_of_rooms(const coll_rooms* rooms, coll_network** made) {
+  return guarded([&] {
+    coll_network*& out = required(made, "no place for the network");
+    auto network = coll::network_of_rooms(required(rooms, "no rooms are given"));
+    out = new coll_network{std::move(network)};
+    return Status::ok;
+  });
+}
+
+void coll_network_free(coll_network* network) { delete network; }
+
+int32_t coll_network_ranks(const coll_network* network) {
+  return network == nullptr ? 0 : network->network->ranks();
+}
+
+int32_t coll_network_classes(const coll_network* network) {
+  return network == nullptr ? 0 : static_cast<int32_t>(network->network->classes().size());
+}
+
+const char* coll_network_class(const coll_network* network, int32_t index) {
+  if (index < 0 || index >= coll_network_classes(network)) return nullptr;
+  return network->network->classes()[static_cast<std::size_t>(index)].name.c_str();
+}
+
+coll_status coll_simulate(const coll_network* network, const coll_task* task, coll_simulated* out,
+                          double* class_bytes, coll_moment* moments, size_t capacity,
+                          size_t* count) {
+  return guarded([&] {
+    const coll::Network& links = coll::network_in(network);
+    const coll_task& t = required(task, "no task is given");
+    coll_simulated& result = required(out, "no place for the result");
+    double& first = required(class_bytes, "no place for the bytes of links");
+    if (t.size < sizeof(coll_task)) coll::refuse_simulation("set task.size to sizeof(coll_task)");
+    if (!std::isfinite(t.bytes) || t.bytes < 0) {
+      coll::refuse_simulation("a vector has a number of bytes, from 0 on");
+    }
+    if (t.algorithm >= 0 && t.p > links.ranks()) {  // before anything of that size is made
+      coll::refuse_simulation("the topology has " + std::to_string(links.ranks()) +
+                              " ranks, fewer than " + std::to_string(t.p));
+    }
+    int cells = 1;
+    const coll::Traffic traffic = coll::traffic_of(t, cells);
+    const coll::Simulated found =
+        coll::simulate(traffic, links,
+                       {.bytes = t.bytes,
+                        .cells = cells,
+                        .tiles = t.tiles,
+                        .moments = moments == nullptr || count == nullptr ? 0 : capacity});
+    coll::fill_simulated(links, found, result);
+    std::ranges::copy(found.class_bytes, &first);
+    if (count != nullptr) *count = found.moments.size();
+    for (std::size_t i = 0; i < found.moments.size(); ++i) {
+      const coll::Moment& m = found.moments[i];
+      moments[i] = {.begin = m.begin,
+                    .end = m.end,
+                    .bytes = m.bytes,
+                    .rank = m.rank,
+                    .peer = m.peer,
+                    .round = m.round,
+                    .tile = m.tile,
+                    .act = static_cast<int32_t>(m.act)};
+    }
+    return Status::ok;
+  });
+}
+
+}  // extern "C"

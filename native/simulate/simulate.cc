@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/simulate.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "simulate/arrivals.h"
+
+namespace coll {
+namespace {
+
+class Simulation {
+ public:
+  Simulation(const Traffic& traffic, const Network& network, const Task& task)
+      : traffic_(traffic),
+        network_(network),
+        task_(task),
+        cell_bytes_(task.bytes / task.cells / task.tiles),
+        ranks_(static_cast<std::size_t>(traffic.p())),
+        free_(network.links().size()),
+        taken_(network.links().size()),
+        carried_(network.links().size()) {}
+
+  Simulated run() {
+    for (int rank = 0; rank < traffic_.p(); ++rank) rank_at(rank).iterations = iterations(rank);
+    for (int rank = 0; rank < traffic_.p(); ++rank) advance(rank);
+    while (!senders_.empty()) {
+      const int rank = senders_.top().second;
+      senders_.pop();
+      send(rank);
+    }
+    for (int rank = 0; rank < traffic_.p(); ++rank) {
+      if (!done(rank_at(rank))) {
+        throw Error(Status::internal,
+                    "simulation: rank " + std::to_string(rank) + " waits for a message of rank " +
+                        std::to_string(ranks_[static_cast<std::size_t>(rank)].awaited) +
+                        " that never comes");
+      }
+    }
+    count();
+    return std::move(outcome_);
+  }
+
+ private:
+  struct Rank {
+    double clock = 0;
+    std::size_t at = 0;  // the next deed
+    int iteration = 0, iterations = 0;
+    int awaited = -1;
+  };
+
+  Rank& rank_at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  std::uint64_t pair(int from, int to) const {
+    return static_cast<std::uint64_t>(to) * static_cast<std::uint64_t>(traffic_.p()) +
+           static_cast<std::uint64_t>(from);
+  }
+  double bytes(const Deed& deed) const { return deed.cells * cell_bytes_; }
+
+  // A rank works on tile i - round in its iteration i.
+  int iterations(int rank) const {
+    const auto deeds = traffic_.of(rank);
+    if (deeds.empty()) return 0;
+    if (task_.tiles == 1) return 1;
+    return task_.tiles + std::ranges::max(deeds, {}, &Deed::round).round;
+  }
+  int tile_of(const Rank& r, const Deed& deed) const {
+    return task_.tiles == 1 ? 0 : r.iteration - deed.round;
+  }
+  static bool done(const Rank& r) { return r.iteration >= r.iterations; }
+
+  // Does what it can do without the network; then it wants to send, or waits, or is done.
+  void advance(int rank) {
+    Rank& r = rank_at(rank);
+    const auto deeds = traffic_.of(rank);
+    for (; r.iteration < r.iterations; ++r.iteration, r.at = 0) {
+      for (; r.at < deeds.size(); ++r.at) {
+        const Deed& deed = deeds[r.at];
+        const int tile = tile_of(r, deed);
+        if (tile < 0 || tile >= task_.tiles) continue;
+        if (deed.act == Act::send) {
+          senders_.emplace(r.clock, rank);
+          return;
+        }
+        if (deed.act == Act::receive) {
+          const int peer = traffic_.peer(rank, deed);
+          const double at = arrivals_.take(pair(peer, rank));
+          if (at < 0) {
+            r.awaited = peer;
+            return;
+          }
+          receive(rank, peer, deed, at);
+        } else {
+          work(rank, deed);
+        }
+      }
+    }
+    outcome_.seconds = std::max(outcome_.seconds, r.clock);
+  }
+
+  void send(int rank) {
+    Rank& r = rank_at(rank);
+    const Deed& deed = traffic_.of(rank)[r.at];
+    const int peer = traffic_.peer(rank, deed);
+    const double begin = r.clock;
+    r.clock += network_.costs.overhead;
+    const double at = carry(rank, peer, r.clock, bytes(deed));
+    note(rank, peer, deed, begin, at);
+    ++r.at;
+    Rank& other = rank_at(peer);
+    if (other.awaited == rank) {
+      other.awaited = -1;
+      receive(peer, rank, traffic_.of(peer)[other.at], at);
+      ++other.at;
+      advance(peer);
+    } else {
+      arrivals_.put(pair(rank, peer), at);
+    }
+    advance(rank);
+  }
+
+  void receive(int rank, int peer, const Deed& deed, double at) {
+    Rank& r = rank_at(rank);
+    const double begin = r.clock;
+    r.clock = std::max(r.clock, at) + network_.costs.overhead;
+    note(rank, peer, deed, begin, r.clock);
+  }
+
+  void work(int rank, const Deed& deed) {
+    Rank& r = rank_at(rank);
+    const double begin = r.clock;
+    const double each = deed.act == Act::copy ? network_.costs.copy : network_.costs.fold;
+    r.clock += bytes(deed) * deed.operands * each;
+    note(rank, -1, deed, begin, r.clock);
+  }
+
+  // Cut-through: the head of a message goes on where a link is free; the slowest link of its way
+  // says how far behind the tail is.
+  double carry(int from, int to, double head, double bytes) {
+    way_.clear();
+    network_.route(from, to, way_);
+    double behind = 0;
+    for (const int link : way_) {
+      const auto i = static_cast<std::size_t>(link);
+      const LinkClass& kind = network_.class_of(link);
+      const double busy = bytes * kind.seconds_per_byte;
+      head = std::max(head, free_[i]) + kind.latency;
+      free_[i] = head - kind.latency + busy;
+      taken_[i] += busy;
+      carried_[i] += bytes;
+      behind = std::max(behind, busy);
+    }
+    return head + behind;
+  }
+
+  void note(int rank, int peer, const Deed& deed, double begin, double end) {
+    if (outcome_.moments.size() >= task_.moments) return;
+    outcome_.moments.push_back({.begin = begin,
+                                .end = end,
+                                .bytes = bytes(deed),
+                                .rank = rank,
+                                .peer = peer,
+                                .round = deed.round,
+                                .tile = tile_of(rank_at(rank), deed),
+                                .act = deed.act});
+  }
+
+  void count() {
+    outcome_.messages = traffic_.messages() * task_.tiles;
+    outcome_.rounds = traffic_.rounds();
+    outcome_.class_bytes.assign(network_.classes().size(), 0);
+    for (std::size_t link = 0; link < carried_.size(); ++link) {
+      const auto kind = static_cast<std::size_t>(network_.links()[link].kind);
+      outcome_.class_bytes[kind] += carried_[link];
+      if (taken_[link] > outcome_.busiest_seconds) {
+        outcome_.busiest = static_cast<int>(link);
+        outcome_.busiest_seconds = taken_[link];
+        outcome_.busiest_bytes = carried_[link];
+      }
+    }
+  }
+
+  using Sender = std::pair<double, int>;
+
+  const Traffic& traffic_;
+  const Network& network_;
+  Task task_;
+  double cell_bytes_;
+  std::vector<Rank> ranks_;
+  std::vector<double> free_, taken_, carried_;  // by link
+  std::priority_queue<Sender, std::vector<Sender>, std::greater<>> senders_;
+  Arrivals arrivals_;
+  std::vector<int> way_;
+  Simulated outcome_;
+};
+
+}  // namespace
+
+Simulated simulate(const Traffic& traffic, const Network& network, const Task& task) {
+  if (traffic.p() > network.ranks()) {
+    throw Error(Status::invalid_argument, "the topology has " + std::to_string(network.ranks()) +
+                                              " ranks, the schedule " +
+                                              std::to_string(traffic.p()));
+  }
+  if (task.tiles < 1 || traffic.messages() > kMostMessages / task.tiles) {
+    throw Error(Status::invalid_argument, std::to_string(task.tiles) + " tiles of " +
+                                              std::to_string(traffic.messages()) +
+                                              " messages cannot be simulated: from 1 on, and " +
+                                              std::to_string(kMostMessages) + " messages in all");
+  }
+  if (traffic.tiled() != (task.tiles > 1)) {
+    throw Error(Status::internal, "simulation: several tiles are those of tiled traffic");
+  }
+  return Simulation(traffic, network, task).run();
+}
+
+}  // namespace coll

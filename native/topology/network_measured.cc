@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks in rooms (a NUMA node, a package, a host), as they were found and measured.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "topology/network.h"
+
+namespace coll {
+namespace {
+
+class Measured final : public Network {
+ public:
+  Measured(const std::vector<std::vector<int>>& groupings, const std::vector<std::string>& names,
+           const std::vector<MeasuredLink>& links, const std::vector<MeasuredPair>& pairs)
+      : Network(static_cast<int>(groupings.front().size())), groupings_(groupings) {
+    for (std::size_t level = 0; level < links.size(); ++level) {
+      add_level(names[level], links[level], level);
+    }
+    for (const MeasuredPair& pair : pairs) add_pair(pair);
+  }
+
+  void route(int from, int to, std::vector<int>& way) const override {
+    if (const auto own = pairs_.find({from, to}); own != pairs_.end()) {
+      way.push_back(own->second);
+      return;
+    }
+    const std::size_t level = common(from, to);
+    way.push_back(out_[level] + room(level, from));
+    if (level > 0) way.push_back(in_[level] + room(level, to));
+  }
+
+ private:
+  // What leaves a room of the grouping below goes by one link, and what enters it.
+  void add_level(const std::string& name, const MeasuredLink& link, std::size_t level) {
+    int rooms = ranks();
+    if (level > 0) {
+      const auto& grouping = groupings_[level - 1];
+      rooms = 1 + *std::max_element(grouping.begin(), grouping.end());
+    }
+    out_.push_back(
+        add_links(add_class({name + " out", link.latency, link.seconds_per_byte}), rooms));
+    in_.push_back(
+        level == 0 ? 0 : add_links(add_class({name + " in", 0, link.seconds_per_byte}), rooms));
+  }
+
+  void add_pair(const MeasuredPair& pair) {
+    const int kind = add_class({"pair", pair.link.latency, pair.link.seconds_per_byte});
+    pairs_[{pair.low, pair.high}] = add_link({.kind = kind, .from = pair.low, .to = pair.high});
+    pairs_[{pair.high, pair.low}] = add_link({.kind = kind, .from = pair.high, .to = pair.low});
+  }
+
+  std::size_t common(int a, int b) const {
+    std::size_t level = 0;
+    while (level < groupings_.size() && room(level + 1, a) != room(level + 1, b)) ++level;
+    return level;
+  }
+
+  int room(std::size_t level, int rank) const {
+    return level == 0 ? rank : groupings_[level - 1][static_cast<std::size_t>(rank)];
+  }
+
+  std::vector<std::vector<int>> groupings_;
+  std::vector<int> out_, in_;
+  std::map<std::pair<int, int>, int> pairs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> measured_network(const std::vector<std::vector<int>>& groupings,
+                                          const std::vector<std::string>& names,
+                                          const std::vector<MeasuredLink>& links,
+                                          const std::vector<MeasuredPair>& pairs) {
+  return std::make_unique<Measured>(groupings, names, links, pairs);
+}
+
+}  // namespace coll

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulations from Python: numbers that follow by hand, every kind of topology, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import collectives as cl
+from collectives.topology import Link, Place, Topology
+
+TWO_HOSTS = Topology(
+    (Place("a"), Place("a"), Place("b"), Place("b")),
+    {"numa": Link(1e-6, 1e-10), "network": Link(5e-5, 8e-9)},
+)
+
+
+def test_a_ring_by_hand() -> None:
+    found = cl.simulate(
+        "ring", "torus:4,us=2,gbit=8,overhead_us=1,fold_gbyte=1,copy_gbyte=1e6", 4_000_000
+    )
+    # Six rounds of a quarter at 1 GB/s, three of which fold two operands at 1 GB/s each.
+    by_hand = 6 * (2e-6 + 2e-6 + 1e-3) + 3 * 2e-3
+    assert found.seconds == pytest.approx(by_hand, rel=1e-3)
+    assert (found.rounds, found.messages, found.p) == (6, 24, 4)
+    assert found.busiest_bytes == pytest.approx(6_000_000)
+    assert sum(found.link_bytes.values()) == pytest.approx(24_000_000)
+
+
+def test_links_carry_what_is_claimed() -> None:
+    for a in cl.algorithms("allreduce"):
+        if not a.fits(8) or not a.bytes:
+            continue
+        found = cl.simulate(a.name, "hosts:8x1", 8000)
+        assert found.rounds == a.formula("rounds", 8), a.name
+        assert found.link_bytes["host out"] <= 8 * 8000 * a.formula("bytes", 8) + 1e-6, a.name
+        assert found.busiest_bytes >= found.link_bytes["host out"] / 8 - 1e-6, a.name
+
+
+def test_far_messages_pay_for_thin_trees() -> None:
+    even = cl.simulate("circulant", "fat-tree:8x8", 1 << 26)
+    thin = cl.simulate("circulant", "fat-tree:8x8,oversubscription=4", 1 << 26)
+    assert thin.seconds > 1.5 * even.seconds
+    assert thin.busiest.startswith("leaf")
+
+
+def test_a_topology_that_was_measured(tmp_path: Path) -> None:
+    by_value = cl.simulate("ring", TWO_HOSTS, 1 << 20)
+    path = tmp_path / "two.json"
+    TWO_HOSTS.save(path)
+    assert cl.simulate("ring", path, 1 << 20).seconds == by_value.seconds
+    assert cl.simulate("ring", str(path), 1 << 20).seconds == by_value.seconds
+    assert by_value.link_bytes["network out"] == pytest.approx(2 * 1.5 * (1 << 20))
+    slow = TWO_HOSTS.edited(pairs={(1, 2): Link(1.0, 0)})
+    assert cl.simulate("ring", slow, 1 << 20).seconds > 1
+
+
+def test_algorithms_of_the_program() -> None:
+    rows = cl.product("allreduce", [[0, 1], [2, 3]], "ring", name="rows_of_simulation")
+    found = cl.simulate(rows.name, TWO_HOSTS, 1 << 20)
+    flat = cl.simulate("circulant", TWO_HOSTS, 1 << 20)
+    assert found.link_bytes["network out"] == pytest.approx(2 * (1 << 20))
+    assert found.seconds < flat.seconds
+    with pytest.raises(cl.UnsupportedError, match="p = 4"):
+        cl.simulate(rows.name, "node:8", 1)
+
+
+def test_many_ranks() -> None:
+    found = cl.simulate("circulant", "fat-tree:4096", 1 << 26)
+    assert (found.p, found.rounds, found.messages) == (4096, 24, 24 * 4096)
+
+
+def test_every_root_and_fewer_ranks() -> None:
+    ends = [
+        cl.simulate("binomial", "node:7", 100, kind="broadcast", root=root) for root in range(7)
+    ]
+    assert {found.messages for found in ends} == {6}
+    assert cl.simulate("ring", "torus:4x4", 100, 5).messages == 2 * 4 * 5
+
+
+def test_drawings() -> None:
+    found = cl.simulate("ring", "node:3", 3000, timeline=True)
+    assert len(found.moments) >= 2 * found.messages
+    assert max(moment.end for moment in found.moments) == pytest.approx(found.seconds)
+    page = found.draw()
+    assert ElementTree.fromstring(page).tag.endswith("svg")
+    assert page.count("<rect") >= len(found.moments)
+    text = found.draw(format="text")
+    assert "f" in text.splitlines()[2]
+    assert len(text.splitlines()) == 2 + 3
+    with pytest.raises(cl.InvalidArgumentError, match="timeline=True"):
+        cl.simulate("ring", "node:3", 3000).draw()
+    with pytest.raises(cl.InvalidArgumentError, match="format"):
+        found.draw(format="png")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("rong", "node:2", 8), "did you mean 'ring'"),
+        (("ring", "cube:2", 8), "no such shape"),
+        (("ring", "node", 8), "write for instance"),
+        (("ring", "node:2,gbit=0", 8), "above 0"),
+        (("ring", "node:2,speed=1", 8), "is none of gbit"),
+        (("ring", "node:2", -1), "nbytes"),
+        (("ring", "node:2", 1.5), "nbytes"),
+        (("ring", "node:2", 8, 3), "fewer than 3"),
+        (("ring", "node:2", 8, 0), "1 or more"),
+        (("ring", 7, 8), "give a text"),
+        (("recursive_halving", "torus:2x2", True), "nbytes"),
+    ],
+)
+def test_refused(arguments: tuple[object, ...], sentence: str) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match=sentence):
+        cl.simulate(*arguments)  # type: ignore[arg-type]
+
+
+def test_what_a_topology_does_not_say() -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="level 'numa'"):
+        cl.simulate("ring", Topology((Place("a"), Place("a"))), 8)
+    alone = Topology((Place("a"), Place("b")), {"network": Link(1e-6, 1e-9)})
+    assert cl.simulate("ring", alone, 8).seconds > 0
+    with pytest.raises(cl.InvalidArgumentError, match="tiles"):
+        cl.simulate("ring", alone, 8, tiles=0)
+    with pytest.raises(cl.InvalidArgumentError, match="root"):
+        cl.simulate("binomial", alone, 8, kind="broadcast", root=2)
+    with pytest.raises(cl.OutOfMemoryError, match="messages"):
+        cl.simulate("direct", "torus:65536", 8, kind="allgather")
