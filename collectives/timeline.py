@@ -85,10 +85,12 @@ def _bar(m: Moment, scale: float) -> str:
     y = _TOP + m.rank * _ROW + (_BAR / 4 if thin else 0)
     peer = f" with rank {m.peer}" if m.peer >= 0 else ""
     what = f"{m.act} {m.nbytes:,.0f} bytes, round {m.round}, {m.begin * 1e6:.2f} us{peer}"
+    width, height = max((m.end - m.begin) * scale, 0.5), _BAR / 2 if thin else _BAR
     return (
         f'<rect x="{_LEFT + m.begin * scale:.2f}" y="{y:.1f}" '
-        f'width="{max((m.end - m.begin) * scale, 0.5):.2f}" height="{_BAR / 2 if thin else _BAR:g}" '
-        f'fill="{_COLOURS[m.act]}" fill-opacity="0.75"><title>{escape(what)}</title></rect>'
+        f'width="{width:.2f}" height="{height:g}" '
+        f'fill="{_COLOURS[m.act]}" fill-opacity="0.75">'
+        f"<title>{escape(what)}</title></rect>"
     )
 
 

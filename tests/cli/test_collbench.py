@@ -216,9 +216,9 @@ def test_simulate(tmp_path: Path) -> None:
     assert "allreduce of 64K among 16 ranks" in shown.output
     assert all(a.name in shown.output for a in cl.algorithms("allreduce") if a.fits(16))
     assert picture.read_text().startswith("<svg")
-    odd = call("simulate", "node:3", "-a", "ring,recursive_halving", "--kind", "reduce-scatter")
+    odd = call("simulate", "node:3", "-a", "ring,recursive_doubling", "--kind", "allgather")
     assert odd.exit_code == 0, odd.output
-    assert "recursive_halving is left out" in odd.output
+    assert "recursive_doubling is left out" in odd.output
     wrong = call("simulate", "cube:3")
     assert wrong.exit_code == 1
     assert "no such shape" in wrong.output
