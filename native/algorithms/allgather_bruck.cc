@@ -24,15 +24,16 @@ const Algorithm allgather_bruck = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const Team team = world(b);
-      const Blocks blocks = split(b.all(), b.p());
-      for (int round = 0, have = 1; have < b.p(); have *= 2, ++round) {
-        const int more = std::min(have, b.p() - have);
-        b.send(round, team.ahead(-have), cyclic(blocks, team.me, more));
-        b.recv(round, team.ahead(have), cyclic(blocks, team.me + have, more));
-      }
-    },
+    .generate =
+        [](Builder& b) {
+          const Team team = world(b);
+          const Blocks blocks = split(b.all(), b.p());
+          for (int round = 0, have = 1; have < b.p(); have *= 2, ++round) {
+            const int more = std::min(have, b.p() - have);
+            b.send(round, team.ahead(-have), cyclic(blocks, team.me, more));
+            b.recv(round, team.ahead(have), cyclic(blocks, team.me + have, more));
+          }
+        },
     .symmetry = rotation};
 
 }  // namespace coll

@@ -31,9 +31,8 @@ const Algorithm allgather_circulant = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      allgather_circulant_phase(b, 0, world(b), split(b.all(), b.p()));
-    },
+    .generate =
+        [](Builder& b) { allgather_circulant_phase(b, 0, world(b), split(b.all(), b.p())); },
     .symmetry = rotation};
 
 }  // namespace coll

@@ -30,8 +30,7 @@ const Algorithm allgather_recursive_doubling = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = [](int p) { return power_below(p) == p; },
     .chunks = chunk_per_rank,
-    .generate =
-        [](Builder& b) { allgather_doubling_phase(b, 0, world(b), split(b.all(), b.p())); },
+    .generate = [](Builder& b) { allgather_doubling_phase(b, 0, world(b), split(b.all(), b.p())); },
     .symmetry = flipped_bits};
 
 }  // namespace coll

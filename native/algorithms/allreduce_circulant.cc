@@ -19,11 +19,12 @@ const Algorithm allreduce_circulant = {
     .tree = {.same_on_ranks = true},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const Blocks blocks = split(b.all(), b.p());
-      const int round = reduce_scatter_circulant_phase(b, 0, world(b), blocks);
-      allgather_circulant_phase(b, round, world(b), blocks);
-    },
+    .generate =
+        [](Builder& b) {
+          const Blocks blocks = split(b.all(), b.p());
+          const int round = reduce_scatter_circulant_phase(b, 0, world(b), blocks);
+          allgather_circulant_phase(b, round, world(b), blocks);
+        },
     .symmetry = rotation};
 
 }  // namespace coll

@@ -23,11 +23,12 @@ const Algorithm allreduce_direct_two_shot = {
              .canonical = any_p},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const Blocks blocks = split(b.all(), b.p());
-      const int round = reduce_scatter_direct_phase(b, 0, world(b), blocks);
-      allgather_direct_phase(b, round, world(b), blocks);
-    },
+    .generate =
+        [](Builder& b) {
+          const Blocks blocks = split(b.all(), b.p());
+          const int round = reduce_scatter_direct_phase(b, 0, world(b), blocks);
+          allgather_direct_phase(b, round, world(b), blocks);
+        },
     .symmetry = rotation};
 
 }  // namespace coll

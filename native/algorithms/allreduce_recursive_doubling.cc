@@ -23,16 +23,18 @@ const Algorithm allreduce_recursive_doubling = {
              .canonical = ones_then_zeros},
     .fits = any_p,
     .chunks = one_chunk,
-    .generate = [](Builder& b) {
-      const int members = power_below(b.p());
-      fold_neighbours(b, members, floor_log2(members), b.all(), [&](int round, const Team& team) {
-        for (int distance = 1; distance < members; distance *= 2, ++round) {
-          const int partner = team.at(team.me ^ distance);
-          b.send(round, partner, b.all());
-          b.recv_reduce(round, partner, b.all());
-        }
-      });
-    },
+    .generate =
+        [](Builder& b) {
+          const int members = power_below(b.p());
+          fold_neighbours(b, members, floor_log2(members), b.all(),
+                          [&](int round, const Team& team) {
+                            for (int distance = 1; distance < members; distance *= 2, ++round) {
+                              const int partner = team.at(team.me ^ distance);
+                              b.send(round, partner, b.all());
+                              b.recv_reduce(round, partner, b.all());
+                            }
+                          });
+        },
     .symmetry = flipped_bits};
 
 }  // namespace coll

@@ -46,11 +46,12 @@ const Algorithm allreduce_recursive_halving = {
              .canonical = ones_then_zeros},
     .fits = any_p,
     .chunks = power_below,
-    .generate = [](Builder& b) {
-      const int members = power_below(b.p());
-      fold_neighbours(b, members, 2 * floor_log2(members), b.all(),
-                      [&](int round, const Team& team) { halve_and_double(b, round, team); });
-    },
+    .generate =
+        [](Builder& b) {
+          const int members = power_below(b.p());
+          fold_neighbours(b, members, 2 * floor_log2(members), b.all(),
+                          [&](int round, const Team& team) { halve_and_double(b, round, team); });
+        },
     .symmetry = flipped_bits};
 
 }  // namespace coll

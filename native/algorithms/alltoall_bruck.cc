@@ -39,19 +39,20 @@ const Algorithm alltoall_bruck = {
     .tree = {},
     .fits = any_p,
     .chunks = chunk_per_pair,
-    .generate = [](Builder& b) {
-      const int p = b.p(), me = b.rank();
-      // Phase 1 of the paper. Not needed where p is a power of two: there, in place too, the block
-      // for a rank has left before the one from it arrives.
-      Chunks blocks;
-      for (int d = 1; d < p; ++d) blocks.add(block(p, me, d));
-      if (p != power_below(p)) b.copy(0, Buffer::input, Buffer::scratch, blocks);
-      for (int t = 0; 1 << t < p; ++t) {
-        const int step = 1 << t, to = (me + step) % p, from = (me - step + p) % p;
-        b.send(t + 1, to, moving(p, me, t));
-        b.recv(t + 1, from, moving(p, from, t));
-      }
-    },
+    .generate =
+        [](Builder& b) {
+          const int p = b.p(), me = b.rank();
+          // Phase 1 of the paper. Not needed where p is a power of two: there, in place too, the
+          // block for a rank has left before the one from it arrives.
+          Chunks blocks;
+          for (int d = 1; d < p; ++d) blocks.add(block(p, me, d));
+          if (p != power_below(p)) b.copy(0, Buffer::input, Buffer::scratch, blocks);
+          for (int t = 0; 1 << t < p; ++t) {
+            const int step = 1 << t, to = (me + step) % p, from = (me - step + p) % p;
+            b.send(t + 1, to, moving(p, me, t));
+            b.recv(t + 1, from, moving(p, from, t));
+          }
+        },
     .symmetry = rotation};
 
 }  // namespace coll

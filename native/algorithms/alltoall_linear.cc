@@ -22,11 +22,13 @@ const Algorithm alltoall_linear = {
     .tree = {},
     .fits = any_p,
     .chunks = chunk_per_pair,
-    .generate = [](Builder& b) {
-      const int p = b.p(), me = b.rank();
-      for (int d = 1; d < p; ++d) b.send(0, (me + d) % p, Chunks(me * p + (me + d) % p, 1));
-      for (int d = 1; d < p; ++d) b.recv(0, (me + p - d) % p, Chunks((me + p - d) % p * p + me, 1));
-    },
+    .generate =
+        [](Builder& b) {
+          const int p = b.p(), me = b.rank();
+          for (int d = 1; d < p; ++d) b.send(0, (me + d) % p, Chunks(me * p + (me + d) % p, 1));
+          for (int d = 1; d < p; ++d)
+            b.recv(0, (me + p - d) % p, Chunks((me + p - d) % p * p + me, 1));
+        },
     .symmetry = rotation};
 
 }  // namespace coll

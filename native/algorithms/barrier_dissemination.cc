@@ -20,13 +20,14 @@ const Algorithm barrier_dissemination = {
     .tree = {},
     .fits = any_p,
     .chunks = one_chunk,
-    .generate = [](Builder& b) {
-      const int p = b.p();
-      for (int round = 0, reach = 1; reach < p; reach *= 2, ++round) {
-        b.send(round, (b.rank() + reach) % p, b.all());
-        b.recv_reduce(round, (b.rank() - reach + p) % p, b.all());
-      }
-    },
+    .generate =
+        [](Builder& b) {
+          const int p = b.p();
+          for (int round = 0, reach = 1; reach < p; reach *= 2, ++round) {
+            b.send(round, (b.rank() + reach) % p, b.all());
+            b.recv_reduce(round, (b.rank() - reach + p) % p, b.all());
+          }
+        },
     .symmetry = rotation};
 
 }  // namespace coll

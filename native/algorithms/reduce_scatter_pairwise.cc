@@ -21,14 +21,15 @@ const Algorithm reduce_scatter_pairwise = {
     .tree = {},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const Team team = world(b);
-      const Blocks blocks = split(b.all(), b.p());
-      for (int k = 1; k < b.p(); ++k) {
-        b.send(k - 1, team.ahead(k), cyclic(blocks, team.me + k, 1));
-        b.recv_reduce(k - 1, team.ahead(-k), cyclic(blocks, team.me, 1));
-      }
-    },
+    .generate =
+        [](Builder& b) {
+          const Team team = world(b);
+          const Blocks blocks = split(b.all(), b.p());
+          for (int k = 1; k < b.p(); ++k) {
+            b.send(k - 1, team.ahead(k), cyclic(blocks, team.me + k, 1));
+            b.recv_reduce(k - 1, team.ahead(-k), cyclic(blocks, team.me, 1));
+          }
+        },
     .symmetry = rotation};
 
 }  // namespace coll

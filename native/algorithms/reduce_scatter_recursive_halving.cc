@@ -31,18 +31,19 @@ const Algorithm reduce_scatter_recursive_halving = {
     .tree = {.same_in_vector = true, .canonical = [](int p) { return p <= 3; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const int members = power_below(b.p()), merged = 2 * (b.p() - members);
-      const Chunks partner_block(b.rank() & ~1, 1);  // of those that merge, the even ones' own
-      fold_neighbours(b, members, floor_log2(members), partner_block,
-                      [&](int round, const Team& team) {
-                        Blocks blocks;
-                        for (const int rank : team.ranks) {
-                          blocks.push_back(rank < merged ? Chunks(rank - 1, 2) : Chunks(rank, 1));
-                        }
-                        reduce_scatter_halving_phase(b, round, team, blocks);
-                      });
-    },
+    .generate =
+        [](Builder& b) {
+          const int members = power_below(b.p()), merged = 2 * (b.p() - members);
+          const Chunks partner_block(b.rank() & ~1, 1);  // of those that merge, the even ones' own
+          fold_neighbours(
+              b, members, floor_log2(members), partner_block, [&](int round, const Team& team) {
+                Blocks blocks;
+                for (const int rank : team.ranks) {
+                  blocks.push_back(rank < merged ? Chunks(rank - 1, 2) : Chunks(rank, 1));
+                }
+                reduce_scatter_halving_phase(b, round, team, blocks);
+              });
+        },
     .symmetry = flipped_bits};
 
 }  // namespace coll

@@ -28,9 +28,8 @@ const Algorithm reduce_scatter_ring = {
     .tree = {},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      reduce_scatter_ring_phase(b, 0, world(b), split(b.all(), b.p()));
-    },
+    .generate =
+        [](Builder& b) { reduce_scatter_ring_phase(b, 0, world(b), split(b.all(), b.p())); },
     .symmetry = rotation};
 
 }  // namespace coll

@@ -119,11 +119,12 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
   const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
-  out.choices = choose(call.kind, ranks_, bytes, wish_of(call));
+  out.choices = choose(call.kind, ranks_, bytes, wish_of(call), tuned_);
   if (!heap_) out.choices.within_reach.reset();
   check_given(call, plans_.given());
   const Choice& near = out.choices.near;
-  out.note = note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode)}, plans_.given());
+  out.note = note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode), out.choices.table},
+                     plans_.given());
   out.call = call;
   out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));

@@ -53,6 +53,13 @@ class Communicator {
   bool probe(const PairCall& call);
   // Makes a schedule from outside the table an algorithm of this communicator: its number.
   int add_schedule(Schedule&& schedule, std::string name);
+  // From the next call on, and not of persistent calls that are there. All ranks must take the same
+  // at the same place in their calls.
+  void tune(std::vector<TunedLine> lines);
+  // What a call of so many bytes would run; Error as of choose().
+  Choices choices(Kind kind, std::size_t bytes, const Wish& wish) const {
+    return choose(kind, ranks_, bytes, wish, tuned_);
+  }
   // Ends this group with a cause that all its ranks report, unless it has ended before.
   [[noreturn]] void fail(const Cause& cause);
   // A communicator like this one, for this rank's place in a group of some of its ranks.
@@ -119,6 +126,7 @@ class Communicator {
   Executor executor_;
   GroupClock clock_;
   WaitPolicy policy_;
+  Tuned tuned_;
   Recent recent_;             // small calls
   Prepared large_;            // the last other one that was not persistent
   Prepared* last_ = &large_;  // the last call that was not persistent

@@ -61,6 +61,7 @@ CallNote note_of(const Call& call, int ranks, const Made& made, const GivenSched
   note.op = reduces(call.kind) ? static_cast<int>(call.op) : 0;
   note.mode = made.mode;
   note.algorithm = made.algorithm;
+  note.table = made.table;
   note.root = root_of(call);
   note.count = call.counts != nullptr ? vector_elements(call, ranks) : call.count;
   note.parts = call.counts != nullptr;

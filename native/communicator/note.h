@@ -25,6 +25,7 @@ Call settled(const Call& call, const GivenSchedules& known);
 // How a call is made: its algorithm, and a Mode, or kByMessages.
 struct Made {
   int algorithm, mode;
+  std::uint64_t table = 0;  // of measured choices
 };
 // All but its number and fingerprint.
 CallNote note_of(const Call& call, int ranks, const Made& made, const GivenSchedules& known);

@@ -34,6 +34,11 @@ class Recent {
     return found->kept;
   }
 
+  // Chooses for all of them anew.
+  void forget() noexcept {
+    unbind();
+    for (Used& used : calls_) used.kept.prepared.binding = nullptr;
+  }
   // Binds all of them anew.
   void unbind() noexcept {
     for (Used& used : calls_) used.kept.prepared.bound = false;

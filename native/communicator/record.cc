@@ -22,6 +22,12 @@ static_assert(kModes <= 1 << kModeBits && kDtypes < 1 << (8 - kModeBits));
 constexpr int kDtypeBits = 6;
 static_assert(kDtypes <= 1 << kDtypeBits);
 
+// A record says of a table which it is only so far as to tell two apart.
+std::uint64_t tag_of(std::uint64_t table) noexcept {
+  constexpr std::uint64_t kTags = 255;
+  return table <= kTags ? table : 1 + table % kTags;
+}
+
 }  // namespace
 
 std::uint64_t pack(const CallNote& n) noexcept {
@@ -29,7 +35,7 @@ std::uint64_t pack(const CallNote& n) noexcept {
          static_cast<std::uint64_t>(n.reproducible) << (8 + kDtypeBits) |
          static_cast<std::uint64_t>(n.op) << 16 | static_cast<std::uint64_t>(n.mode) << 24 |
          static_cast<std::uint64_t>(n.accumulate + 1) << (24 + kModeBits) |
-         static_cast<std::uint64_t>(n.algorithm) << 32 |
+         (static_cast<std::uint64_t>(n.algorithm) & 0xFFFF) << 32 | tag_of(n.table) << 48 |
          static_cast<std::uint64_t>(n.purpose) << 56 |
          static_cast<std::uint64_t>(n.detail.has_value()) << 62 |
          static_cast<std::uint64_t>(n.parts) << 63;
@@ -37,7 +43,8 @@ std::uint64_t pack(const CallNote& n) noexcept {
 
 std::uint64_t hash_of(const CallNote& n) noexcept {
   const std::uint64_t root = static_cast<std::uint64_t>(n.root);
-  return mix(pack(n) ^ mix(n.count ^ mix(root ^ (n.detail ? n.detail->whole : 0))));
+  const std::uint64_t detail = n.detail ? n.detail->whole : 0;
+  return mix(pack(n) ^ mix(n.count ^ mix(root ^ detail ^ mix(n.table))));
 }
 
 void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
@@ -63,13 +70,14 @@ CallNote unpack(const RecordWords& word, const std::optional<CallDetail>& detail
           .dtype = byte(8) & ((1 << kDtypeBits) - 1),
           .op = byte(16),
           .mode = byte(24) & ((1 << kModeBits) - 1),
-          .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFFFF),
+          .algorithm = static_cast<int>(word[2] >> 32 & 0xFFFF),
           .root = static_cast<int>(word[4]),
           .count = word[3],
           .parts = (word[2] >> 63) != 0,
           .purpose = byte(56) & 0x3F,
           .accumulate = (byte(24) >> kModeBits) - 1,
           .reproducible = byte(8) >> kDtypeBits,
+          .table = word[2] >> 48 & 0xFF,
           .detail = detail};
 }
 
@@ -153,7 +161,8 @@ std::string describe(const CallNote& note) {
   }
   static constexpr std::array modes = {"staged", "inline", "pull", "push", "by messages"};
   static_assert(kByMessages + 1 == modes.size());
-  text += algorithm(note) + ", " + modes[static_cast<std::size_t>(note.mode) % modes.size()] + ")";
+  text += algorithm(note) + ", " + modes[static_cast<std::size_t>(note.mode) % modes.size()];
+  text += note.table == 0 ? ")" : ", tuned)";
   if (note.detail && note.detail->words != 0) {
     text += " for " + std::string(note.detail->agreed.view());
   }
@@ -161,6 +170,9 @@ std::string describe(const CallNote& note) {
 }
 
 std::string difference(const CallNote& one, const CallNote& other) {
+  if (tag_of(one.table) != tag_of(other.table)) {
+    return ", chosen by another table: all ranks must be tuned alike";
+  }
   if (hash_of(one) == hash_of(other)) return "";
   if (one.detail && other.detail) return hidden_difference(*one.detail, *other.detail);
   return ", with other arguments";  // of a call that forms groups

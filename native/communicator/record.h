@@ -30,6 +30,7 @@ struct CallNote {
   int purpose = 0;
   int accumulate = -1;  // the dtype of partial results where it is another
   int reproducible = 0;
+  std::uint64_t table = 0;  // of measured choices (select/tuned.h); of a read note, its tag
   std::optional<CallDetail> detail;
 };
 

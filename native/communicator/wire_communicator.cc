@@ -106,9 +106,11 @@ bool WireReady::serves(const Call& other) const noexcept {
 void WireCommunicator::resolve(const Call& call, WireReady& out) {
   out.plan = nullptr;
   const std::size_t bytes = vector_elements(call, ranks_) * travel_of(call, ranks_).bytes();
-  out.choice = choose_for_wire(call.kind, ranks_, bytes, wish_of(call), plans_.hosts_are_shared());
+  out.choice =
+      choose_for_wire(call.kind, ranks_, bytes, wish_of(call), plans_.hosts_are_shared(), tuned_);
   check_given(call, plans_.given());
-  out.note = note_of(call, ranks_, {out.choice.algorithm, kByMessages}, plans_.given());
+  out.note =
+      note_of(call, ranks_, {out.choice.algorithm, kByMessages, out.choice.table}, plans_.given());
   out.hash = hash_of(out.note);
   out.user_op = user_op_generation(static_cast<int>(call.op));
   PreparedWirePlan& plan = plans_.get(call.kind, out.choice, root_of(call));

@@ -51,6 +51,13 @@ class WireCommunicator {
   void test(coll_request request, std::int32_t& done, coll_message* received);
   bool probe(const PairCall& call);
   int add_schedule(Schedule&& schedule, std::string name);
+  // From the next call on, and not of persistent calls that are there. All ranks must take the same
+  // at the same place in their calls.
+  void tune(std::vector<TunedLine> lines);
+  // What a call of so many bytes would run; Error as of choose_for_wire().
+  WireChoice choice(Kind kind, std::size_t bytes, const Wish& wish) const {
+    return choose_for_wire(kind, ranks_, bytes, wish, plans_.hosts_are_shared(), tuned_);
+  }
   // Ends this group with a cause that all its ranks report, unless it has ended before.
   [[noreturn]] void fail(const Cause& cause);
   // A communicator like this one, at a place of its own.
@@ -130,6 +137,7 @@ class WireCommunicator {
   WirePlans plans_;
   WireLinks links_;
   PairCalls<WireMailbox> mail_;
+  Tuned tuned_;
   WireReady last_;           // the last call that was not persistent
   WireReady* now_ = &last_;  // the call in progress, or the last one
   std::vector<std::unique_ptr<WirePersistent>> persistent_;

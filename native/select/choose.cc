@@ -132,14 +132,41 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
   return choice;
 }
 
+// Takes what was measured in the place of a choice, where its tree suits, and messages their slots.
+bool take(Choice& choice, const TunedLine* line, int ranks, std::size_t bytes, const Wish& wish) {
+  if (line == nullptr || !suits(algorithm_at(line->algorithm), ranks, wish)) return false;
+  if (line->mode == Mode::inlined && bytes > kInlineBytes) return false;
+  choice = {.algorithm = line->algorithm,
+            .mode = line->mode,
+            .lag = line->lag,
+            .tile_bytes = line->tile_bytes};
+  return true;
+}
+
+// Which of the two runs depends on timing, so among more than two ranks both fold in the same tree:
+// by the same algorithm.
+void take_tuned(Choices& choices, Kind kind, int ranks, std::size_t bytes, const Wish& wish,
+                const Tuned& tuned) {
+  if (wish.algorithm != kUnchosen || wish.mode != kUnchosen) return;
+  const bool near =
+      take(choices.near, tuned.find(kind, bytes, Placement::near), ranks, bytes, wish);
+  const bool far = take(choices.far, tuned.find(kind, bytes, Placement::far), ranks, bytes, wish);
+  if (near || far) choices.table = tuned.id();
+  if (ranks == 2 || choices.near.algorithm == choices.far.algorithm) return;
+  (near ? choices.far : choices.near) = near ? choices.near : choices.far;
+}
+
 }  // namespace
 
-Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
+Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish, const Tuned& tuned) {
   Choices choices;
   choices.near = chosen(kind, ranks, bytes, wish, Buffers::own);
   choices.far = chosen(kind, ranks, bytes, wish, Buffers::own, Placement::far);
-  if (ranks == 1 || choices.near.mode != Mode::staged) return choices;
-  choices.placed = bytes >= placed_bytes(ranks) || choices.far != choices.near;
+  take_tuned(choices, kind, ranks, bytes, wish, tuned);
+  if (ranks == 1) return choices;
+  choices.placed = choices.far != choices.near;
+  if (choices.near.mode != Mode::staged) return choices;
+  choices.placed |= bytes >= placed_bytes(ranks);
   if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
   }

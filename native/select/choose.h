@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "base/placement.h"
 #include "plan/plan.h"
 #include "schedule/schedule.h"
+#include "select/tuned.h"
 
 namespace coll {
 
@@ -39,10 +41,13 @@ struct Choices {
   Choice near, far;                    // by how far apart the cores are
   std::optional<Choice> within_reach;  // where some rank's buffer is within reach of the others
   bool placed = false;                 // it matters how far apart the cores are
+  std::uint64_t table = 0;             // the id of what was measured, where it chose
 };
 
 // `bytes` of the whole vector. Throws Error where the wished algorithm is none of this kind, not
 // for so many ranks, or does not keep the order of ranks where it must.
-Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {});
+// What was measured (`tuned`) chooses where the caller leaves algorithm and mode open.
+Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {},
+               const Tuned& tuned = {});
 
 }  // namespace coll

@@ -72,7 +72,8 @@ bool goes_by_hosts(Kind kind, std::size_t bytes, const Wish& wish) {
 
 }  // namespace
 
-WireChoice choose_for_wire(Kind kind, int ranks, std::size_t bytes, const Wish& wish, bool shared) {
+WireChoice choose_for_wire(Kind kind, int ranks, std::size_t bytes, const Wish& wish, bool shared,
+                           const Tuned& tuned) {
   if (wish.mode != kUnchosen) {
     throw Error(Status::unsupported,
                 "modes are for memory that ranks share, and these ranks are on several machines, "
@@ -91,6 +92,14 @@ WireChoice choose_for_wire(Kind kind, int ranks, std::size_t bytes, const Wish& 
   choice.pace = kPace;
   const std::size_t chunk = bytes / static_cast<std::size_t>(std::max(ranks, 1));
   choice.tile_bytes = std::clamp(chunk / 4, kLeastWireTile, kMostWireTile) / 64 * 64;
+  const TunedLine* line =
+      wish.algorithm == kUnchosen ? tuned.find(kind, bytes, Placement::near) : nullptr;
+  if (line != nullptr && suits(algorithm_at(line->algorithm), ranks, wish)) {
+    choice.algorithm = line->algorithm;
+    choice.lag = line->lag;
+    choice.tile_bytes = line->tile_bytes;
+    choice.table = tuned.id();
+  }
   return choice;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "schedule/schedule.h"
 #include "select/choose.h"
@@ -19,6 +20,7 @@ struct WireChoice {
   int depth = 1;               // tiles of a message under way
   int pace = 0;                // tiles that one of several connections may be ahead of the others
   std::size_t tile_bytes = 0;  // of a chunk; 0: chunks travel whole
+  std::uint64_t table = 0;     // the id of what was measured, where it chose
   bool operator==(const WireChoice&) const = default;
 };
 
@@ -26,6 +28,6 @@ struct WireChoice {
 // that ranks share.
 // `shared`: some host has several of the ranks.
 WireChoice choose_for_wire(Kind kind, int ranks, std::size_t bytes, const Wish& wish = {},
-                           bool shared = false);
+                           bool shared = false, const Tuned& tuned = {});
 
 }  // namespace coll

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Choices that were measured: the part of the public C interface that collectives.h includes. They
+ * go before the library's own where a call leaves algorithm and mode open. */
+#ifndef COLLECTIVES_TUNING_H
+#define COLLECTIVES_TUNING_H
+
+#include "collectives.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What calls of a kind run whose vectors have `from` bytes or more, up to the next such line. */
+typedef struct coll_choice {
+  uint32_t size; /* sizeof(coll_choice): lets later versions extend it */
+  int32_t kind;
+  int32_t far;       /* 1: while the cores share no cache; of ranks that share memory only */
+  int32_t algorithm; /* its index; -1: the library chooses again from here on */
+  int32_t mode;      /* COLL_MODE_STAGED or COLL_MODE_INLINE; -1: between machines */
+  int32_t lag;       /* tiles between one round and the next */
+  uint64_t from;
+  uint64_t tile_bytes; /* 0: chunks travel whole */
+} coll_choice;
+
+/* From the next call on; persistent calls stay as they are. Local, and all ranks must do it with
+ * the same lines, in any order, between the same two of their calls: calls that were chosen by
+ * other tables end in COLL_MISMATCH. No line: the library chooses. */
+coll_status coll_tune(coll_comm* comm, const coll_choice* lines, size_t count);
+/* What a call of the kind whose vector has so many bytes would run, of near cores or far ones;
+ * *tuned becomes whether the lines of coll_tune() say so. */
+coll_status coll_chosen(coll_comm* comm, int32_t kind, size_t bytes, int32_t far, coll_choice* out,
+                        int32_t* tuned);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
