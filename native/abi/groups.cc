@@ -27,7 +27,11 @@ Status begin(coll_comm* comm, Communicator& parent, const GroupWish& wish, coll_
 Status begin(coll_comm* comm, WireCommunicator& parent, const GroupWish& wish, coll_comm** made) {
   auto regroup = std::make_unique<WireRegroup>(parent, wish);
   WireRegroup* own = regroup.get();
-  return form(*comm, std::move(regroup), [own] { return handle_of(own->take()); }, made);
+  const auto take = [own] {
+    if (!own->shares_memory()) return handle_of(own->take());
+    return handle_of([own] { return own->take_within(); });
+  };
+  return form(*comm, std::move(regroup), take, made);
 }
 
 Status regroup(coll_comm* comm, const GroupWish& wish, coll_comm** made) {

@@ -92,7 +92,7 @@ std::optional<Descriptor> Guest::introduce(const Descriptor& rank0) {
 
 Membership Guest::settle(const Descriptor& rank0, Descriptor memfd, const SegmentShape& shape) {
   try {
-    Membership membership = join_group(std::move(memfd), shape, identity_.rank);
+    Membership membership = join_group(std::move(memfd), shape, identity_.rank, identity_.rank);
     if (static_cast<int>(membership.segment.shape().ranks) != identity_.ranks) {
       throw Error(Status::internal, me() + ": the segment was made for another number of ranks");
     }

@@ -161,4 +161,8 @@ std::string claim_name(unsigned uid, const Identity& identity) {
                    std::to_string(identity.attempt) + "/rank " + std::to_string(identity.rank));
 }
 
+std::string handover_name(unsigned uid, const Identity& identity, const std::string& fresh) {
+  return name_with(uid, identity.job, std::to_string(identity.attempt) + "/" + fresh);
+}
+
 }  // namespace coll

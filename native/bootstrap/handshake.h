@@ -88,5 +88,7 @@ std::string socket_name(unsigned uid, const Identity& identity);
 std::string any_attempt_name(unsigned uid, const Identity& identity);
 // Where the one process that is this rank of this job shows that it is (bootstrap/claim.h).
 std::string claim_name(unsigned uid, const Identity& identity);
+// Where a rank takes the memory of a group (bootstrap/handover.h); `fresh`: what nobody can guess.
+std::string handover_name(unsigned uid, const Identity& identity, const std::string& fresh);
 
 }  // namespace coll

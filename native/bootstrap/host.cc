@@ -36,7 +36,7 @@ Host::Host(const Identity& identity, double timeout_s, const Stop& stop, double 
 }
 
 Membership Host::run(const SegmentShape& shape) {
-  membership_ = found_group(shape);
+  membership_ = found_group(shape, 0);
   try {
     open_doors();
     while (!complete()) step();

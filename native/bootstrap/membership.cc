@@ -82,13 +82,14 @@ std::uint64_t random_group() {
   return group;
 }
 
-Membership found_group(const SegmentShape& shape) {
+Membership found_group(const SegmentShape& shape, int world) {
   const std::size_t bytes = checked_bytes(shape);
   const std::uint64_t group = random_group();
-  return found_in(FileArena::found(most_bytes(shape), group, bytes, shape.ranks), shape, group, 0);
+  return found_in(FileArena::found(most_bytes(shape), group, bytes, shape.ranks), shape, group,
+                  world);
 }
 
-Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank) {
+Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank, int world) {
   const std::shared_ptr<FileArena> arena = FileArena::join(std::move(memfd));
   auto memory = arena->find(arena->root(), arena->root_bytes());
   const Segment segment = Segment::attach(memory->data(), memory->size());
@@ -100,7 +101,7 @@ Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank) {
                 rank);
   }
   reserve_rings(*memory, segment, rank);
-  return enter(arena, std::move(memory), segment, rank, rank);
+  return enter(arena, std::move(memory), segment, rank, world);
 }
 
 std::vector<Membership> local_group(const SegmentShape& shape) {

@@ -25,14 +25,15 @@ struct Membership {
 // 64 random bits from the kernel.
 std::uint64_t random_group();
 
-// Lays out the first group of a job of processes in a new memfd and enters it as rank 0.
-Membership found_group(const SegmentShape& shape);
+// Lays out a group of processes in a new memfd and enters it as rank 0. `world` is the rank of the
+// caller in the group that all began in, here and below.
+Membership found_group(const SegmentShape& shape, int world);
 
 // Maps and enters what found_group() made in another process. Throws Error where the shapes differ.
-Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank);
+Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank, int world);
 
 // A group of some members of another one: lays it out in their arena, under a new name, and enters
-// it as rank 0. `world` is the rank of the caller in the group that all began in.
+// it as rank 0.
 Membership found_subgroup(const Membership& parent, const SegmentShape& shape, std::uint64_t group,
                           int world);
 

@@ -33,7 +33,7 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 
 }  // namespace
 
-Regroup::Regroup(int rank, int ranks, const GroupWish& wish)
+Regroup::Regroup(int rank, int ranks, const GroupWish& wish, std::string_view host)
     : own_(rank),
       purpose_(wish.purpose),
       wishes_(static_cast<std::size_t>(ranks)),
@@ -41,6 +41,7 @@ Regroup::Regroup(int rank, int ranks, const GroupWish& wish)
   wish_.color = wish.color;
   wish_.key = wish.key;
   wish_.hash = hash_of(wish.same);
+  wish_.host = host.empty() ? 0 : hash_of(host);
   copy_text(wish_.same, wish.same);
 }
 
@@ -60,23 +61,18 @@ Status Regroup::resume() { return advance(go_on()); }
 
 Status Regroup::advance(Status status) {
   while (status == Status::ok) {
-    if (stage_ == Stage::wishing) {
-      check_wishes();
-      attempt([this] {
-        find_place();
-        if (member()) found();
-      });
-      stage_ = Stage::founding;
-    } else if (stage_ == Stage::founding) {
+    if (placed_) {
       check_reports();
-      attempt([this] {
-        if (member()) enter();
-      });
-      stage_ = Stage::entering;
     } else {
-      check_reports();
-      return Status::ok;
+      check_wishes();
+      attempt([this] { find_place(); });
+      placed_ = true;
     }
+    if (!next()) return Status::ok;
+    report_.where.fill('\0');
+    attempt([this] {
+      if (member()) step();
+    });
     status = exchange(report_, reports_);
   }
   return status;
@@ -102,6 +98,14 @@ void Regroup::find_place() {
   std::ranges::stable_sort(
       members_, {}, [this](int member) { return wishes_[static_cast<std::size_t>(member)].key; });
   rank_ = static_cast<int>(std::ranges::find(members_, own_) - members_.begin());
+}
+
+bool Regroup::together(std::size_t a, std::size_t b) const noexcept {
+  return wishes_[a].color == wishes_[b].color;
+}
+
+bool Regroup::on_one_host(std::size_t a, std::size_t b) const noexcept {
+  return wishes_[a].host == wishes_[b].host && wishes_[a].host != 0;
 }
 
 std::string Regroup::name() const {
@@ -133,6 +137,7 @@ void Regroup::attempt(Step step) noexcept {
 }
 
 void Regroup::report(Status status, std::string_view text) noexcept {
+  if (report_.status != 0) return;  // the first cause counts
   report_.status = static_cast<std::int32_t>(status);
   copy_text(report_.text, text);
 }

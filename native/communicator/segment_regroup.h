@@ -21,12 +21,15 @@ class SegmentRegroup final : public Regroup {
   Status go_on() override { return parent_.resume(); }
   std::uint64_t calls() const override { return parent_.calls(); }
   [[noreturn]] void fail(const Cause& cause) override { parent_.fail(cause); }
-  void found() override;
-  void enter() override;
+  bool next() noexcept override { return ++step_ <= 2; }
+  void step() override { step_ == 1 ? found() : enter(); }
+  void found();
+  void enter();
   SegmentShape shape() const;
 
   Communicator& parent_;
   Membership place_;
+  int step_ = 0;
 };
 
 }  // namespace coll

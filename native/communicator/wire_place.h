@@ -25,7 +25,8 @@ struct WirePlace {
   std::vector<TcpListener> doors;  // kWireDoors, in that order
   // By rank.
   std::vector<Endpoint> data_doors, control_doors, message_doors, survivor_doors;
-  std::vector<std::string> hosts;  // by rank: its name, for sentences
+  std::vector<std::string> hosts;  // by rank: its name, which no other machine has
+  int world = 0;                   // this rank in the group that all began in
   std::chrono::microseconds spin = TcpSet::kSpin;
   double silence_s = 15;  // after which a machine that does not answer is taken for dead
   bool ucx = false;       // all data of collectives goes by UCX

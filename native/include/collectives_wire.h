@@ -28,7 +28,7 @@ typedef struct coll_wire_options {
   int32_t interruptible;    /* calls return COLL_IN_PROGRESS now and then */
   const uint8_t* secret;    /* COLL_SECRET_BYTES that only the ranks of this job know */
   const char* const* doors; /* by rank: what coll_listener_text() says there */
-  const char* const* hosts; /* by rank: the name of its machine, for the text of errors; or NULL */
+  const char* const* hosts; /* by rank: the name of its machine, which no other has; or NULL */
   int32_t spin;             /* microseconds to wait busily for a message; -1: 50 */
   double silence;           /* seconds after which a machine that does not answer is lost; 0: 15 */
   const char* transport;    /* "ucx": collectives go by UCX; NULL or "auto": TCP; all ranks alike */

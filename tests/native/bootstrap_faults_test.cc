@@ -150,7 +150,7 @@ TEST(a_rank_that_is_killed_is_named_to_all) {
     Stranger rank2(job);
     rank2.say(make_hello(with_rank(job, 2)));
     CHECK(rank2.hear()->kind == NoticeKind::welcome);
-    const Membership me = join_group(std::move(rank2.memfd), shape_of(4), 2);
+    const Membership me = join_group(std::move(rank2.memfd), shape_of(4), 2, 2);
     const Notice attached = make_notice(NoticeKind::attached, 0, Status::ok, -1, "");
     rank2.say(&attached, sizeof attached);
     CHECK(::write(ready[1], "x", 1) == 1);

@@ -20,6 +20,7 @@ namespace coll::testing {
 struct WiredOptions {
   double timeout = 30;
   bool interruptible = false;
+  int per_host = 1;  // so many ranks, one after another, say that they are on one host
 };
 
 // Where the ranks of a job listen. Each rank joins in the process that is to be it; as long as
@@ -34,7 +35,7 @@ class WiredJob {
       std::array<char, 512> text{};
       CHECK(coll_listener_text(listener, text.data(), text.size()) < text.size());
       doors_.emplace_back(text.data());
-      hosts_.push_back("host" + std::to_string(rank));
+      hosts_.push_back("host" + std::to_string(rank / options.per_host));
     }
   }
   ~WiredJob() { close_all_but(-1); }
