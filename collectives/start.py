@@ -108,7 +108,7 @@ def _wired(place: Place, wire: Wire, timeout: float | None) -> Communicator:
     library = ffi.new("char[]", os.fsencode(ucx_library()))
     devices = ffi.new("char[]", os.fsencode(wire.devices))
     options.transport, options.ucx_library = transport, library
-    options.ucx_devices = devices
+    options.ucx_devices, options.ucx_between = devices, wire.only_between
     made = ffi.new("coll_comm **")
     ffi.gc(wire.listener, None)  # which the communicator now closes
     check(lib.coll_init_wire(options, wire.listener, made))

@@ -12,7 +12,7 @@ from collectives.errors import InvalidArgumentError
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.exchange import exchange
 from collectives.launchers.interface import own_address
-from collectives.launchers.transport import UCX, Wish, own_ucx, settled
+from collectives.launchers.transport import AUTO, UCX, Wish, own_ucx, settled
 from collectives.launchers.trusted import devices
 
 _ROOM = 512
@@ -25,7 +25,8 @@ class Wire:
     """What connects this rank to others: its own listener, where all listen, and the secret.
 
     ``hosts`` are the names of the machines, by rank. ``devices`` are those that UCX may use, ""
-    leaves it to UCX.
+    leaves it to UCX. ``only_between``: it is for ranks of several machines, and a group of ranks of
+    one shares its memory.
     """
 
     listener: Any
@@ -35,6 +36,7 @@ class Wire:
     shares_cores: bool = False
     transport: str = "auto"
     devices: str = ""
+    only_between: bool = False
 
 
 def meet(
@@ -68,6 +70,7 @@ def meet(
     wire = Wire(listener, doors, hosts, _secret(told, known))
     wire.transport = settled(wish, rank, doors, say)
     wire.devices = near if wire.transport == UCX else ""
+    wire.only_between = wish.transport == AUTO
     return wire
 
 

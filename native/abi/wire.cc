@@ -74,6 +74,7 @@ WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
   if (options.spin >= 0) place.spin = std::chrono::microseconds(options.spin);
   if (options.silence > 0) place.silence_s = options.silence;
   place.ucx = options.transport != nullptr && std::strcmp(options.transport, "ucx") == 0;
+  place.within = !place.ucx || options.ucx_between != 0;
   if (options.ucx_library != nullptr) place.ucx_settings.library = options.ucx_library;
   if (options.ucx_devices != nullptr) place.ucx_settings.devices = options.ucx_devices;
   place.streams = streams_of_pair();

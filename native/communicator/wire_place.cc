@@ -61,6 +61,7 @@ WirePlace WirePlace::among(const std::vector<int>& members, int rank,
                   .spin = spin,
                   .silence_s = silence_s,
                   .ucx = ucx,
+                  .within = within,
                   .ucx_settings = ucx_settings,
                   .streams = streams};
   place.self.rank = rank;

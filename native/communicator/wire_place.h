@@ -30,6 +30,7 @@ struct WirePlace {
   std::chrono::microseconds spin = TcpSet::kSpin;
   double silence_s = 15;  // after which a machine that does not answer is taken for dead
   bool ucx = false;       // all data of collectives goes by UCX
+  bool within = true;     // groups of ranks of one machine may share its memory
   UcxSettings ucx_settings{};
   int streams = 1;  // connections to a rank of another machine, where TCP carries much
 

@@ -14,10 +14,10 @@ namespace {
 // them: a group does not see those that are not in it.
 constexpr int kCrowdedSpins = 20;
 
-// Who asks for UCX has it within a machine too. Where nobody has told which hosts there are, each
+// Who asks for UCX may have it within a machine too. Where nobody has told which hosts there are, each
 // rank counts as one.
 std::string host_of(const WirePlace& place) {
-  if (place.ucx) return "";
+  if (!place.within) return "";
   const bool known = place.hosts.size() == index(place.self.ranks);
   return known ? place.hosts[index(place.self.rank)] : std::to_string(place.self.rank);
 }

@@ -31,10 +31,13 @@ typedef struct coll_wire_options {
   const char* const* hosts; /* by rank: the name of its machine, which no other has; or NULL */
   int32_t spin;             /* microseconds to wait busily for a message; -1: 50 */
   double silence;           /* seconds after which a machine that does not answer is lost; 0: 15 */
-  const char* transport;    /* "ucx": collectives go by UCX; NULL or "auto": TCP; all ranks alike */
+  const char* transport;    /* "ucx": collectives go by UCX; NULL or "auto": TCP, and in groups
+                               whose ranks are all of one machine its memory; all ranks alike */
   const char* ucx_library;  /* the path of libucp.so.0; NULL: the loader finds it */
   const char* ucx_devices;  /* the devices that UCX may use, "eth0,mlx5_0:1", where the variable
                                UCX_NET_DEVICES does not say; NULL: all */
+  int32_t ucx_between;      /* of "ucx": 1: groups whose ranks are all of one machine share its
+                               memory; 0: theirs go by UCX too; all ranks alike */
 } coll_wire_options;
 
 /* Listens at an address of this machine, "192.0.2.7" or "[2001:db8::7]", on ports that the kernel

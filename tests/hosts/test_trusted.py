@@ -24,17 +24,19 @@ def found(folder: Path, **settings: str) -> list[Any]:
 def ready(folder: Path) -> None:
     """Skip where there is no UCX."""
     try:
-        found(folder / "ready", COLLECTIVES_TRANSPORT="ucx")
+        told = found(folder / "ready", COLLECTIVES_TRANSPORT="ucx")
     except AssertionError as error:
         if "UnsupportedError" not in str(error):
             raise
         pytest.skip("there is no UCX: scripts/ucx.sh installs it")
+    assert [one["alone"] for one in told] == ["ucx", "ucx"]
 
 
 def test_ranks_in_trusted_networks_take_ucx_and_listen_nowhere_else(tmp_path: Path) -> None:
     ready(tmp_path)
     for rank, told in enumerate(found(tmp_path / "auto")):
         assert told["ways"] == ["ucx", "ucx"]
+        assert told["alone"] == "memory"  # a group within a host
         assert told["wrong"] == []
         assert told["listens"] == [f"10.77.0.{rank + 1}"]
     for told in found(tmp_path / "all", UCX_NET_DEVICES="all"):

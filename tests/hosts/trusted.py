@@ -15,12 +15,15 @@ _LISTENS = "0A"
 
 
 def goes(comm: cl.Communicator) -> dict[str, Any]:
-    """Return how data goes, here and in a group, what was wrong, and where this process listens."""
+    """Return how data goes, here and in groups, what was wrong, and where this process listens."""
     wrong = {kind: sweep.once(comm, kind, 70_001) for kind in (*sweep.FOLDS, *sweep.MOVES)}
-    with comm.dup() as group:
+    alone = comm.split(comm.rank)
+    assert alone is not None
+    with comm.dup() as group, alone:
         group.barrier()
         ways = [comm.transport, group.transport]
-    return {"ways": ways, "wrong": list(filter(None, wrong.values())), "listens": listens()}
+        found = {"ways": ways, "alone": alone.transport, "listens": listens()}
+    return found | {"wrong": list(filter(None, wrong.values()))}
 
 
 def listens() -> list[str]:

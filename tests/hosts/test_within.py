@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of the ranks of one host, in a job on several: they share its memory, or none of them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.hosts.jobs import Job, jobs
+
+pytestmark = pytest.mark.hosts
+SOON = 1.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def job(possible: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """Two ranks on each of two hosts."""
+    with jobs(2, tmp_path_factory.mktemp("job"), 2) as (_, made):
+        yield made
+
+
+def test_groups_within_a_host_share_its_memory(job: Job) -> None:
+    assert job.found("within.shares") == [[]] * job.n
+
+
+def test_a_killed_rank_is_named_at_once(job: Job) -> None:
+    victim = job.n - 1
+    with job.running("within.loses_a_rank") as run:
+        run.reached("met")
+        when = run.signal(victim, signal.SIGKILL)
+        *others, beside = run.results(victim)
+    assert [one["error"] for one in others] == [None] * len(others)
+    assert (beside["error"], beside["rank"]) == ("PeerLostError", 1)
+    assert "rank 3 of the world" in beside["text"]
+    assert beside["time"] - when < SOON
+    assert beside["left"] == 1
+
+
+@pytest.mark.parametrize("stranger", [0, 1])
+def test_where_one_rank_cannot_all_go_by_messages(job: Job, stranger: int) -> None:
+    assert job.found("within.refuses", stranger) == [[]] * job.n
