@@ -30,6 +30,9 @@ class Groups(Caller):
     several of them may be under way at once, each from a thread of its own. A rank that dies is
     reported by every group that it was in, as the rank that it had there.
 
+    A group whose ranks are all of one machine shares its memory, if each of them can: ``transport``
+    says ``"memory"``, also where this communicator spans several machines.
+
     Where a group cannot be made on one rank (no memory), all ranks get that error, and the
     communicator works on.
     """

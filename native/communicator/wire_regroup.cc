@@ -14,8 +14,8 @@ namespace {
 // them: a group does not see those that are not in it.
 constexpr int kCrowdedSpins = 20;
 
-// Who asks for UCX may have it within a machine too. Where nobody has told which hosts there are, each
-// rank counts as one.
+// Who asks for UCX may have it within a machine too. Where nobody has told which hosts there are,
+// each rank counts as one.
 std::string host_of(const WirePlace& place) {
   if (!place.within) return "";
   const bool known = place.hosts.size() == index(place.self.ranks);

@@ -25,7 +25,9 @@ def shares(comm: cl.Communicator) -> list[str]:
         wrong += [] if found == ("tcp", "memory", "tcp") else [f"transports {found}"]
         for group in (inside, across):
             wrong += values.counts(group) + values.messages(group)
-        with inside.dup() as again, again.split(again.rank) as alone:
+        alone = inside.split(inside.rank)
+        assert alone is not None
+        with inside.dup() as again, alone:
             wrong += values.counts(again) + values.counts(alone)
             if (again.transport, alone.transport) != ("memory", "memory"):
                 wrong.append(f"transports {again.transport}, {alone.transport}")

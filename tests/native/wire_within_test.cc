@@ -51,7 +51,7 @@ void check_use(coll_comm* comm) {
   std::vector<int> ranks;
   for (int r = 0; r < p; ++r) ranks.push_back(r);
   CHECK(gathered(comm, rank) == ranks);
-  CHECK(sum(comm, rank + 1) == p * (p + 1) / 2);
+  CHECK(2 * sum(comm, rank + 1) == p * (p + 1));
   std::vector<double> x(300'000, rank == p - 1 ? 7 : 0);
   ok(coll_broadcast(comm, x.data(), x.data(), x.size(), COLL_FLOAT64, p - 1));
   CHECK(x.front() == 7 && x.back() == 7);
@@ -203,6 +203,23 @@ TEST(a_killed_rank_is_named_within_a_second) {
                {0, 0, 0, 128 + SIGKILL});
 }
 
+TEST(what_is_left_on_one_host_shares_memory_in_its_groups) {
+  in_processes(3,
+               [](Comm world) {
+                 ok(coll_barrier(world.get()));
+                 if (coll_rank(world.get()) == 2) ::kill(::getpid(), SIGKILL);
+                 CHECK(coll_barrier(world.get()) == COLL_PEER_LOST);
+                 coll_comm* made = nullptr;
+                 ok(coll_shrink(world.get(), 10, &made));
+                 const Comm living(made);
+                 CHECK(transport(living) == "tcp" && coll_ranks(living.get()) == 2);
+                 const Comm within = dup(living.get());
+                 CHECK(transport(within) == "memory");
+                 check_use(within.get());
+               },
+               {0, 0, 128 + SIGKILL});
+}
+
 // On one rank of the first host a step fails; the second host has nothing to do with it.
 // Connections that are made at this moment need none of these calls, or do without.
 TEST(where_one_rank_cannot_the_group_goes_by_messages) {
@@ -232,6 +249,34 @@ TEST(where_one_rank_cannot_the_group_goes_by_messages) {
                    check_use(again.get());
                  },
                  {0, 0, 0, 0});
+  }
+}
+
+// Whatever fails on one rank at whatever moment: both ranks get the same kind of group, or errors.
+TEST(any_call_may_fail) {
+  for (std::uint64_t nth = 1; nth <= 60; ++nth) {
+    in_processes(
+        2,
+        [&](Comm world) {
+          const int rank = coll_rank(world.get());
+          ok(coll_barrier(world.get()));
+          if (rank == static_cast<int>(nth % 2)) {
+            faults::arm({SystemCall::any, (nth + 1) / 2, EACCES, false});
+          }
+          coll_comm* made = nullptr;
+          const bool formed = coll_split(world.get(), 0, 0, &made) == COLL_OK;
+          faults::clear();
+          const Comm within(made);
+          CHECK(formed == (within != nullptr));
+          int shares = formed ? transport(within) == "memory" : 0, all = -shares;
+          if (!formed) return;
+          if (coll_allreduce(within.get(), &shares, &all, 1, COLL_INT32, COLL_SUM) != COLL_OK) {
+            return;  // the other one has none
+          }
+          CHECK(all == 2 * shares);
+          check_use(within.get());
+        },
+        {0, 0});
   }
 }
 
