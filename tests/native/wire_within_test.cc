@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "child.h"
@@ -254,7 +255,7 @@ TEST(where_one_rank_cannot_the_group_goes_by_messages) {
 
 // Whatever fails on one rank at whatever moment: both ranks get the same kind of group, or errors.
 TEST(any_call_may_fail) {
-  for (std::uint64_t nth = 1; nth <= 60; ++nth) {
+  for (std::uint64_t nth = 1; nth <= 44; ++nth) {
     in_processes(
         2,
         [&](Comm world) {
@@ -277,6 +278,31 @@ TEST(any_call_may_fail) {
           check_use(within.get());
         },
         {0, 0});
+  }
+}
+
+// A rank dies at some moment of the forming, or soon after it.
+TEST(a_death_while_they_form_is_found) {
+  for (int microseconds = 50; microseconds < 3000; microseconds += 300) {
+    in_processes(2,
+                 [&](Comm world) {
+                   ok(coll_barrier(world.get()));
+                   std::thread killer;
+                   if (coll_rank(world.get()) == 1) {
+                     killer = std::thread([&] {
+                       ::usleep(static_cast<useconds_t>(microseconds));
+                       ::kill(::getpid(), SIGKILL);
+                     });
+                   }
+                   const auto since = Clock::now();
+                   coll_comm* made = nullptr;
+                   coll_status status = coll_split(world.get(), 0, 0, &made);
+                   const Comm within(made);
+                   while (status == COLL_OK) status = coll_barrier(within.get());
+                   CHECK(status == COLL_PEER_LOST && coll_last_error_rank() == 1);
+                   CHECK(Clock::now() - since < std::chrono::seconds(2));
+                 },
+                 {0, 128 + SIGKILL});
   }
 }
 
