@@ -28,7 +28,7 @@ Status begin(coll_comm* comm, WireCommunicator& parent, const GroupWish& wish, c
   auto regroup = std::make_unique<WireRegroup>(parent, wish);
   WireRegroup* own = regroup.get();
   const auto take = [own] {
-    if (!own->shares_memory()) return handle_of(own->take());
+    if (!own->within()) return handle_of(own->take());
     return handle_of([own] { return own->take_within(); });
   };
   return form(*comm, std::move(regroup), take, made);

@@ -22,7 +22,7 @@ class WireRegroup final : public Regroup {
 
   // After ok, where this rank is in a group: whether that shares memory. Its communicator is to be
   // taken once, by one of the others.
-  bool shares_memory() const noexcept { return within_[own_]; }
+  bool within() const noexcept { return within_[own_]; }
   Communicator take_within();
   std::unique_ptr<WireCommunicator> take() { return std::move(made_); }
 
