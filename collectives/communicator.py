@@ -14,12 +14,13 @@ from collectives.pairwise import Pairwise
 from collectives.persistent import PersistentCalls
 from collectives.reductions import Reductions
 from collectives.symmetric import Symmetric
+from collectives.tuning.tunable import Tunable
 
 if TYPE_CHECKING:
     from collectives.topology import Topology
 
 
-class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symmetric):
+class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symmetric, Tunable):
     """A fixed group of ranks; made by :func:`collectives.init` and :func:`collectives.local`.
 
     All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors in CPU

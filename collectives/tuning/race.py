@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans against each other: interleaved, in pairs, until one has won or they are alike.
+
+Every candidate is a persistent call, so that nothing is chosen, planned or bound between two of
+them. What a round took on the slowest rank counts, which all ranks know from one allreduce: so they
+decide alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from collectives.errors import UnsupportedError
+from collectives.tuning.installed import install
+from collectives.tuning.table import Choice
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+
+Seconds = npt.NDArray[np.float64]
+PARTED = ("reduce_scatter", "allgather", "gather", "scatter", "alltoall")
+ALIKE = 0.02  # relative difference that is none
+_BATCH = 20e-6  # seconds of back-to-back calls that one sample takes at least
+_MOST_CALLS = 64  # in a sample
+_TOUCHED = 64 << 10  # bytes from which on buffers are written between calls, as programs do
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A candidate and the median of its seconds per call, over ``samples`` rounds."""
+
+    choice: Choice
+    seconds: float
+    samples: int
+
+
+class Runner:
+    """A candidate that is ready to run: its buffers are shared with the others of the race."""
+
+    def __init__(self, comm: Communicator, choice: Choice, buffers: Buffers) -> None:
+        """Prepare it; every rank must. Raises UnsupportedError where it cannot run."""
+        self.choice = choice
+        install(comm, [Choice(choice.kind, 0, *_how(choice)), _far(choice)])
+        self.call: Callable[[], Any] = buffers.persistent(comm)
+
+    def time(self, calls: int) -> float:
+        """Return the seconds of one of so many calls."""
+        call = self.call
+        begin = time.perf_counter()
+        for _ in range(calls):
+            call()
+        return (time.perf_counter() - begin) / calls
+
+
+def _how(choice: Choice) -> tuple[str, str, int, int]:
+    return choice.algorithm, choice.mode, choice.lag, choice.tile_bytes
+
+
+def _far(choice: Choice) -> Choice:
+    return Choice(choice.kind, 0, *_how(choice), far=True)
+
+
+class Buffers:
+    """Arrays of zeros for one kind of collective on a vector of so many bytes."""
+
+    def __init__(self, kind: str, nbytes: int, p: int) -> None:
+        """Allocate them: whole float32 elements, the same on each rank."""
+        self.kind = kind
+        self.large = nbytes >= _TOUCHED
+        whole = max(nbytes // 4, 1)
+        part = max(whole // p, 1)
+        ins, outs = {
+            "reduce_scatter": (part * p, part),
+            "allgather": (part, part * p),
+            "gather": (part, part * p),
+            "scatter": (part * p, part),
+            "alltoall": (part * p, part * p),
+        }.get(kind, (whole, whole))
+        self.x = np.zeros(ins, np.float32)
+        self.out = self.x if kind not in PARTED else np.zeros(outs, np.float32)
+
+    def persistent(self, comm: Communicator) -> Callable[[], Any]:
+        """Return a persistent call on them."""
+        make = getattr(comm.persistent, self.kind)
+        call: Callable[[], Any]
+        if self.kind == "barrier":
+            call = make()
+        elif self.kind == "gather":
+            call = make(self.x, self.out) if comm.rank == 0 else make(self.x)
+        elif self.kind == "scatter":
+            call = make(self.x, self.out) if comm.rank == 0 else make(None, self.out)
+        elif self.out is self.x:
+            call = make(self.x)
+        else:
+            call = make(self.x, self.out)
+        return call
+
+    def touch(self) -> None:
+        """Write what is handed in and read what came out, as a program does between calls."""
+        if self.large:
+            self.x.fill(0)
+            if self.out is not self.x:
+                self.out.max()
+
+
+def runners(comm: Communicator, choices: Sequence[Choice], buffers: Buffers) -> list[Runner]:
+    """Return those of the candidates that can run."""
+    made = []
+    for choice in choices:
+        try:
+            made.append(Runner(comm, choice, buffers))
+        except UnsupportedError:
+            continue  # on all ranks alike: nothing was sent
+    install(comm, [])
+    return made
+
+
+class Race:
+    """Runners on one vector. All ranks go through the same rounds and take the same decisions."""
+
+    def __init__(self, comm: Communicator, entered: Sequence[Runner], buffers: Buffers) -> None:
+        """Begin with all of them; the first calls, which are slow, do not count."""
+        self.comm, self.buffers = comm, buffers
+        self.running = list(entered)
+        self.samples: dict[int, list[float]] = {id(runner): [] for runner in entered}
+        self.spent = 0.0
+        self._calls = 1
+        self._turn = np.random.default_rng(7)  # the same on all ranks
+        self.rounds(1, 1)
+        self._calls = self._batch()
+        for taken in self.samples.values():
+            taken.clear()
+
+    def rounds(self, count: int, calls: int | None = None) -> None:
+        """Run every candidate once per round, in an order drawn by lot."""
+        per = self._calls if calls is None else calls
+        taken = np.zeros((count, len(self.running) + 1))
+        begin = time.perf_counter()
+        for row in taken:
+            for i in self._turn.permutation(len(self.running)):
+                self.buffers.touch()
+                self.comm.barrier()
+                row[i] = self.running[i].time(per)
+        taken[-1, -1] = time.perf_counter() - begin
+        self.comm.allreduce(taken, op="max")  # what the slowest rank took
+        self.spent += float(taken[-1, -1])
+        for i, runner in enumerate(self.running):
+            self.samples[id(runner)].extend(taken[:, i].tolist())
+
+    def _batch(self) -> int:
+        fastest = min(min(self.samples[id(runner)]) for runner in self.running)
+        return 1 if self.buffers.large else int(np.clip(_BATCH / fastest, 1, _MOST_CALLS))
+
+    def keep_within(self, factor: float, most: int) -> None:
+        """Drop what is slower than ``factor`` times the fastest, or not among the ``most`` first."""
+        order = sorted(self.running, key=self.median)
+        limit = factor * self.median(order[0])
+        self.running = [runner for runner in order[:most] if self.median(runner) <= limit]
+
+    def median(self, runner: Runner) -> float:
+        """Return the median of a candidate's seconds per call."""
+        return float(np.median(self.samples[id(runner)]))
+
+    def decided(self) -> bool:
+        """Tell whether the first differs from each other one, or is as good as the same."""
+        order = sorted(self.running, key=self.median)
+        return all(separate(self._paired(order[0], other)) for other in order[1:])
+
+    def _paired(self, one: Runner, other: Runner) -> Seconds:
+        a, b = self.samples[id(one)], self.samples[id(other)]
+        n = min(len(a), len(b))
+        ratios: Seconds = np.log(np.array(b[-n:]) / np.array(a[-n:]))
+        return ratios
+
+    def standings(self) -> list[Standing]:
+        """Return those that are left, the fastest first."""
+        order = sorted(self.running, key=self.median)
+        return [Standing(r.choice, self.median(r), len(self.samples[id(r)])) for r in order]
+
+
+def interval(logs: Seconds) -> tuple[float, float]:
+    """Return a 95 % interval for the median of paired log ratios, by order statistics."""
+    ordered = np.sort(logs)
+    n = len(ordered)
+    reach = 0.98 * np.sqrt(n)  # 1.96 standard deviations of a binomial of n and 1/2
+    low, high = int(np.floor(n / 2 - reach)), int(np.ceil(n / 2 + reach))
+    if low < 0 or high >= n:
+        return -np.inf, np.inf
+    return float(ordered[low]), float(ordered[high])
+
+
+def separate(logs: Seconds) -> bool:
+    """Tell whether pairs differ beyond doubt, or beyond doubt by less than ``ALIKE``."""
+    low, high = interval(logs)
+    return low > 0 or high < 0 or (low > -ALIKE and high < ALIKE)

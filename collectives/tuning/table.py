@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of choices as a value: what each collective runs from which size on, and for which machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from collectives.errors import InvalidArgumentError
+from collectives.names import KINDS, algorithm_names, integer
+
+FORMAT = "collectives tuning"
+VERSION = 1
+LONGEST = 1 << 22  # bytes of a file
+MODES = ("staged", "inline", "wire")
+_KEYS = {"kind", "nbytes", "algorithm", "mode", "lag", "tile_bytes", "far"}
+_MOST = 1 << 62
+
+
+class TuningWarning(UserWarning):
+    """A table that was to be used is not: the library chooses by itself."""
+
+
+@dataclass(frozen=True, order=True)
+class Choice:
+    """What a collective runs from vectors of ``nbytes`` on.
+
+    ``mode`` is "staged" or "inline" among ranks that share memory, else "wire"; ``lag`` counts the
+    tiles between one round and the next, ``tile_bytes`` are the length of one (0: chunks travel
+    whole); ``far``: while the cores share no cache.
+    """
+
+    kind: str
+    nbytes: int
+    algorithm: str
+    mode: str = "staged"
+    lag: int = 1
+    tile_bytes: int = 0
+    far: bool = False
+
+    def __str__(self) -> str:
+        """Return "ring, staged, lag 1, tiles of 65536"."""
+        tiles = f", tiles of {self.tile_bytes}" if self.tile_bytes else ""
+        return f"{self.algorithm}, {self.mode}, lag {self.lag}{tiles}"
+
+
+@dataclass(frozen=True)
+class TunedTable:
+    """Choices for ``ranks`` ranks of one kind of machine.
+
+    ``machine`` tells where they were measured (collectives/tuning/machine.py), ``library`` by which
+    version. A value: :meth:`save` and :meth:`load` keep it.
+    """
+
+    ranks: int
+    machine: str
+    library: str
+    choices: tuple[Choice, ...]
+
+    def of(self, kind: str, nbytes: int, far: bool = False) -> Choice | None:
+        """Return the choice for a vector of so many bytes; None where nothing was measured."""
+        fitting = [
+            c for c in self.choices if c.kind == kind and c.far == far and c.nbytes <= nbytes
+        ]
+        return max(fitting, key=lambda c: c.nbytes, default=None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as values for JSON."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "library": self.library,
+            "machine": self.machine,
+            "ranks": self.ranks,
+            "choices": [asdict(choice) for choice in self.choices],
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a JSON file, whole or not at all."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
+            json.dump(self.as_json(), file, indent=1)
+            file.write("\n")
+        os.replace(file.name, target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TunedTable:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            InvalidArgumentError: the file holds something else, or is of a newer version; the text
+                says what.
+            OSError: it cannot be read.
+        """
+        with open(path, "rb") as file:
+            return table_in(file.read(LONGEST + 1), str(path))
+
+
+def table_in(content: bytes, name: str) -> TunedTable:
+    """Return the table that the file ``name`` holds; InvalidArgumentError says what is wrong."""
+    if len(content) > LONGEST:
+        _refuse(name, f"has more than {LONGEST} bytes, which is no table")
+    try:
+        document = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        _refuse(name, f"is not JSON: {error!s:.100}")
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        _refuse(name, f"does not say that its format is '{FORMAT}'")
+    version = document.get("version")
+    if version != VERSION or isinstance(version, bool):
+        newer = isinstance(version, int) and version > VERSION
+        what = "a newer version of the format" if newer else "no version that is known"
+        _refuse(name, f"has {what}: this library reads version {VERSION}; tune again")
+    ranks = integer(document.get("ranks"))
+    machine, library = document.get("machine"), document.get("library")
+    listed = document.get("choices")
+    if ranks is None or ranks < 1 or not isinstance(machine, str) or not isinstance(library, str):
+        _refuse(name, "does not say for how many ranks, which machine and library it is")
+    if not isinstance(listed, list):
+        _refuse(name, "has no list of choices")
+    return TunedTable(ranks, machine, library, tuple(_choices(listed, name)))
+
+
+def _choices(listed: list[Any], name: str) -> Iterable[Choice]:
+    for number, one in enumerate(listed):
+        if not isinstance(one, dict) or set(one) != _KEYS:
+            _refuse(name, f"has no choice at place {number}: its keys are not those of one")
+        kind, algorithm = one["kind"], one["algorithm"]
+        if kind not in KINDS or algorithm not in algorithm_names(KINDS[kind]):
+            _refuse(name, f"names no algorithm of this library at place {number}: tune again")
+        numbers = [integer(one[key]) for key in ("nbytes", "lag", "tile_bytes")]
+        if any(n is None or not 0 <= n <= _MOST for n in numbers) or one["mode"] not in MODES:
+            _refuse(name, f"has an impossible number or mode at place {number}")
+        if not isinstance(one["far"], bool):
+            _refuse(name, f"does not say near or far at place {number}")
+        yield Choice(**one)
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise InvalidArgumentError(f"{name} {why}")

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a communicator is tuned: which sizes are raced, for how long, and what becomes of it.
+
+At each size all candidates run a few rounds, the slow ones drop out (successive halving), and those
+that are left race until their order is certain or their time is over. Between two sizes with
+different winners these meet once more in the middle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from collectives.tuning.candidates import candidates
+from collectives.tuning.installed import chosen
+from collectives.tuning.race import Buffers, Race, Standing, runners
+from collectives.tuning.table import Choice
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+
+KINDS = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall")
+# Odd sizes besides powers of two: what fits those alone would be chosen wrongly for all others.
+SHARED_SIZES = (
+    8, 96, 1024, 4096, 12_000, 32 << 10, 100_000, 256 << 10, 1 << 20, 3_000_000, 8 << 20, 64 << 20,
+)  # fmt: skip
+WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
+_MOST_BYTES = 4  # buffers of a race take this many vectors at most
+_HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
+_LAST = 8  # rounds between two looks at the survivors
+
+
+@dataclass
+class Cell:
+    """One collective on one size of vector, and how its candidates stand."""
+
+    kind: str
+    nbytes: int
+    standings: list[Standing] = field(default_factory=list)
+
+    @property
+    def best(self) -> Choice:
+        """The fastest candidate."""
+        return self.standings[0].choice
+
+
+class Clock:
+    """Time that all ranks agree on: that of rank 0."""
+
+    def __init__(self, comm: Communicator, budget: float) -> None:
+        """Begin now; every rank must."""
+        self._comm, self._begin, self._budget = comm, time.perf_counter(), budget
+
+    def left(self) -> float:
+        """Return the seconds that are left on rank 0. Every rank must call it."""
+        left = np.array([self._budget - (time.perf_counter() - self._begin)])
+        self._comm.broadcast(left, root=0)
+        return float(left[0])
+
+
+def tuned(
+    comm: Communicator, kinds: Sequence[str], sizes: Sequence[int], budget: float
+) -> Iterator[Cell]:
+    """Race at every size; yield each cell when it is done. Every rank must go to the end.
+
+    Small vectors come first: where time runs out, what is larger is left to the library.
+    """
+    clock = Clock(comm, budget)
+    cells = [Cell(kind, nbytes) for nbytes in sizes for kind in kinds]
+    before: dict[str, Cell] = {}
+    shared = comm.transport == "memory"
+    for number, cell in enumerate(cells):
+        left = clock.left()
+        if left <= 0:
+            return
+        share = left * _weight(cell) / sum(_weight(other) for other in cells[number:])
+        race_cell(comm, cell, before.get(cell.kind), share, shared)
+        before[cell.kind] = cell
+        yield cell
+
+
+def _weight(cell: Cell) -> float:
+    """Long vectors take longer, but no more rounds are needed for them."""
+    return 1.0 + cell.nbytes / (1 << 20)
+
+
+def race_cell(
+    comm: Communicator, cell: Cell, before: Cell | None, seconds: float, shared: bool
+) -> None:
+    """Find how the candidates of a cell stand, in about so many seconds."""
+    entered = _entered(comm, cell, before, shared)
+    buffers = Buffers(cell.kind, cell.nbytes, comm.size)
+    ready = runners(comm, entered, buffers)
+    race = Race(comm, ready, buffers)
+    for rounds, factor, most in _HALVINGS:
+        race.rounds(rounds)
+        race.keep_within(factor, most)
+        if race.spent > seconds:
+            break
+    while len(race.running) > 1 and race.spent < seconds and not race.decided():
+        race.rounds(_LAST)
+        race.keep_within(1.5, len(race.running))
+    cell.standings = race.standings()
+
+
+def _entered(comm: Communicator, cell: Cell, before: Cell | None, shared: bool) -> list[Choice]:
+    """Return the candidates; of long vectors those that were not far behind at the size before."""
+    every = candidates(cell.kind, comm.size, cell.nbytes, shared)
+    usual, _ = chosen(comm, cell.kind, cell.nbytes)
+    if before is None or cell.nbytes < (1 << 20 if shared else 64 << 10):
+        return every
+    good = {standing.choice.algorithm for standing in before.standings} | {usual.algorithm}
+    return [choice for choice in every if choice.algorithm in good]
+
+
+def lines(cells: Sequence[Cell], p: int) -> list[Choice]:
+    """Return the choices that follow: each from half way, in logarithms, to the size before it.
+
+    Between two ranks the plan for far cores stays the library's own, as cores move; among more the
+    same plan runs wherever they are, since its sums must have the same bits.
+    """
+    found: list[Choice] = []
+    for kind in dict.fromkeys(cell.kind for cell in cells):
+        row = sorted((c for c in cells if c.kind == kind), key=lambda c: c.nbytes)
+        for i, cell in enumerate(row):
+            begin = 0 if i == 0 else int((row[i - 1].nbytes * cell.nbytes) ** 0.5)
+            best = cell.best
+            if found and found[-1].kind == kind and _same(found[-1], best):
+                continue
+            found.append(_from(best, begin, False))
+    return found + [_from(c, c.nbytes, True) for c in found if p > 2]
+
+
+def _same(one: Choice, other: Choice) -> bool:
+    return _from(one, 0, False) == _from(other, 0, False)
+
+
+def _from(choice: Choice, nbytes: int, far: bool) -> Choice:
+    return Choice(
+        choice.kind, nbytes, choice.algorithm, choice.mode, choice.lag, choice.tile_bytes, far
+    )
