@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from collectives._ffi import check, ffi, lib, text
 from collectives.errors import InvalidArgumentError
-from collectives.launchers.launch import LARGEST, rank_and_size, whole_number
+from collectives.launchers.launch import LARGEST, rank_and_size, shown, whole_number
 
 if TYPE_CHECKING:
     from collectives.launchers.wire import Wire
@@ -70,6 +70,7 @@ class Place:
 
     ``timeout`` and ``silence`` are in seconds, 0 means the default.
     ``wire`` is what connects ranks of several machines; None: all are on this one.
+    ``trusted`` are the networks that this rank trusts, as text: ranks of one machine compare them.
     """
 
     rank: int = 0
@@ -79,6 +80,7 @@ class Place:
     timeout: float = 0.0
     wire: Wire | None = None
     silence: float = 0.0
+    trusted: str = ""
 
 
 def place(variables: Mapping[str, str] | None = None) -> Place:
@@ -137,5 +139,5 @@ def _seconds(env: Mapping[str, str], name: str, least: float = 0.0, most: float 
         seconds = -1.0
     if not seconds > 0 or not least <= seconds <= most:
         bounds = f"from {least:g} to {most:g}" if least > 0 else f"above 0 and at most {most:g}"
-        raise InvalidArgumentError(f"{name}={written!r} is not a number of seconds {bounds}")
+        raise InvalidArgumentError(f"{name}={shown(written)} is not a number of seconds {bounds}")
     return seconds

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import check, ffi, lib
@@ -25,13 +27,29 @@ def join(place: Place, timeout: float | None = None) -> Communicator:
     """
     if place.wire is not None:
         return _wired(place, place.wire, timeout)
+    with _of_process(place, timeout) as options:
+        return _met(options)
+
+
+def tell(place: Place, refusal: str, timeout: float) -> None:
+    """Meet the other processes of this machine only to tell them why this rank cannot take part."""
+    with _of_process(place, timeout) as options:
+        reason = ffi.new("char[]", refusal.encode("utf-8", "replace"))
+        options.refusal = reason
+        told(lib.coll_init(options, ffi.new("coll_comm **")))
+
+
+@contextmanager
+def _of_process(place: Place, timeout: float | None) -> Iterator[Any]:
+    """Options of a rank that meets others on this machine, with the texts that they refer to."""
     options = _options(place.rank, place.size, place.timeout, timeout)
     job = ffi.new("char[]", os.fsencode(place.job)) if place.job is not None else ffi.NULL
-    options.job = job
+    trusted = ffi.new("char[]", place.trusted.encode())
+    options.job, options.trusted = job, trusted
     options.attempt = place.attempt
     if threading.current_thread() is threading.main_thread():
         options.stop = lib.asked_to_stop
-    return _met(options)
+    yield options
 
 
 def local(n: int, timeout: float | None = None) -> list[Communicator]:

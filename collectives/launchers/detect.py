@@ -13,10 +13,11 @@ import atexit
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from collectives import environment
-from collectives.errors import UnsupportedError
+from collectives.errors import CollectiveError, UnsupportedError
 from collectives.launchers import collrun, meeting, mpi, mpiexec, openmpi, plain, slurm, torchrun
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.folder import open_folder
@@ -24,10 +25,12 @@ from collectives.launchers.launch import RENDEZVOUS, Launch
 from collectives.launchers.master import open_master
 from collectives.launchers.plain import on_one_machine
 from collectives.launchers.pmi import PmiDirectory
+from collectives.launchers.refusal import PATIENCE
 from collectives.launchers.secret import own_secret
 from collectives.launchers.torch_store import open_store
-from collectives.launchers.transport import AUTO, needs_channel, wished
+from collectives.launchers.transport import AUTO, Wish, needs_channel, wished_or_why_not
 from collectives.names import checked_seconds
+from collectives.start import tell
 
 _DEFAULT_TIMEOUT = 300.0  # seconds, as everywhere
 _ORDER = (collrun, torchrun, openmpi, mpiexec, slurm, plain)
@@ -115,10 +118,15 @@ def place(
     Ranks of collrun on one machine know their job from the environment; else they agree on one
     through the launcher's channel, or where rank 0 is, within ``timeout`` seconds. ``insecure``:
     in the latter case, without a secret.
+
+    Where ``transport``, ``trusted`` or their variables make no sense, and there are other ranks,
+    these are told before it raises: it waits for them for ten seconds at most.
     """
     env = os.environ if variables is None else variables
     launch = detect(env)
-    wish = wished(transport, trusted, env)
+    wish, trouble = wished_or_why_not(transport, trusted, env)
+    if launch.size == 1 and trouble is not None:
+        raise trouble
     way = wish.transport
     alone = launch.launcher == "collrun" and launch.master is None and way == AUTO
     known = launch.launcher == "none" or alone
@@ -126,7 +134,7 @@ def place(
     one_host = known or launch.size == 1 or (by_hand and on_one_machine(env))
     secret = own_secret(launch, env, insecure=insecure, one_host=one_host)
     if known:
-        return environment.place(env)
+        return _here(environment.place(env), wish, trouble, timeout)
     settings = settings_of(env)
     if launch.size == 1:
         return settings
@@ -135,13 +143,34 @@ def place(
         raise needs_channel(launch)
     if one_host and way == AUTO:
         job = settings.job or launch.job
-        return replace(settings, rank=launch.rank, size=launch.size, job=job)
+        found = replace(settings, rank=launch.rank, size=launch.size, job=job)
+        return _here(found, wish, trouble, timeout)
     deadline = deadline_of(settings, timeout)
-    directory = open_directory(launch, deadline, env, secret)
+    if trouble is not None:
+        deadline = deadline.at_most(PATIENCE)
+    try:
+        directory = open_directory(launch, deadline, env, secret)
+    except CollectiveError:
+        if trouble is None:
+            raise
+        raise trouble from None
     job, wire = meeting.agree(
-        directory, launch.rank, launch.size, deadline, variables=env, secret=secret, wish=wish
-    )
+        directory, launch.rank, launch.size, deadline,
+        variables=env, secret=secret, wish=wish, trouble=trouble,
+    )  # fmt: skip
     return replace(settings, rank=launch.rank, size=launch.size, job=job, attempt=0, wire=wire)
+
+
+def _here(
+    found: environment.Place, wish: Wish, trouble: CollectiveError | None, timeout: float | None
+) -> environment.Place:
+    """Return the place of a rank where all are on this machine, and meet without a channel."""
+    if trouble is None:
+        return replace(found, trusted=wish.terms)
+    seconds = deadline_of(found, timeout).at_most(PATIENCE).left()
+    with suppress(CollectiveError):  # whatever comes of it, this rank knows why it is here
+        tell(found, str(trouble), seconds)
+    raise trouble
 
 
 def settings_of(env: Mapping[str, str]) -> environment.Place:

@@ -25,6 +25,10 @@ class Deadline:
         """Return the seconds that are left, more than 0."""
         return max(self._end - time.monotonic(), 0.001)
 
+    def at_most(self, seconds: float) -> Deadline:
+        """Return this one, or an earlier one after so many seconds from now."""
+        return Deadline(min(self.left(), seconds))
+
     def over(self) -> bool:
         """Return whether it is past."""
         return time.monotonic() >= self._end

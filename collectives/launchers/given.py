@@ -16,7 +16,7 @@ from collectives.launchers.directory import Deadline, Directory, StoreDirectory
 from collectives.launchers.mpi import MpiDirectory
 from collectives.launchers.secret import file_secret
 from collectives.launchers.torch_store import TorchStore
-from collectives.launchers.transport import wished
+from collectives.launchers.transport import wished_or_why_not
 from collectives.names import MOST_RANKS, integer
 from collectives.start import join
 
@@ -73,12 +73,15 @@ def _met(
     deadline: Deadline,
 ) -> Communicator:
     env = os.environ
-    wish = wished(None, None, env)
+    wish, trouble = wished_or_why_not(None, None, env)
     if size == 1:
+        if trouble is not None:
+            raise trouble
         return join(Place(timeout=settings.timeout), timeout)
     job, wire = meeting.agree(
-        directory, rank, size, deadline, variables=env, secret=file_secret(env), count=0, wish=wish
-    )
+        directory, rank, size, deadline,
+        variables=env, secret=file_secret(env), count=0, wish=wish, trouble=trouble,
+    )  # fmt: skip
     place = replace(settings, rank=rank, size=size, job=job, attempt=0, wire=wire)
     return join(place, timeout)
 

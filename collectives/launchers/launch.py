@@ -72,6 +72,12 @@ def whole_number(env: Mapping[str, str], name: str, default: int, low: int, high
     # int() alone would take " 1", "1_0" and "+1", which no launcher writes, and no endless number.
     digits = written.isascii() and written.isdigit() and len(written) <= len(str(LARGEST))
     if not digits or not low <= int(written) <= high:
-        shown = written if len(written) <= _SHOWN else written[:_SHOWN] + "..."
-        raise InvalidArgumentError(f"{name}={shown!r} is not an integer from {low} to {high}")
+        raise InvalidArgumentError(
+            f"{name}={shown(written)} is not an integer from {low} to {high}"
+        )
     return int(written)
+
+
+def shown(written: str) -> str:
+    """Return a value as a sentence quotes it: of a long one the beginning."""
+    return repr(written if len(written) <= _SHOWN else written[:_SHOWN] + "...")

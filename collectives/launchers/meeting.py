@@ -10,11 +10,12 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+from collectives.errors import CollectiveError
 from collectives.launchers.directory import Deadline, Directory
-from collectives.launchers.exchange import exchange
 from collectives.launchers.reach import check_reachable
+from collectives.launchers.refusal import exchange_or_raise, together
 from collectives.launchers.secret import secret_of_meeting
-from collectives.launchers.transport import AUTO, STREAMS, Wish, check_equal, check_streams
+from collectives.launchers.transport import AUTO, Wish, check_equal, check_streams
 from collectives.launchers.wire import ANY, Wire, meet
 
 # All ranks meet equally often, so they count alike; keys are put once.
@@ -40,30 +41,37 @@ def agree(
     secret: bytes | None = None,
     count: int | None = None,
     wish: Wish = ANY,
+    trouble: CollectiveError | None = None,
 ) -> tuple[str, Wire | None]:
     """Return a name that these ranks share, drawn by rank 0, and what connects their hosts.
 
     None: they are all on one, and no other transport is wished. ``secret``: of the user's file,
     None: rank 0 draws one. ``count`` tells this meeting from others in the same directory; None:
-    this process counts. Raises InvalidArgumentError where ranks have different wishes, or on
-    several hosts different numbers of streams, or listen where other hosts cannot reach them, or
-    UCX is not to be used.
+    this process counts. ``trouble``: why this rank cannot take part, which all are told. Raises
+    that, InvalidArgumentError where ranks have different wishes, or on several hosts different
+    numbers of streams, or listen where other hosts cannot reach them, or UCX is not to be used.
     """
     meeting = f"meet{next(_meetings) if count is None else count}."
     if rank == 0:
         directory.put(f"{meeting}name", f"launch-{secrets.token_hex(16)}".encode(), deadline)
     env = os.environ if variables is None else variables
-    own_words = f"{here or host()}\n{wish}\n{env.get(STREAMS, '1')}"
-    told = [
-        one.split("\n", 2) for one in exchange(directory, meeting, own_words, rank, size, deadline)
-    ]
+
+    def own() -> str:
+        if trouble is not None:
+            raise trouble
+        return f"{here or host()}\n{wish}\n{wish.streams}"
+
+    said = exchange_or_raise(directory, meeting, own, rank, size, deadline)
+    told = [one.split("\n", 2) for one in said]
     name = directory.get(f"{meeting}name", deadline).decode()
-    check_equal(rank, [one[1] for one in told])
+    with together(directory, deadline):
+        check_equal(rank, [one[1] for one in told])
     hosts = [one[0] for one in told]
     if len(set(hosts)) == 1 and wish.transport == AUTO:
         directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
         return name, None
-    check_streams(rank, [one[2] for one in told])
+    with together(directory, deadline):
+        check_streams(rank, [one[2] for one in told])
     own = None if secret is None else secret_of_meeting(secret, name)
     wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables, own, wish)
     check_reachable(directory, f"{meeting}if", rank, wire.doors, hosts, deadline, variables)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,25 +11,33 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from collectives._ffi import check, ffi, lib, text
-from collectives.errors import BootstrapError, InvalidArgumentError, UnsupportedError
-from collectives.launchers.launch import RENDEZVOUS, Launch
+from collectives.errors import (
+    BootstrapError,
+    CollectiveError,
+    InvalidArgumentError,
+    UnsupportedError,
+)
+from collectives.launchers.launch import RENDEZVOUS, Launch, shown, whole_number
 from collectives.launchers.trusted import TRUSTED, Network, declared, outside
 
 TRANSPORT, STREAMS = "COLLECTIVES_TRANSPORT", "COLLECTIVES_STREAMS"
 AUTO, UCX = "auto", "ucx"
 DEVICES = "UCX_NET_DEVICES"  # of UCX itself: what the user says there counts
+MOST_STREAMS = 16  # as in the native layer
 _ROOM = 64
+_LONGEST_TERMS = 100  # characters
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a rank wants: a transport, and networks in which UCX may be used.
+    """What a rank wants: a transport, networks in which UCX may be used, streams for each pair.
 
     ``trusted``: None says nothing, and then only ``"ucx"`` is UCX, wherever the ranks meet.
     """
 
     transport: str = AUTO
     trusted: tuple[Network, ...] | None = None
+    streams: int = 1
 
     @property
     def networks(self) -> str:
@@ -37,8 +46,16 @@ class Wish:
             return "no networks, as none are said"
         return f"[{', '.join(map(str, self.trusted))}]"
 
+    @property
+    def terms(self) -> str:
+        """The networks as ranks of one machine compare them: short, "" where none are said."""
+        if self.trusted is None or len(self.networks) <= _LONGEST_TERMS:
+            return "" if self.trusted is None else self.networks
+        digest = hashlib.sha256(self.networks.encode()).hexdigest()[:16]
+        return f"{self.networks[:_LONGEST_TERMS]}... ({len(self.trusted)} networks, {digest})"
+
     def __str__(self) -> str:
-        """Return what ranks tell each other: one line."""
+        """Return what is to be equal on all ranks, wherever they are: one line."""
         return f"{self.transport} {self.networks}"
 
 
@@ -47,9 +64,21 @@ def wished(
 ) -> Wish:
     """Return the wish: what the program says counts before the environment.
 
-    Raises InvalidArgumentError for a transport that there is not, or what is no network.
+    Raises InvalidArgumentError for a transport that there is not, what is no network, or no number
+    of streams.
     """
-    return Wish(_chosen(transport, env), declared(trusted, env))
+    return Wish(_chosen(transport, env), declared(trusted, env), _streams(env))
+
+
+def wished_or_why_not(
+    transport: str | None, trusted: str | Iterable[str] | None, env: Mapping[str, str]
+) -> tuple[Wish, CollectiveError | None]:
+    """Return the wish; where it makes no sense, as much as leads to the others, and the error."""
+    try:
+        return wished(transport, trusted, env), None
+    except CollectiveError as error:
+        way = transport if transport is not None else env.get(TRANSPORT)
+        return Wish(UCX if way == UCX else AUTO), error
 
 
 def _chosen(given: str | None, env: Mapping[str, str]) -> str:
@@ -57,8 +86,13 @@ def _chosen(given: str | None, env: Mapping[str, str]) -> str:
     if value is None:
         return AUTO
     if value not in (AUTO, UCX):
-        raise InvalidArgumentError(f"{name} is {value!r}: it must be 'auto' or 'ucx'")
+        quoted = shown(value) if isinstance(value, str) else f"{value!r:.60}"
+        raise InvalidArgumentError(f"{name} is {quoted}: it must be 'auto' or 'ucx'")
     return value
+
+
+def _streams(env: Mapping[str, str]) -> int:
+    return whole_number(env, STREAMS, 1, 1, MOST_STREAMS)
 
 
 def check_equal(rank: int, wishes: list[str]) -> None:
@@ -80,10 +114,7 @@ def _check_same(rank: int, name: str, values: list[str], how: str) -> None:
 
 
 def check_streams(rank: int, numbers: list[str]) -> None:
-    """Raise InvalidArgumentError, on all ranks, where they want different numbers of streams.
-
-    What is no number is left to the native layer, which reads it.
-    """
+    """Raise InvalidArgumentError, on all ranks, where they want different numbers of streams."""
     _check_same(rank, STREAMS, numbers, STREAMS)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from collectives._ffi import check, ffi, lib, text
 from collectives.errors import InvalidArgumentError
 from collectives.launchers.directory import Deadline, Directory
-from collectives.launchers.exchange import exchange
 from collectives.launchers.interface import own_address
+from collectives.launchers.refusal import exchange_or_raise
 from collectives.launchers.transport import AUTO, UCX, Wish, own_ucx, settled
 from collectives.launchers.trusted import devices
 
@@ -55,19 +55,22 @@ def meet(
     carries it, and rank 0 draws it: whoever may read that channel belongs to the job. ``wish``:
     equal on all ranks, which decide by it, once they know where all are, how data goes.
     """
-    listener = listen(own_address(variables))
-    room = ffi.new("char[]", _ROOM)
-    lib.coll_listener_text(listener, room, _ROOM)
     if rank == 0:
         told = _FROM_FILE if known is not None else made_secret().hex().encode()
         directory.put(f"{prefix}secret", told, deadline)
+    listeners = []
     near = devices(wish.trusted) if wish.trusted else ""
-    saying = f"{text(room)}\n{own_ucx(wish, text(room), near)}"
-    told_by = exchange(directory, f"{prefix}door", saying, rank, len(hosts), deadline)
+
+    def own() -> str:
+        listeners.append(listen(own_address(variables)))
+        door = _text_of(listeners[0])
+        return f"{door}\n{own_ucx(wish, door, near)}"
+
+    told_by = exchange_or_raise(directory, f"{prefix}door", own, rank, len(hosts), deadline)
     doors, say = ([said.partition("\n")[i] for said in told_by] for i in (0, 2))
     told = directory.get(f"{prefix}secret", deadline)
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
-    wire = Wire(listener, doors, hosts, _secret(told, known))
+    wire = Wire(listeners[0], doors, hosts, _secret(told, known))
     wire.transport = settled(wish, rank, doors, say)
     wire.devices = near if wire.transport == UCX else ""
     wire.only_between = wish.transport == AUTO
@@ -89,6 +92,12 @@ def listen(address: str) -> Any:
     made = ffi.new("coll_listener **")
     check(lib.coll_listener_open(address.encode(), made))
     return ffi.gc(made[0], lib.coll_listener_close)
+
+
+def _text_of(listener: Any) -> str:
+    room = ffi.new("char[]", _ROOM)
+    lib.coll_listener_text(listener, room, _ROOM)
+    return text(room)
 
 
 def made_secret() -> bytes:

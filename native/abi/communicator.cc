@@ -50,13 +50,17 @@ coll_comm* make(Membership&& membership, int rank, const coll_options& options, 
   return made.release();
 }
 
+std::string text_or_nothing(const char* text) { return text != nullptr ? text : ""; }
+
 coll_comm* join(const Identity& identity, const coll_options& options) {
   arm_faults_from_environment();
   Stop stop;
   if (options.stop != nullptr) {
     stop = [&options] { return options.stop(options.stop_context) != 0; };
   }
-  return make(rendezvous(identity, shape_of(options), options.timeout, stop), identity.rank,
+  const Terms terms{.trusted = text_or_nothing(options.trusted),
+                    .refusal = text_or_nothing(options.refusal)};
+  return make(rendezvous(identity, shape_of(options), options.timeout, stop, terms), identity.rank,
               options, false);
 }
 

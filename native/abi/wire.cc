@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/handle.h"
+#include "base/quoted.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/secret.h"
 #include "bootstrap/wire_door.h"
@@ -38,7 +39,7 @@ coll_wire_options known_wire_options(const coll_wire_options* given) {
   }
   const std::string transport = options.transport != nullptr ? options.transport : "auto";
   if (transport != "auto" && transport != "ucx") {
-    refuse_wire("transport is '" + transport + "'; it must be auto or ucx");
+    refuse_wire("transport is " + quoted_value(transport) + "; it must be auto or ucx");
   }
   required(options.secret, "the secret");
   required(options.doors, "the doors of the ranks");

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "transport/faults.h"
 #include "transport/striped_stream.h"
 
@@ -97,7 +98,8 @@ std::optional<std::string> value_of(Index index) {
 
 Error malformed(Index index, const std::string& value, const std::string& expected) {
   return Error(Status::invalid_argument,
-               std::string(kVariables[index].name) + " is '" + value + "'; it must be " + expected);
+               std::string(kVariables[index].name) + " is " + quoted_value(value) +
+                   "; it must be " + expected);
 }
 
 template <class Number>
@@ -125,13 +127,13 @@ void read_place(Identity& identity) {
   if (!rank || !size) {
     const Index missing = rank ? kSize : kRank, present = rank ? kRank : kSize;
     throw Error(Status::invalid_argument,
-                std::string(kVariables[present].name) + " is '" + *(rank ? rank : size) +
-                    "', but " + kVariables[missing].name + " is not set: set both or neither");
+                std::string(kVariables[present].name) + " is " +
+                    quoted_value(*(rank ? rank : size)) + ", but " + kVariables[missing].name + " is not set: set both or neither");
   }
   identity.ranks = number_of(kSize, *size, 1);
   identity.rank = number_of(kRank, *rank, 0);
   if (identity.rank >= identity.ranks) {
-    throw malformed(kRank, *rank, "less than COLLECTIVES_SIZE, which is '" + *size + "'");
+    throw malformed(kRank, *rank, "less than COLLECTIVES_SIZE, which is " + quoted_value(*size));
   }
 }
 
@@ -156,6 +158,9 @@ Environment read_environment() {
     throw malformed(kTimeout, timeout, "seconds, more than 0 and at most 1e9");
   }
   environment.timeout_s = *seconds;
+  // Of jobs on several machines; what makes no sense is refused in any.
+  streams_of_pair();
+  send_buffer_bytes();
   return environment;
 }
 

@@ -23,11 +23,12 @@ bool all_attached(const Segment& segment) noexcept {
 
 }  // namespace
 
-Guest::Guest(const Identity& identity, double timeout_s, const Stop& stop)
+Guest::Guest(const Identity& identity, double timeout_s, const Stop& stop, const Terms& terms)
     : identity_(identity),
       timeout_s_(timeout_s),
       deadline_(timeout_s),
       stop_(stop),
+      terms_(terms),
       uid_(::geteuid()) {}
 
 Membership Guest::run(const SegmentShape& shape) {
@@ -78,6 +79,10 @@ std::optional<Descriptor> Guest::introduce(const Descriptor& rank0) {
     return std::nullopt;
   }
   if (notice->kind != NoticeKind::welcome) throw error_of(*notice);
+  if (const std::optional<Error> objects = objection(*notice)) {
+    tell_rank0(rank0, *objects);
+    throw Error(*objects);
+  }
   if (!memfd) {
     const Error lost(Status::system,
                      me() +
@@ -88,6 +93,20 @@ std::optional<Descriptor> Guest::introduce(const Descriptor& rank0) {
     throw lost;
   }
   return memfd;
+}
+
+// Why this rank does not come in, though it is let in.
+std::optional<Error> Guest::objection(const Notice& welcome) const {
+  if (!terms_.refusal.empty()) return cannot_take_part(identity_.rank, terms_.refusal);
+  if (terms_.trusted == welcome.text) return std::nullopt;
+  const auto in_words = [](const std::string& trusted) {
+    return trusted.empty() ? "no networks, as none are said" : trusted;
+  };
+  return Error(Status::invalid_argument,
+               "rank 0 has trusted " + in_words(welcome.text) + " and " + me() + " has " +
+                   in_words(terms_.trusted) +
+                   ": give all ranks the same, by init(trusted=...) or COLLECTIVES_TRUSTED",
+               identity_.rank);
 }
 
 Membership Guest::settle(const Descriptor& rank0, Descriptor memfd, const SegmentShape& shape) {

@@ -13,7 +13,7 @@ namespace coll {
 
 class Guest {
  public:
-  Guest(const Identity& identity, double timeout_s, const Stop& stop);
+  Guest(const Identity& identity, double timeout_s, const Stop& stop, const Terms& terms);
 
   // Returns when every rank has entered the segment. Throws Error where that fails.
   Membership run(const SegmentShape& shape);
@@ -21,6 +21,7 @@ class Guest {
  private:
   Descriptor knock(const std::string& name);
   std::optional<Descriptor> introduce(const Descriptor& rank0);
+  std::optional<Error> objection(const Notice& welcome) const;
   Membership settle(const Descriptor& rank0, Descriptor memfd, const SegmentShape& shape);
   void await_all(const Descriptor& rank0, const Segment& segment);
   std::optional<Notice> next_notice(const Descriptor& rank0, Descriptor* passed);
@@ -33,6 +34,7 @@ class Guest {
   const double timeout_s_;
   const Deadline deadline_;
   const Stop& stop_;
+  const Terms& terms_;
   const unsigned uid_;
   int rank0_pid_ = 0;                 // of the last rank 0 that was reached
   std::optional<int> older_attempt_;  // of a rank 0 that is not ours

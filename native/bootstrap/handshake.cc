@@ -130,6 +130,11 @@ Error error_of(const Notice& notice) {
   return Error(known ? notice.status : Status::bootstrap, notice.text, std::max(notice.rank, -1));
 }
 
+Error cannot_take_part(int rank, const std::string& why) {
+  return Error(Status::invalid_argument,
+               "rank " + std::to_string(rank) + " cannot take part: " + why, rank);
+}
+
 std::string refusal(const void* packet, std::size_t n, const Identity& host, const ucred& peer,
                     Hello& hello) {
   std::memset(static_cast<void*>(&hello), 0, sizeof hello);

@@ -23,6 +23,12 @@ struct Identity {
   int attempt = 0;  // a restart of a job counts up
 };
 
+// What a rank brings to the meeting besides.
+struct Terms {
+  std::string trusted;  // the networks that it trusts, as text, to be equal on all ranks
+  std::string refusal;  // why it cannot take part and comes to say so; empty: it can
+};
+
 inline constexpr std::uint64_t kWireMagic = 0x314F4C4C45484C43ULL;
 inline constexpr std::uint32_t kWireVersion = 1;
 
@@ -46,7 +52,7 @@ struct Hello {
 static_assert(sizeof(Hello) == 64);
 
 enum class NoticeKind : std::uint32_t {
-  welcome = 1,   // rank 0 → rank: you are in; the memfd comes along
+  welcome = 1,   // rank 0 → rank: you are in; the memfd comes along, `text` is Terms::trusted
   refused = 2,   // rank 0 → stranger: `text` says why
   attached = 3,  // rank → rank 0: I have mapped it
   failed = 4     // either way: the group will not come to be, `text` says why
@@ -75,6 +81,9 @@ std::optional<Notice> warning_of(const void* packet, std::size_t n, const Identi
 
 // The error that a notice of kind refused or failed carries.
 Error error_of(const Notice& notice);
+
+// What all ranks throw where one refuses.
+Error cannot_take_part(int rank, const std::string& why);
 
 // The verdict of rank 0 of `host` on a packet of n bytes from the process `peer`: a sentence that
 // refuses it, or empty, and then `hello` is filled.

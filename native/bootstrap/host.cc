@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kStrangers = 64;  // connections without a greeting, above one per rank
 constexpr int kAcceptsPerStep = 64;
+constexpr double kFarewell = 1;          // seconds in which others still hear why nobody meets
 constexpr std::size_t kRefusalsKept = 4;
 constexpr int kBacklog = 4096;  // the kernel takes net.core.somaxconn where that is less
 
@@ -24,14 +25,17 @@ using Packet = char[sizeof(Notice) + 64];
 
 }  // namespace
 
-Host::Host(const Identity& identity, double timeout_s, const Stop& stop, double patience_s)
+Host::Host(const Identity& identity, double timeout_s, const Stop& stop, Terms terms,
+           double patience_s)
     : identity_(identity),
       timeout_s_(timeout_s),
       patience_s_(patience_s),
       deadline_(timeout_s),
       stop_(stop),
+      terms_(std::move(terms)),
       uid_(::geteuid()),
-      pid_of_(static_cast<std::size_t>(identity.ranks), 0) {
+      pid_of_(static_cast<std::size_t>(identity.ranks), 0),
+      farewell_(timeout_s) {
   pid_of_[0] = ::getpid();
 }
 
@@ -39,6 +43,7 @@ Membership Host::run(const SegmentShape& shape) {
   membership_ = found_group(shape, 0);
   try {
     open_doors();
+    if (!terms_.refusal.empty()) break_off(cannot_take_part(0, terms_.refusal), timeout_s_);
     while (!complete()) step();
   } catch (const Error& error) {
     tell_members(error);
@@ -116,7 +121,8 @@ void Host::step() {
     }
   }
   std::erase_if(visitors_, [](const Visitor& visitor) { return visitor.gone; });
-  if (deadline_.passed() && !complete()) throw timed_out();
+  if (end_ && (all_came() || farewell_.passed())) throw Error(*end_);
+  if (deadline_.passed() && !complete()) throw end_ ? *end_ : timed_out();
 }
 
 void Host::admit(const Descriptor& door) {
@@ -186,8 +192,14 @@ void Host::greet(Visitor& visitor, const void* packet, std::size_t n) {
     refuse(visitor, hello.rank, text);
     throw Error(Status::bootstrap, text, hello.rank);
   }
+  if (end_) {
+    pid = visitor.peer.pid;
+    tell(visitor, *end_);
+    visitor.gone = true;
+    return;
+  }
   const Notice welcome =
-      make_notice(NoticeKind::welcome, identity_.attempt, Status::ok, -1, "welcome");
+      make_notice(NoticeKind::welcome, identity_.attempt, Status::ok, -1, terms_.trusted);
   // A rank that the welcome does not reach knocks again.
   if (send_packet(visitor.socket, &welcome, sizeof welcome, membership_.memory->fd()) != 0) {
     visitor.gone = true;
@@ -201,7 +213,8 @@ void Host::hear(Visitor& member, const void* packet, std::size_t n) {
   const Notice notice = read_notice(packet, n);
   if (notice.kind == NoticeKind::failed) {
     const Error cause = error_of(notice);
-    throw Error(cause.status, cause.what(), cause.rank >= 0 ? cause.rank : member.rank);
+    const int culprit = cause.rank >= 0 ? cause.rank : member.rank;
+    return break_off(Error(cause.status, cause.what(), culprit), kFarewell);
   }
   if (notice.kind == NoticeKind::attached) member.attached = true;
 }
@@ -220,19 +233,35 @@ void Host::refuse(Visitor& visitor, int rank, const std::string& why) {
   refusals_.push_back(refused);
 }
 
+// All who are here are told at once. Who comes a little later would find no door and wait in vain.
+void Host::break_off(const Error& error, double patience_s) {
+  if (end_) return;
+  end_ = error;
+  farewell_ = Deadline(patience_s);
+  tell_members(error);
+  for (Visitor& visitor : visitors_) visitor.gone = visitor.gone || visitor.rank >= 0;
+}
+
+void Host::tell(const Visitor& member, const Error& error) noexcept {
+  const Notice notice =
+      make_notice(NoticeKind::failed, identity_.attempt, error.status, error.rank, error.what());
+  send_packet(member.socket, &notice, sizeof notice);
+}
+
 void Host::tell_members(const Error& error) noexcept {
   for (const Visitor& visitor : visitors_) {
-    if (visitor.rank < 0 || visitor.gone) continue;
-    const Notice notice =
-        make_notice(NoticeKind::failed, identity_.attempt, error.status, error.rank, error.what());
-    send_packet(visitor.socket, &notice, sizeof notice);
+    if (visitor.rank >= 0 && !visitor.gone) tell(visitor, error);
   }
+}
+
+bool Host::all_came() const noexcept {
+  return std::find(pid_of_.begin(), pid_of_.end(), 0) == pid_of_.end();
 }
 
 bool Host::complete() const noexcept {
   const auto attached = std::count_if(visitors_.begin(), visitors_.end(),
                                       [](const Visitor& visitor) { return visitor.attached; });
-  return attached == identity_.ranks - 1;
+  return !end_ && attached == identity_.ranks - 1;
 }
 
 Error Host::timed_out() const {

@@ -3,6 +3,7 @@
 // anybody else.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace coll {
 class Host {
  public:
   // A connection that does not say who it is for `patience_s` is closed.
-  Host(const Identity& identity, double timeout_s, const Stop& stop, double patience_s = 5.0);
+  Host(const Identity& identity, double timeout_s, const Stop& stop, Terms terms = {},
+       double patience_s = 5.0);
 
   // Lays out the segment and returns when every rank has entered it. Throws Error, and tells the
   // ranks that have come why, where that fails.
@@ -40,7 +42,10 @@ class Host {
   void greet(Visitor& visitor, const void* packet, std::size_t n);
   void hear(Visitor& member, const void* packet, std::size_t n);
   void refuse(Visitor& visitor, int rank, const std::string& why);
+  void break_off(const Error& error, double patience_s);
+  void tell(const Visitor& member, const Error& error) noexcept;
   void tell_members(const Error& error) noexcept;
+  bool all_came() const noexcept;
   bool complete() const noexcept;
   Error timed_out() const;
   Error lost(const Visitor& member) const;
@@ -49,11 +54,14 @@ class Host {
   const double timeout_s_, patience_s_;
   const Deadline deadline_;
   const Stop& stop_;
+  const Terms terms_;
   const unsigned uid_;
   Membership membership_;
   Descriptor door_, any_attempt_door_;
   std::vector<Visitor> visitors_;
   std::vector<int> pid_of_;            // 0: the rank has not come
+  std::optional<Error> end_;           // why nobody meets: told to whoever still comes
+  Deadline farewell_;                  // until then
   std::vector<std::string> refusals_;  // the last few, for the text of a time-out
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "bootstrap/pmi.h"
 
 namespace coll {
@@ -42,7 +43,7 @@ class Pmi1 final : public Pmi {
   PmiAnswer ask(const std::string& request, const std::string& answered, const Deadline& deadline) {
     wire_.send(request + "\n", deadline);
     PmiAnswer answer = PmiAnswer::of_line(wire_.line(deadline));
-    answer.check(answered, pmi_quoted(request));
+    answer.check(answered, quoted_value(request));
     return answer;
   }
 

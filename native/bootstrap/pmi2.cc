@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "bootstrap/pmi.h"
 
 namespace coll {
@@ -87,7 +88,7 @@ class Pmi2 final : public Pmi {
         announced.find_first_not_of(' ', stop - announced.data()) != std::string::npos) {
       throw Error(Status::bootstrap,
                   "the launcher's key-value store (PMI_FD) sent what is no length: " +
-                      pmi_quoted(announced));
+                      quoted_value(announced));
     }
     return length;
   }

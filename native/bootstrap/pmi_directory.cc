@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/quoted.h"
 
 namespace coll {
 namespace {
@@ -33,7 +34,7 @@ std::string hex_of(std::string_view bytes) {
 Error damaged(std::string_view key, std::string_view text) {
   return Error(Status::bootstrap,
                "the value of '" + std::string(key) +
-                   "' in the launcher's key-value store is damaged: " + pmi_quoted(text));
+                   "' in the launcher's key-value store is damaged: " + quoted_value(text));
 }
 
 std::string bytes_of(std::string_view hex, std::string_view key) {
@@ -64,7 +65,7 @@ void check_key(std::string_view key) {
   throw Error(Status::invalid_argument,
               "a key of the launcher's key-value store has 1 to 32 "
               "letters, digits, '.', '_' and '-'; this is " +
-                  pmi_quoted(key));
+                  quoted_value(key));
 }
 
 int number_from_environment(const char* name, int least) {
@@ -77,7 +78,7 @@ int number_from_environment(const char* name, int least) {
     return number;
   }
   throw Error(Status::invalid_argument,
-              std::string(name) + (text == nullptr ? " is not set" : " is " + pmi_quoted(value)) +
+              std::string(name) + (text == nullptr ? " is not set" : " is " + quoted_value(value)) +
                   ": mpiexec and srun set it to a whole number of at least " +
                   std::to_string(least) +
                   " for each rank, together with PMI_FD, PMI_RANK and "

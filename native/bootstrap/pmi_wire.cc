@@ -6,12 +6,11 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "base/system_error.h"
 
 namespace coll {
 namespace {
-
-constexpr std::size_t kQuoted = 80;
 
 Error lost(const std::string& how) {
   return Error(Status::bootstrap, "the launcher's key-value store (PMI_FD) " + how +
@@ -19,12 +18,6 @@ Error lost(const std::string& how) {
 }
 
 }  // namespace
-
-std::string pmi_quoted(std::string_view bytes) {
-  std::string text = "'";
-  for (const char c : bytes.substr(0, kQuoted)) text += c >= ' ' && c <= '~' ? c : '?';
-  return text + (bytes.size() > kQuoted ? "'..." : "'");
-}
 
 void PmiWire::wait(short events, const Deadline& deadline) const {
   if (deadline.passed()) {
@@ -99,7 +92,7 @@ std::string PmiWire::exactly(std::size_t count, const Deadline& deadline) {
 
 void PmiAnswer::refuse(const std::string& why) const {
   throw Error(Status::bootstrap,
-              "the launcher's key-value store (PMI_FD) " + why + ": " + pmi_quoted(whole_));
+              "the launcher's key-value store (PMI_FD) " + why + ": " + quoted_value(whole_));
 }
 
 void PmiAnswer::add(std::string_view field) {

@@ -58,7 +58,4 @@ class PmiAnswer {
   std::map<std::string, std::string> fields_;
 };
 
-// What was received, fit for an error message: its beginning, in printable letters.
-std::string pmi_quoted(std::string_view bytes);
-
 }  // namespace coll

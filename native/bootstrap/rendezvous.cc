@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kLongestJob = 255;
 
-void check(const Identity& identity, const SegmentShape& shape, double timeout_s) {
+void check(const Identity& identity, const SegmentShape& shape, double timeout_s,
+           const Terms& terms) {
   const auto refuse = [](const std::string& text) { throw Error(Status::invalid_argument, text); };
   const std::string rank = std::to_string(identity.rank), ranks = std::to_string(identity.ranks);
   if (identity.ranks < 1) refuse("a group needs at least one rank, not " + ranks);
@@ -36,19 +37,26 @@ void check(const Identity& identity, const SegmentShape& shape, double timeout_s
     refuse("the segment is shaped for " + std::to_string(shape.ranks) + " ranks, the group has " +
            ranks);
   }
+  if (terms.trusted.size() >= sizeof(Notice::text)) {
+    refuse("the networks that are trusted take " + std::to_string(terms.trusted.size()) +
+           " bytes, at most " + std::to_string(sizeof(Notice::text) - 1) + " are allowed");
+  }
   if (!(timeout_s > 0)) refuse("the time-out must be more than 0 s");
 }
 
 }  // namespace
 
 Membership rendezvous(const Identity& identity, const SegmentShape& shape, double timeout_s,
-                      const Stop& stop) {
+                      const Stop& stop, const Terms& terms) {
   arm_faults_from_environment();
-  check(identity, shape, timeout_s);
-  if (identity.ranks == 1) return std::move(local_group(shape).front());
+  check(identity, shape, timeout_s, terms);
+  if (identity.ranks == 1) {
+    if (!terms.refusal.empty()) throw cannot_take_part(0, terms.refusal);
+    return std::move(local_group(shape).front());
+  }
   Claim claim = claim_rank(identity);
-  Membership membership = identity.rank == 0 ? Host(identity, timeout_s, stop).run(shape)
-                                             : Guest(identity, timeout_s, stop).run(shape);
+  Membership membership = identity.rank == 0 ? Host(identity, timeout_s, stop, terms).run(shape)
+                                             : Guest(identity, timeout_s, stop, terms).run(shape);
   membership.claim = std::move(claim);
   return membership;
 }

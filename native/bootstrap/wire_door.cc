@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/quoted.h"
 
 namespace coll {
 namespace {
@@ -19,7 +20,7 @@ Error no_interface(const std::string& value, const std::string& why, const Inter
   for (const NetworkInterface& interface : there_are) {
     known += (known.empty() ? "" : ", ") + interface.name;
   }
-  return Error(Status::invalid_argument, "COLLECTIVES_INTERFACE is '" + value + "', " + why +
+  return Error(Status::invalid_argument, "COLLECTIVES_INTERFACE is " + quoted_value(value) + ", " + why +
                                              "; those that are up and have an address: " + known);
 }
 
@@ -31,8 +32,8 @@ std::vector<std::string> names_in(std::string_view list, const std::string& valu
     names.emplace_back(list.substr(0, comma));
     if (names.back().empty() || names.back().find_first_of("^ \t") != std::string::npos) {
       throw Error(Status::invalid_argument,
-                  "COLLECTIVES_INTERFACE is '" + value +
-                      "'; it must be names with commas and without blanks between, such as "
+                  "COLLECTIVES_INTERFACE is " + quoted_value(value) +
+                      "; it must be names with commas and without blanks between, such as "
                       "ib0,eth0, or, to leave some out, ^docker0,lo");
     }
     if (comma == std::string_view::npos) return names;

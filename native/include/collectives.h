@@ -135,6 +135,9 @@ typedef struct coll_options {
   int32_t interruptible;   /* 1: a blocked call returns COLL_IN_PROGRESS every 50 ms */
   coll_stop_function stop; /* whether to give up finding the others; NULL: never */
   void* stop_context;      /* for it */
+  const char* trusted;     /* networks that this rank trusts, to be equal on all ranks; NULL: "" */
+  const char* refusal;     /* why it cannot take part: all ranks are told, and coll_init() fails on
+                            * all of them with COLL_INVALID_ARGUMENT; NULL: it can */
 } coll_options;
 
 /* One collective. `count` is elements of: the whole vector (allreduce, broadcast, reduce, scan,

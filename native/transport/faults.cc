@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/quoted.h"
 #include "base/system_error.h"
 
 namespace coll {
@@ -80,7 +81,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 Error malformed(std::string_view text, const std::string& why) {
   return Error(Status::invalid_argument,
-               "COLLECTIVES_FAULT is '" + std::string(text) + "': " + why +
+               "COLLECTIVES_FAULT is " + quoted_value(text) + ": " + why +
                    "; expected <call>:<n>:<errno name>[:always], for instance mmap:2:ENOMEM");
 }
 

@@ -287,6 +287,55 @@ TEST(another_user_is_refused_on_both_sides) {
   ::close(ready[1]);
 }
 
+// ---- ranks that cannot take part ----------------------------------------------------------------
+
+// What each rank throws; `late` comes a little after the others.
+std::vector<std::string> refused_all(const std::vector<Terms>& terms, int late = -1) {
+  const int ranks = static_cast<int>(terms.size());
+  const Identity job = identity(0, ranks);
+  std::vector<std::string> said(terms.size());
+  const auto begin = Clock::now();
+  run_ranks(ranks, [&](int rank) {
+    if (rank == late) ::usleep(100'000);
+    const auto& own = terms[static_cast<std::size_t>(rank)];
+    const Error error = thrown<Error>(
+        [&] { rendezvous(with_rank(job, rank), shape_of(ranks), 30, {}, own); });
+    CHECK(error.status == Status::invalid_argument);
+    said[static_cast<std::size_t>(rank)] = error.what();
+  });
+  CHECK(Clock::now() - begin < std::chrono::seconds(3));
+  return said;
+}
+
+TEST(a_rank_that_cannot_take_part_tells_all_why) {
+  for (const std::size_t culprit : {0U, 2U}) {
+    for (const int late : {-1, 0, 1}) {
+      std::vector<Terms> terms(3);
+      terms[culprit].refusal = "its number of streams is 'many'";
+      for (const std::string& said : refused_all(terms, late)) {
+        CHECK(said == "rank " + std::to_string(culprit) +
+                          " cannot take part: its number of streams is 'many'");
+      }
+    }
+  }
+  CHECK(says(thrown<Error>([] { rendezvous({}, shape_of(1), 1, {}, {"", "why"}); }), "part: why"));
+}
+
+TEST(ranks_that_trust_other_networks_are_told) {
+  for (const std::string& said : refused_all({{}, {}, {"[10.0.0.0/8]", ""}}, 1)) {
+    CHECK(said.find("rank 0 has trusted no networks, as none are said and rank 2 of job") == 0);
+    CHECK(said.find("has [10.0.0.0/8]: give all ranks the same") != std::string::npos);
+  }
+  const std::vector<Terms> same(2, {"[::/0]", ""});
+  const Identity job = identity(0, 2);
+  run_ranks(2, [&](int rank) {
+    const Terms& own = same[static_cast<std::size_t>(rank)];
+    CHECK(rendezvous(with_rank(job, rank), shape_of(2), 10, {}, own).memory->fd() >= 0);
+  });
+  const Terms endless{std::string(480, 'x'), ""};
+  CHECK(says(thrown<Error>([&] { rendezvous({}, shape_of(1), 1, {}, endless); }), "480 bytes"));
+}
+
 // ---- names and words -----------------------------------------------------------------------
 
 TEST(socket_names_tell_jobs_apart_and_fit) {

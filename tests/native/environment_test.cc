@@ -75,6 +75,8 @@ TEST(environment_that_is_malformed) {
     CHECK(refused({{"TIMEOUT", bad}}, std::string("COLLECTIVES_TIMEOUT is '") + bad + "'"));
   }
   CHECK(refused({{"JOB", ""}}, "COLLECTIVES_JOB is ''"));
+  CHECK(refused({{"STREAMS", "0"}}, "COLLECTIVES_STREAMS is '0'"));
+  CHECK(refused({{"SEND_BUFFER", "x"}}, "COLLECTIVES_SEND_BUFFER is 'x'"));
   CHECK(refused({{"FAULT", "mmap"}}, "COLLECTIVES_FAULT is 'mmap'"));
 }
 
@@ -97,13 +99,17 @@ TEST(streams_are_counted) {
   CHECK(streams_of_pair() == 1);
   ::setenv(kName, "16", 1);
   CHECK(streams_of_pair() == 16);
-  for (const char* bad : {"0", "17", "4.5", ""}) {
-    ::setenv(kName, bad, 1);
+  for (const std::string bad : {"0", "17", "4.5", ""}) {
+    ::setenv(kName, bad.c_str(), 1);
     const Error error = thrown<Error>([] { streams_of_pair(); });
     CHECK(error.status == Status::invalid_argument);
     CHECK(error.what() ==
           std::string(kName) + " is '" + bad + "'; it must be a whole number from 1 to 16");
   }
+  ::setenv(kName, std::string(5000, '9').c_str(), 1);
+  CHECK(thrown<Error>([] { streams_of_pair(); }).what() ==
+        std::string(kName) + " is '" + std::string(80, '9') +
+            "'...; it must be a whole number from 1 to 16");
   ::unsetenv(kName);
 }
 

@@ -168,7 +168,7 @@ def agreements(
     monkeypatch: pytest.MonkeyPatch,
     hosts: list[str],
     transports: list[str] | None = None,
-    streams: list[str] | None = None,
+    streams: list[int] | None = None,
 ) -> list[tuple[str, Any]]:
     """Let ranks on these hosts agree; return what each got."""
     ways = transports or ["auto"] * len(hosts)
@@ -178,9 +178,7 @@ def agreements(
     def rank(r: int) -> tuple[str, Any]:
         directory = StoreDirectory(store, r, size)
         here = {"COLLECTIVES_INTERFACE": "lo"}
-        if streams is not None:
-            here["COLLECTIVES_STREAMS"] = streams[r]
-        wish = Wish(ways[r])
+        wish = Wish(ways[r], streams=1 if streams is None else streams[r])
         return meeting.agree(directory, r, size, Deadline(10), hosts[r], here, wish=wish)
 
     with ThreadPoolExecutor(size) as pool:
@@ -215,8 +213,8 @@ def test_ranks_that_want_different_numbers_of_streams_are_told(
 ) -> None:
     says = r"rank 0 has COLLECTIVES_STREAMS 2 and rank 2 has 4 \(this is rank"
     with pytest.raises(errors.InvalidArgumentError, match=says):
-        agreements(monkeypatch, ["a 1 one", "b 2 two", "c 3 three"], None, ["2", "2", "4"])
-    name, wire = agreements(monkeypatch, ["a 1 host"] * 2, None, ["2", "4"])[0]
+        agreements(monkeypatch, ["a 1 one", "b 2 two", "c 3 three"], None, [2, 2, 4])
+    name, wire = agreements(monkeypatch, ["a 1 host"] * 2, None, [2, 4])[0]
     assert name.startswith("launch-")
     assert wire is None  # on one machine they count for nothing
 
