@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -130,11 +131,19 @@ def own_ucx(wish: Wish, door: str, devices: str) -> str:
         return ""
     if wish.transport == UCX:
         return "wanted"
-    room = ffi.new("char[]", _ROOM)
     try:
-        check(lib.coll_ucx_version(os.fsencode(ucx_library()), room, _ROOM))
+        return ucx_version(devices)
     except (UnsupportedError, BootstrapError):
         return ""  # transport="ucx" says why
+
+
+def ucx_version(devices: str) -> str:
+    """Begin with UCX, end it, and return its version.
+
+    Raises UnsupportedError where it is not there, BootstrapError where it cannot use the devices.
+    """
+    room = ffi.new("char[]", _ROOM)
+    check(lib.coll_ucx_version(os.fsencode(ucx_library()), os.fsencode(devices), room, _ROOM))
     return text(room)
 
 
@@ -155,6 +164,24 @@ def settled(wish: Wish, rank: int, doors: list[str], say: list[str]) -> str:
         what = "the first address of each interface is"
         raise _outside(wish, rank, f"rank {say.index('')} is on a machine where {what}")
     return wish.transport
+
+
+def warn_outside(wish: Wish, doors: list[str]) -> None:
+    """Warn where networks are trusted, and UCX is not taken as a rank is in none of them.
+
+    Not an error: the variable may be set for a whole cluster, also for machines without such a
+    network, and TCP, whose connections prove who they are, is right everywhere.
+    """
+    stranger = outside(doors, wish.trusted) if wish.transport == AUTO and wish.trusted else None
+    if stranger is not None:
+        warnings.warn(
+            f"rank {stranger[0]} meets the others at {stranger[1]}, which is in none of the trusted "
+            f"networks, {shown(wish.networks)}, so collectives go by TCP and not by UCX: let "
+            f"COLLECTIVES_INTERFACE name an interface in one of them, or correct init(trusted=...) "
+            f"or {TRUSTED}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _outside(wish: Wish, rank: int, who: str) -> InvalidArgumentError:

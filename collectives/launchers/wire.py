@@ -12,7 +12,15 @@ from collectives.errors import InvalidArgumentError
 from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.interface import own_address
 from collectives.launchers.refusal import exchange_or_raise
-from collectives.launchers.transport import AUTO, UCX, Wish, own_ucx, settled
+from collectives.launchers.transport import (
+    AUTO,
+    UCX,
+    Wish,
+    own_ucx,
+    settled,
+    ucx_version,
+    warn_outside,
+)
 from collectives.launchers.trusted import devices
 
 _ROOM = 512
@@ -64,7 +72,10 @@ def meet(
     def own() -> str:
         listeners.append(listen(own_address(variables)))
         door = _text_of(listeners[0])
-        return f"{door}\n{own_ucx(wish, door, near)}"
+        say = own_ucx(wish, door, near)
+        if wish.transport == UCX and (say or wish.trusted is None):
+            ucx_version(near)  # who lacks it says so now, or the others would only see it gone
+        return f"{door}\n{say}"
 
     told_by = exchange_or_raise(directory, f"{prefix}door", own, rank, len(hosts), deadline)
     doors, say = ([said.partition("\n")[i] for said in told_by] for i in (0, 2))
@@ -74,6 +85,8 @@ def meet(
     wire.transport = settled(wish, rank, doors, say)
     wire.devices = near if wire.transport == UCX else ""
     wire.only_between = wish.transport == AUTO
+    if rank == 0:
+        warn_outside(wish, doors)
     return wire
 
 

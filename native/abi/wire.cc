@@ -167,10 +167,11 @@ const char* coll_transport(const coll_comm* comm) {
   return comm->wire->place().ucx ? "ucx" : "tcp";
 }
 
-coll_status coll_ucx_version(const char* library, char* text, size_t room) {
+coll_status coll_ucx_version(const char* library, const char* devices, char* text, size_t room) {
   return guarded([&] {
     char& out = required(text, "text");
-    const std::string version = coll::ucx_version({.library = library != nullptr ? library : ""});
+    const std::string version = coll::ucx_version({.library = library != nullptr ? library : "",
+                                                   .devices = devices != nullptr ? devices : ""});
     coll::copy_text(version, &out, room);
     return Status::ok;
   });

@@ -58,9 +58,9 @@ coll_status coll_init_wire(const coll_wire_options* options, coll_listener* list
 /* How the collectives of a communicator go: "memory", "tcp" (within a machine by memory) or "ucx";
  * NULL for NULL. */
 const char* coll_transport(const coll_comm* comm);
-/* The version of the UCX that "ucx" would take, as "1.13.1". `library`: its path, as above.
+/* The version of the UCX that "ucx" would take, as "1.13.1". `library`, `devices`: as above.
  * COLL_UNSUPPORTED, COLL_BOOTSTRAP: there is none, or it has no way to talk. */
-coll_status coll_ucx_version(const char* library, char* text, size_t room);
+coll_status coll_ucx_version(const char* library, const char* devices, char* text, size_t room);
 /* A fresh secret from the kernel's randomness. */
 coll_status coll_make_secret(uint8_t* secret);
 /* The secret in a file, 64 hex digits, that nobody but this user can read: what
