@@ -40,6 +40,7 @@ class Handle:
         "door",
         "rank",
         "size",
+        "timeout",
         "transport",
     )
 
@@ -48,6 +49,7 @@ class Handle:
         self.rank: int = lib.coll_rank(native)
         self.size: int = lib.coll_ranks(native)
         self.transport: str = text(lib.coll_transport(native))
+        self.timeout: float = lib.coll_timeout(native)  # seconds of a call that does not say
         self._native = native
         # What C looks at in the short ways (native/bindings/door.h), and where it lies.
         self._door = ffi.new("coll_door *", {"comm": native})

@@ -81,10 +81,20 @@ def agree(
 
 def names_of(hosts: list[str]) -> list[str]:
     """Return a name for each rank's host, short and its own: containers may all be called alike."""
-    known: dict[str, str] = {}
-    for it in hosts:
-        name = it.split()[-1]
-        if it not in known:
-            others = sum(other.split()[-1] == name for other in known)
-            known[it] = f"{name} ({others + 1})" if others else name
-    return [known[it] for it in hosts]
+    return told_apart([it.split()[-1] for it in hosts], hosts)
+
+
+def told_apart(names: list[str], hosts: list[str]) -> list[str]:
+    """Return the names; a name that several hosts have is numbered from its second host on.
+
+    A host of which nothing is known but its name, "", is the first of that name.
+    """
+    known: dict[str, list[str]] = {}
+    for name, it in zip(names, hosts, strict=True):
+        if it and it not in known.setdefault(name, []):
+            known[name].append(it)
+    numbers = [known[name].index(it) + 1 if it else 1 for name, it in zip(names, hosts, strict=True)]
+    return [
+        name if number == 1 else f"{name} ({number})"
+        for name, number in zip(names, numbers, strict=True)
+    ]

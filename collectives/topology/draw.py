@@ -38,11 +38,17 @@ def words_of(link: Link) -> str:
     return f"{link.alpha * 1e6:.3g} us, {speed}"
 
 
+def _count(topology: Topology) -> str:
+    """Return "4 ranks on 2 hosts"."""
+    counts = (topology.size, "rank"), (len(topology.groups("host")), "host")
+    return " on ".join(f"{n} {what}" + ("" if n == 1 else "s") for n, what in counts)
+
+
 # ---- text ----------------------------------------------------------------------------------------
 
 
 def _text(topology: Topology) -> str:
-    lines = [f"{topology.size} ranks on {len(topology.groups('host'))} hosts"]
+    lines = [_count(topology)]
     for host in topology.groups("host"):
         lines.append(topology.places[host[0]].host)
         for package in _within(topology, "package", host):
@@ -145,7 +151,7 @@ def _svg(topology: Topology) -> str:
         body.append(f'<text x="{_MARGIN:.0f}" y="{y:.0f}">{escape(words)}</text>')
         y += 18.0
     width, height = max(right, 420.0) + _MARGIN, y + 4.0
-    title = f"{topology.size} ranks on {len(boxes)} hosts"
+    title = _count(topology)
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{_FONT}" '

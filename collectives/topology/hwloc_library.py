@@ -7,11 +7,14 @@ library may hang, crash, print, or move its thread from CPU to CPU as it looks a
 """
 
 import ctypes
+import os
 import resource
 import sys
 
 NAME = "libhwloc.so.15"  # of hwloc 2.x
-_MOST_MEMORY = 1 << 30  # bytes: a file that HWLOC_XMLFILE names may have no end
+_MOST_MEMORY = 1 << 30  # bytes
+# With them hwloc tells of another machine, or of a part of this one.
+_OF_OTHERS = ("HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_COMPONENTS")
 _ALL_OF_IT = 1  # HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED: what a cgroup withholds is there, too
 _FUNCTIONS = {
     "hwloc_topology_init": [ctypes.c_void_p],
@@ -63,6 +66,8 @@ def _check(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
+    for name in _OF_OTHERS:
+        os.environ.pop(name, None)
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     try:
         sys.stdout.buffer.write(xml(opened()))

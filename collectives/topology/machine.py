@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sockets and NUMA nodes of this machine: as hwloc says where it is installed, else as /sys does.
 
-hwloc knows machines of which /sys tells half, and honours what an administrator has corrected
-(HWLOC_XMLFILE); for the rest both say the same.
+hwloc knows machines of which /sys tells half; for the rest both say the same. Its variables that
+stand for another machine (HWLOC_XMLFILE and others) are not heeded: ranks are on this one.
 """
 
 from __future__ import annotations

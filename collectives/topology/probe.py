@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from collectives.launchers.meeting import host as identity
+from collectives.launchers.meeting import told_apart
+from collectives.topology.hwloc import PATIENCE
 from collectives.topology.machine import own_cpus, rooms
 from collectives.topology.value import LEVELS, Link, Place, Topology
 
@@ -28,19 +31,22 @@ def found(comm: Communicator, host: str | None, measure: bool) -> Topology:
     All that is sent goes by a communicator of its own, so that no message, receive or group() of
     the program meets it.
     """
-    own = _own_place(host)
+    if host is not None:
+        Place(host)  # refused, if need be, before anything is sent
     with comm.dup() as apart:
-        topology = Topology(_places(apart, own))
+        topology = Topology(_places(apart, host))
         if measure:
             topology = topology.edited(links=_measured(apart, topology))
     return topology
 
 
-def _own_place(host: str | None) -> Place:
+def _own_words(host: str | None) -> bytes:
+    """Return this rank's place as text; its host as a name that was given, or with an identity."""
     cpus = own_cpus()
     here = rooms()
     package, numa = here.around(cpus)
-    return Place(_own_name() if host is None else host, package, numa, cpus, here.source)
+    named = [host, ""] if host is not None else [_own_name(), _own_identity()]
+    return json.dumps([*named, package, numa, cpus, here.source]).encode()
 
 
 def _own_name() -> str:
@@ -49,17 +55,28 @@ def _own_name() -> str:
     return name or "localhost"
 
 
-def _places(comm: Communicator, own: Place) -> tuple[Place, ...]:
-    words = json.dumps([own.host, own.package, own.numa, own.cpus, own.source]).encode()
-    longest = comm.allreduce(np.array([len(words)]), op="max")[0]
+def _own_identity() -> str:
+    """Return what tells this host from others, as init() does; "" where /proc does not say."""
+    try:
+        return identity()
+    except OSError:
+        return ""
+
+
+def _places(comm: Communicator, host: str | None) -> tuple[Place, ...]:
+    words = _own_words(host)
+    # Another rank may wait for hwloc as long as it may take: that is not this call's time.
+    seconds = comm._handle.timeout + PATIENCE
+    longest = comm.allreduce(np.array([len(words)]), op="max", timeout=seconds)[0]
     padded = np.frombuffer(words.ljust(int(longest)), np.uint8)
     gathered = np.empty(comm.size * padded.size, np.uint8)
     comm.allgather(padded, gathered)
-    places = []
-    for one in gathered.reshape(comm.size, -1):
-        host, package, numa, cpus, source = json.loads(one.tobytes())
-        places.append(Place(host, package, numa, tuple(cpus), source))
-    return tuple(places)
+    told = [json.loads(one.tobytes()) for one in gathered.reshape(comm.size, -1)]
+    hosts = told_apart([one[0] for one in told], [one[1] for one in told])
+    return tuple(
+        Place(name, package, numa, tuple(cpus), source)
+        for name, (_, _, package, numa, cpus, source) in zip(hosts, told, strict=True)
+    )
 
 
 def measured_pairs(topology: Topology) -> dict[str, list[tuple[int, int]]]:

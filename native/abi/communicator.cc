@@ -171,6 +171,11 @@ uint64_t coll_sequence(const coll_comm* comm) {
   return comm->wire != nullptr ? comm->wire->calls() : comm->communicator->calls();
 }
 
+double coll_timeout(const coll_comm* comm) {
+  if (comm == nullptr) return 0;
+  return comm->wire != nullptr ? comm->wire->timeout() : comm->communicator->timeout();
+}
+
 coll_status coll_run(coll_comm* comm, const coll_call* given) {
   return guarded([&] {
     return on_either(

@@ -190,6 +190,8 @@ int32_t coll_rank(const coll_comm* comm);
 int32_t coll_ranks(const coll_comm* comm);
 /* How many collectives this communicator has begun. */
 uint64_t coll_sequence(const coll_comm* comm);
+/* Seconds that a call may take which does not say; 0 for NULL. */
+double coll_timeout(const coll_comm* comm);
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 

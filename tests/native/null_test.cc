@@ -34,6 +34,7 @@ const std::vector<Row> kLife = {
     {"coll_rank", [](coll_comm* c) -> int { return coll_rank(c); }, -1, 0},
     {"coll_ranks", [](coll_comm* c) -> int { return coll_ranks(c); }, 0, 1},
     {"coll_sequence", [](coll_comm* c) -> int { return static_cast<int>(coll_sequence(c)); }, 0, 0},
+    {"coll_timeout", [](coll_comm* c) -> int { return static_cast<int>(coll_timeout(c)); }, 0, 300},
     {"coll_split", [](coll_comm* c) -> int { return coll_split(c, 0, 0, nullptr); }, kNone, kNone},
     {"coll_subgroup", [](coll_comm* c) -> int { return coll_subgroup(c, nullptr, 1, nullptr); },
      kNone, kNone},

@@ -49,6 +49,8 @@ int hwloc_topology_init(void** topology) {
 }
 int hwloc_topology_set_flags(void* topology, unsigned long flags) { return flags == 1 ? 0 : -1; }
 int hwloc_topology_load(void* topology) {
+  const char* others[] = {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_COMPONENTS"};
+  for (int i = 0; i < 4; ++i) if (getenv(others[i]) != NULL) return -1;
   if (does("crash")) abort();
   if (does("feast") && malloc(3UL << 30) == 0) abort();
   if (does("hang")) pause();
@@ -114,6 +116,16 @@ def test_places_say_who_told_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert cl.Topology.load(tmp_path / "here.json").places[0].source == "hwloc"
         monkeypatch.setenv("HWLOC_DOES", "no machine")
         assert comm.topology(measure=False).places[0].source == "/sys"
+
+
+@pytest.mark.usefixtures("says")
+def test_variables_that_stand_for_another_machine_are_not_heeded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("XMLFILE", "SYNTHETIC", "FSROOT", "COMPONENTS"):
+        monkeypatch.setenv(f"HWLOC_{name}", "package:8 core:4 pu:2")
+    assert machine.rooms().source == "hwloc"
+    assert os.environ["HWLOC_XMLFILE"] == "package:8 core:4 pu:2"
 
 
 @pytest.mark.usefixtures("says")

@@ -8,7 +8,10 @@ import json
 import math
 import pickle
 import re
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -261,6 +264,45 @@ def test_ranks_find_the_same_topology() -> None:
     bare = on_ranks(2, lambda comm: comm.topology(measure=False))
     assert not bare[0].links
     assert bare[0].places[0].cpus == machine.own_cpus()
+
+
+def test_hosts_are_told_apart_as_init_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    boots = threading.local()
+
+    def unknown() -> str:
+        raise PermissionError
+
+    def rank(comm: cl.Communicator) -> list[str]:
+        boots.number = comm.rank // 2
+        topology = comm.topology(measure=False, host="mine" if comm.rank == 5 else None)
+        return [place.host for place in topology.places]
+
+    monkeypatch.setattr(probe.socket, "gethostname", lambda: "web")
+    monkeypatch.setattr(probe, "identity", lambda: f"boot{boots.number} 7 web")
+    expected = ["web", "web", "web (2)", "web (2)", "web (3)", "mine"]
+    assert on_ranks(6, rank) == [expected] * 6
+    monkeypatch.setattr(probe, "identity", unknown)
+    assert on_ranks(3, rank) == [["web"] * 3] * 3
+
+
+def test_a_rank_that_waits_for_hwloc_takes_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = threading.Lock()
+
+    def slow() -> machine.Rooms:
+        if first.acquire(blocking=False):
+            time.sleep(0.6)
+        return machine.by_sys()
+
+    monkeypatch.setattr(probe, "rooms", slow)
+    comms = cl.local(2, timeout=0.2)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda comm: comm.topology(measure=False), comms))
+    assert found[0] == found[1]
+
+
+def test_one_host_is_one() -> None:
+    assert Topology((Place("a"),)).draw(format="text").startswith("1 rank on 1 host\n")
+    assert ">2 ranks on 1 host<" in Topology((Place("a"),) * 2).draw()
 
 
 def test_hosts_of_one_name_are_told_apart() -> None:
