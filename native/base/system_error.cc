@@ -87,6 +87,10 @@ int errno_from_name(std::string_view name) noexcept {
   return 0;
 }
 
+bool out_of_means(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 Error system_error(const std::string& what, int error) {
   const bool memory = error == ENOMEM || error == ENOSPC;
   std::string text =

@@ -15,6 +15,9 @@ std::string errno_name(int error);
 // The inverse; 0 for a name it does not know.
 int errno_from_name(std::string_view name) noexcept;
 
+// Whether it says that there are no more descriptors, or no memory, for another connection.
+bool out_of_means(int error) noexcept;
+
 // "<what> failed: Cannot allocate memory (ENOMEM)", with what to do where that is known.
 Error system_error(const std::string& what, int error);
 

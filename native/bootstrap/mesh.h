@@ -53,6 +53,8 @@ class Mesh {
   std::size_t half_open() const noexcept { return door_.half_open(); }
   // Why there is no connection with that rank yet, for the sentence of a time-out.
   std::string standing(int rank) const;
+  // As MeshDoor has it.
+  int starved() const noexcept { return door_.starved(); }
 
  private:
   enum class Phase : std::uint8_t { apart, dialling, ready, taken };

@@ -73,7 +73,13 @@ double MeshDial::silence(Clock::time_point now) const noexcept {
 void MeshDial::begin(Clock::time_point now) {
   if (!answered_) answered_ = now;
   connecting_ = tcp_begin_connect(door_, limits_->tcp);
-  if (!connecting_.fd) absent(now, connecting_.error);
+  if (connecting_.fd) {
+    starves_since_.reset();
+  } else if (out_of_means(connecting_.error)) {
+    starve(now, connecting_.error);
+  } else {
+    absent(now, connecting_.error);
+  }
 }
 
 void MeshDial::follow(Clock::time_point now) {
@@ -99,6 +105,17 @@ void MeshDial::absent(Clock::time_point now, int error) {
   if (std::exchange(stranger_, false)) failing_since_.reset();
   fail(now, system_error("connecting", error).what(),
        error == ECONNREFUSED ? limits_->refused_s : limits_->absent_s);
+}
+
+// The fault is here, and waiting for long does not mend it.
+void MeshDial::starve(Clock::time_point now, int error) {
+  if (!starves_since_) starves_since_ = now;
+  const Error lack = system_error("connecting rank " + std::to_string(terms_->self.rank) +
+                                      " with rank " + std::to_string(rank_) + " at " + door_.text(),
+                                  error);
+  if (now - *starves_since_ >= duration_of(limits_->starved_s)) throw Error(lack);
+  note(lack.what(), Telling::lost);
+  rest(now);
 }
 
 void MeshDial::fail(Clock::time_point now, const std::string& why, double most, Telling telling) {

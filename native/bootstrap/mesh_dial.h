@@ -22,7 +22,7 @@ class MeshDial {
            int lane = 0);
 
   // One turn; the proved connection, once. Throws Error where the rank refuses this one, where its
-  // door cannot be reached for too long, or where the connection ends after the rank's welcome.
+  // door cannot be reached for too long, or this process has no descriptors or memory, or where the connection ends after the rank's welcome.
   std::optional<Connection> step(Clock::time_point now);
 
   // What to ask poll() for; fd < 0: nothing, it rests before the next attempt.
@@ -39,6 +39,7 @@ class MeshDial {
   void follow(Clock::time_point now);
   void dropped(Clock::time_point now, const std::string& why);
   void absent(Clock::time_point now, int error);
+  void starve(Clock::time_point now, int error);
   void fail(Clock::time_point now, const std::string& why, double most,
             Telling telling = Telling::lost);
   void note(const std::string& why, Telling telling);
@@ -59,6 +60,8 @@ class MeshDial {
   // Since when every attempt has met nobody, or a stranger, that is no rank of this job.
   std::optional<Clock::time_point> failing_since_;
   bool stranger_ = false;
+  // Since when this process has had no means for a connection.
+  std::optional<Clock::time_point> starves_since_;
   std::string last_trouble_;  // of the last attempt that failed
   std::string trouble_;       // of the one that tells most, of these the last
   Telling telling_ = Telling::lost;

@@ -106,6 +106,9 @@ void MeshDirectory::let_all_in(const Endpoint& at, double seconds) {
     std::vector<pollfd> watched;
     while (lines_.size() + 1 < here.size()) {
       door_->step();
+      if (const int lack = door_->starved()) {
+        throw system_error("letting the other ranks in at " + at.text(), lack);
+      }
       expect_alive();
       if (lines_.size() + 1 == here.size()) break;
       if (deadline.passed()) {

@@ -14,10 +14,6 @@ namespace {
 // Out of descriptors or memory, a listener stays readable though nothing can be accepted.
 constexpr std::chrono::milliseconds kRest{20};
 
-bool out_of_means(int error) noexcept {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
 }  // namespace
 
 MeshDoor::MeshDoor(TcpListener&& listener, const MeshTerms& terms, const MeshLimits& limits,
@@ -52,16 +48,24 @@ std::string MeshDoor::troubles() const {
   return text;
 }
 
+int MeshDoor::starved() const noexcept {
+  if (!starves_since_) return 0;
+  const std::chrono::duration<double> since = Deadline::Clock::now() - *starves_since_;
+  return since.count() < limits_->starved_s ? 0 : accept_error_;
+}
+
 void MeshDoor::admit() {
   // Half of the places: who has said hello in one turn can prove itself in the next, also where
   // many strangers knock.
   const std::size_t most = std::max<std::size_t>(1, limits_->strangers / 2);
   for (std::size_t i = 0; i < most; ++i) {
     Connection connection = listener_.accept();
+    if (!out_of_means(connection.error)) starves_since_.reset();
     if (connection.error == EAGAIN) return;
     if (connection.error != 0) accept_error_ = connection.error;
     if (out_of_means(connection.error)) {
       if (drop_one_stranger("this process has no room for it")) continue;
+      if (!starves_since_) starves_since_ = Deadline::Clock::now();
       rests_until_ = Deadline::Clock::now() + kRest;
       return;
     }

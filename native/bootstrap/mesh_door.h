@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ class MeshDoor {
   // Connections that are on their way in, and those that were not let in.
   std::size_t half_open() const noexcept { return visitors_.size(); }
   std::uint64_t refused() const noexcept { return refused_; }
+  // With which errno the kernel keeps those who knock from us, as this process has no means for a
+  // connection, and has had none for some time; 0: it does not.
+  int starved() const noexcept;
   // What has gone wrong here, to be appended to the sentence of a time-out.
   std::string troubles() const;
 
@@ -67,6 +71,7 @@ class MeshDoor {
   std::string refusal_;  // the one that tells most, of these the last
   Telling telling_ = Telling::lost;
   bool another_came_later_ = false;
+  std::optional<Deadline::Clock::time_point> starves_since_;
   int accept_error_ = 0;  // the last errno with which the kernel kept a connection from us
 };
 

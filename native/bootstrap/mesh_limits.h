@@ -14,6 +14,7 @@ struct MeshLimits {
   double unreachable_s = 10;    // a door behind which others answer for so long is no rank's
   double absent_s = 10;         // nor is one where no machine answers
   double refused_s = 10;        // nor one where a machine answers that nobody listens
+  double starved_s = 0.5;       // nor has this process had the means for a connection for so long
   double first_pause_s = 0.01;  // between two attempts to connect; doubles up to
   double longest_pause_s = 0.25;
   TcpOptions tcp = {};  // of the connections that this rank makes

@@ -6,6 +6,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/system_error.h"
 #include "bootstrap/environment.h"
 #include "transport/striped_stream.h"
 #include "transport/system_calls.h"
@@ -64,10 +65,20 @@ bool WireLinks::connect(const std::vector<int>& peers) {
   connecting_ = false;
   for (const int peer : peers) {
     if (connected(peer)) continue;
+    expect_means(peer);
     probe(peer);
     connecting_ = true;
   }
   return !connecting_;
+}
+
+// A peer that is awaited may have been knocking for long.
+void WireLinks::expect_means(int peer) const {
+  const int lack = data_->starved() != 0 ? data_->starved() : control_->starved();
+  if (lack == 0) return;
+  const std::string self = "rank " + std::to_string(place_.self.rank);
+  const Error error = system_error(self + " waits for " + name_of(peer) + ": letting it in", lack);
+  throw Error(error.status, error.what(), place_.self.rank);
 }
 
 void WireLinks::probe(int peer) {
@@ -210,6 +221,11 @@ std::string WireLinks::name_of(int peer) const {
 std::string WireLinks::fault_of_data(int peer) const {
   const Stream* stream = executor_.stream(peer);
   return stream == nullptr || stream->state() == StreamState::open ? "" : stream->why();
+}
+
+bool WireLinks::fails_here(int peer) const noexcept {
+  const Stream* stream = executor_.stream(peer);
+  return stream != nullptr && stream->state() == StreamState::failed;
 }
 
 std::string WireLinks::fault_of_control(int peer) const {

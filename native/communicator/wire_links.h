@@ -55,6 +55,8 @@ class WireLinks {
   // nothing.
   std::string fault_of_data(int peer) const;
   std::string fault_of_control(int peer) const;
+  // Of data: whether this rank is why, as it finds no way to the peer, and not the peer's end.
+  bool fails_here(int peer) const noexcept;
   // Whether a message of this peer has come for which there is no place yet.
   bool holds_back(int peer) const noexcept;
   // A peer that we wait for to connect is gone: how that is known; "" it is not.
@@ -81,6 +83,7 @@ class WireLinks {
   void attach(int peer, std::unique_ptr<PolledStream> stream);
   void bound(const Connection& data) const;
   void probe(int peer);
+  void expect_means(int peer) const;
 
   WirePlace place_;
   std::optional<Mesh> data_, control_;  // none after a failure

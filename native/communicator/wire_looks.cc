@@ -106,9 +106,11 @@ void WireCommunicator::look_for_lost() {
     // Nothing may have moved for long when control ends, and the data have come at that moment.
     if (!settled_ago(lost_since_[peer], kNews)) continue;
     if (!certain && !settled_ago(still_since_, kNews)) continue;
+    const std::string name = links_.name_of(peer);
+    std::string what = name + (left ? " closed its communicator before this call" : " is lost");
+    if (links_.fails_here(peer)) what = links_.name_of(rank_) + " has no way to " + name;
     fail({Status::peer_lost, peer,
-          label(now_->note) + ": " + links_.name_of(peer) +
-              (left ? " closed its communicator before this call" : " is lost: " + fault)});
+          label(now_->note) + ": " + what + (left ? "" : ": " + fault)});
   }
 }
 

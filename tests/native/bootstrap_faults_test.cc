@@ -313,7 +313,7 @@ TEST(of_too_many_silent_strangers_the_oldest_go) {
 
 TEST(a_silent_stranger_is_dropped_after_a_while) {
   const Identity job = identity(0, 2);
-  std::thread host([&] { Host(job, 10, {}, 0.05).run(shape_of(2)); });
+  std::thread host([&] { Host(job, 10, {}, {}, 0.05).run(shape_of(2)); });
   Stranger silent(job);
   CHECK(silent.refused().find("it said nothing for 0.05 s") != std::string::npos);
   meet(with_rank(job, 1));

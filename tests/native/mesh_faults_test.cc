@@ -130,4 +130,30 @@ TEST(a_door_that_cannot_accept_rests) {
   CHECK(turns_until({higher.get(), lower.get()}, [&] { return lower->connected(1); }));
 }
 
+// Where there are no descriptors for long, both ends say so long before their time is up.
+TEST(a_lack_that_lasts_is_told_soon) {
+  Job job(2);
+  MeshLimits limits;
+  limits.starved_s = 0.05;
+  const auto lower = job.mesh(0, limits), higher = job.mesh(1, limits);
+  higher->want(0);
+  turns_until({higher.get()}, [] { return false; }, 0.01);
+  faults::arm({SystemCall::accept4, 1, EMFILE, true});
+  CHECK(lower->starved() == 0);
+  CHECK(turns_until({lower.get()}, [&] { return lower->starved() == EMFILE; }));
+  faults::clear();
+  CHECK(turns_until({higher.get(), lower.get()}, [&] { return lower->connected(1); }));
+  CHECK(lower->starved() == 0);
+
+  const auto other = job.mesh(1, limits);
+  other->want(0);
+  faults::arm({SystemCall::socket, 1, EMFILE, true});
+  const auto begin = Deadline::Clock::now();
+  const Error lack = thrown<Error>([&] { turns_until({other.get()}, [] { return false; }); });
+  faults::clear();
+  CHECK(Deadline::Clock::now() - begin < std::chrono::seconds(5));
+  CHECK(lack.status == Status::system && says(lack.what(), "connecting rank 1 with rank 0 at "));
+  CHECK(says(lack.what(), "EMFILE") && says(lack.what(), "ulimit -n"));
+}
+
 }  // namespace

@@ -2,12 +2,14 @@
 // Communicators between machines, through the C interface: calls in a row, persistent ones, and
 // threads that abort beside a call.
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "instrumented.h"
+#include "transport/faults.h"
 #include "transport/tcp_socket.h"
 #include "wired_of_test.h"
 
@@ -209,6 +211,25 @@ TEST(who_knocks_when_a_rank_fails_learns_why) {
   if (status != COLL_ABORTED || told.find("rank 0 aborted: no data") == std::string::npos) {
     check::fail(told);
   }
+  for (coll_comm* comm : comms) coll_close(comm);
+}
+
+// Long before the time-out of 300 s, which would say the same.
+TEST(a_rank_that_has_no_descriptor_for_its_peer_says_so_soon) {
+  const auto comms = wired(2);
+  const auto begin = std::chrono::steady_clock::now();
+  coll::faults::arm({coll::SystemCall::accept4, 1, EMFILE, true});
+  run_ranks(2, [&](int rank) {
+    const coll_status status = coll_barrier(comms[static_cast<std::size_t>(rank)]);
+    if (rank == 1) {
+      CHECK(status == COLL_PEER_LOST || status == COLL_SYSTEM);
+    } else {
+      CHECK(status == COLL_SYSTEM && says("rank 0 waits for rank 1"));
+      CHECK(says("EMFILE") && says("raise `ulimit -n`"));
+    }
+  });
+  coll::faults::clear();
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(6));
   for (coll_comm* comm : comms) coll_close(comm);
 }
 
