@@ -86,4 +86,4 @@ def test_what_is_no_number_is_refused(hosts: Hosts, tmp_path: Path) -> None:
     env = {"COLLECTIVES_SECRET_FILE": str(secret), NAME: "many"}
     for code, _, complaint in ended(*(start(hosts, rank, env=env) for rank in range(2))):
         assert code != 0
-        assert "COLLECTIVES_STREAMS is 'many'; it must be a whole number from 1 to 16" in complaint
+        assert f"{NAME}='many' is not an integer from 1 to 16" in complaint

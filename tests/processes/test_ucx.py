@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.extras, pytest.mark.processes]
 WAYS = ("tcp", "posix", "posix,cma")
 
 
-def started(n: int, program: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def started(
+    n: int, program: str, folder: Path, *arguments: str, **env: str
+) -> subprocess.CompletedProcess[str]:
     """Run ``tests.processes.ucx.PROGRAM`` on ranks of this machine, to its end."""
     meeting = folder / "meeting"
     meeting.mkdir(mode=0o700)
@@ -29,6 +31,7 @@ def started(n: int, program: str, folder: Path, **env: str) -> subprocess.Comple
         **env,
     }
     command = ("-n", n, "--grace", 20, "-m", "tests.processes.rank", f"ucx.{program}", folder)
+    command += arguments
     return collrun(*command, timeout=110, env=settings)
 
 
@@ -108,6 +111,35 @@ def test_without_the_library_a_sentence_says_what_to_do(tmp_path: Path) -> None:
     assert re.search(
         r"UnsupportedError: .*/nowhere/libucp.so.0.*install Debian's libucx0", done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "kind", "says"),
+    [
+        ("COLLECTIVES_UCX", "", "/nowhere", "UnsupportedError", "(/nowhere: cannot open shared"),
+        ("UCX_TLS", "all", "rc_x", "BootstrapError", "cannot begin: No such device. Where UCX_TLS"),
+    ],
+)
+def test_all_are_told_why_one_rank_has_no_ucx(
+    name: str, good: str, bad: str, kind: str, says: str, tmp_path: Path
+) -> None:
+    started(3, "apart", tmp_path, name, good, bad, good)
+    for rank in range(3):
+        told = read_rank(tmp_path, rank)
+        assert told["kind"] == kind, told
+        assert says in told["text"], told
+        assert ("rank 1 cannot take part: " in told["text"]) == (rank != 1), told
+        assert told["took"] < 5, told
+
+
+def test_all_are_told_that_two_ranks_have_no_way_to_each_other(tmp_path: Path) -> None:
+    started(3, "apart", tmp_path, "UCX_TLS", "tcp", "posix", "tcp")
+    for rank in range(3):
+        told = read_rank(tmp_path, rank)
+        assert told["kind"] == "PeerLostError", told
+        assert re.search(r"rank \d on .* has no way to rank \d on ", told["text"]), told
+        assert "UCX finds no way to it (UCX_TLS and UCX_NET_DEVICES" in told["text"], told
+        assert told["took"] < 5, told
 
 
 def test_a_way_that_there_is_not_is_a_sentence(tmp_path: Path) -> None:

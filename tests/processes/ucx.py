@@ -78,6 +78,18 @@ def some() -> list[str]:
     return found
 
 
+def apart(name: str, *values: str) -> dict[str, Any]:
+    """Each rank has another value of a variable; return what it is told, and after how long."""
+    os.environ[name] = values[int(os.environ["COLLECTIVES_RANK"])]
+    begin = time.monotonic()
+    try:
+        cl.init(timeout=20).allreduce(np.ones(4))
+    except cl.CollectiveError as error:
+        took = time.monotonic() - begin
+        return {"kind": type(error).__name__, "text": str(error), "took": took}
+    return {"kind": "none"}
+
+
 def run_ahead() -> bool:
     """Rank 0 sends more than may be on its way, and leaves; the others listen later."""
     comm = cl.init(timeout=60)
