@@ -14,6 +14,9 @@ namespace {
 // Out of descriptors or memory, a listener stays readable though nothing can be accepted.
 constexpr std::chrono::milliseconds kRest{20};
 
+// What was lacking is there again when nobody was kept out for so long.
+constexpr std::chrono::milliseconds kOver{400};
+
 }  // namespace
 
 MeshDoor::MeshDoor(TcpListener&& listener, const MeshTerms& terms, const MeshLimits& limits,
@@ -48,10 +51,20 @@ std::string MeshDoor::troubles() const {
   return text;
 }
 
+void MeshDoor::Lack::note() noexcept {
+  const Deadline::Clock::time_point now = Deadline::Clock::now();
+  if (!since || now - last > kOver) since = now;
+  last = now;
+}
+
+// Where others had to go, one of them may have been a stranger, and a rank may still come in.
 int MeshDoor::starved() const noexcept {
-  if (!starves_since_) return 0;
-  const std::chrono::duration<double> since = Deadline::Clock::now() - *starves_since_;
-  return since.count() < limits_->starved_s ? 0 : accept_error_;
+  constexpr double kWithOthers = 4;
+  const Deadline::Clock::time_point now = Deadline::Clock::now();
+  if (!lack_.since || now - lack_.last > kOver) return 0;
+  const std::chrono::duration<double> lasts = now - *lack_.since;
+  const double most = limits_->starved_s * (lack_.costs_others ? kWithOthers : 1);
+  return lasts.count() < most ? 0 : accept_error_;
 }
 
 void MeshDoor::admit() {
@@ -60,12 +73,14 @@ void MeshDoor::admit() {
   const std::size_t most = std::max<std::size_t>(1, limits_->strangers / 2);
   for (std::size_t i = 0; i < most; ++i) {
     Connection connection = listener_.accept();
-    if (!out_of_means(connection.error)) starves_since_.reset();
     if (connection.error == EAGAIN) return;
     if (connection.error != 0) accept_error_ = connection.error;
     if (out_of_means(connection.error)) {
-      if (drop_one_stranger("this process has no room for it")) continue;
-      if (!starves_since_) starves_since_ = Deadline::Clock::now();
+      lack_.note();
+      if (drop_one_stranger("this process has no room for it")) {
+        lack_.costs_others = true;
+        continue;
+      }
       rests_until_ = Deadline::Clock::now() + kRest;
       return;
     }
@@ -86,6 +101,7 @@ void MeshDoor::serve(Visitors::iterator visitor) {
     const int rank = talk.peer(), lane = talk.lane();
     Connection connection = talk.take();
     visitors_.erase(visitor);
+    lack_ = {};
     return let_in_(rank, lane, std::move(connection));
   }
   if (!talk.welcomed()) return drop(visitor, talk.sentence(), talk.telling());

@@ -50,6 +50,14 @@ class MeshDoor {
     Deadline patience;
   };
   using Visitors = std::list<Visitor>;
+  // No descriptors or memory for who knocks, again and again, and no rank has come in since.
+  struct Lack {
+    std::optional<Deadline::Clock::time_point> since;
+    Deadline::Clock::time_point last{};
+    bool costs_others = false;  // who was on the way in had to go
+
+    void note() noexcept;
+  };
 
   void admit();
   void serve(Visitors::iterator visitor);
@@ -71,7 +79,7 @@ class MeshDoor {
   std::string refusal_;  // the one that tells most, of these the last
   Telling telling_ = Telling::lost;
   bool another_came_later_ = false;
-  std::optional<Deadline::Clock::time_point> starves_since_;
+  Lack lack_;
   int accept_error_ = 0;  // the last errno with which the kernel kept a connection from us
 };
 

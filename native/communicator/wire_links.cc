@@ -72,8 +72,9 @@ bool WireLinks::connect(const std::vector<int>& peers) {
   return !connecting_;
 }
 
-// A peer that is awaited may have been knocking for long.
+// A peer that is to connect may have been knocking for long.
 void WireLinks::expect_means(int peer) const {
+  if (peer < place_.self.rank) return;
   const int lack = data_->starved() != 0 ? data_->starved() : control_->starved();
   if (lack == 0) return;
   const std::string self = "rank " + std::to_string(place_.self.rank);

@@ -130,7 +130,7 @@ TEST(a_door_that_cannot_accept_rests) {
   CHECK(turns_until({higher.get(), lower.get()}, [&] { return lower->connected(1); }));
 }
 
-// Where there are no descriptors for long, both ends say so long before their time is up.
+// Long before its time is up.
 TEST(a_lack_that_lasts_is_told_soon) {
   Job job(2);
   MeshLimits limits;
@@ -144,7 +144,31 @@ TEST(a_lack_that_lasts_is_told_soon) {
   faults::clear();
   CHECK(turns_until({higher.get(), lower.get()}, [&] { return lower->connected(1); }));
   CHECK(lower->starved() == 0);
+}
 
+// As when ranks drive each other out of the last place. It takes longer, since they may be strangers.
+TEST(a_lack_that_costs_others_their_place_is_told_too) {
+  Job job(2);
+  MeshLimits limits;
+  limits.starved_s = 0.02;
+  const auto lower = job.mesh(0, limits), higher = job.mesh(1, limits);
+  const Hand stranger(lower->endpoint());
+  CHECK(turns_until({lower.get()}, [&] { return lower->half_open() == 1; }));
+  higher->want(0);
+  turns_until({higher.get()}, [] { return false; }, 0.01);
+  const auto begin = Deadline::Clock::now();
+  faults::arm({SystemCall::accept4, 1, EMFILE, true});
+  CHECK(turns_until({lower.get()}, [&] { return lower->starved() == EMFILE; }));
+  CHECK(Deadline::Clock::now() - begin >= std::chrono::milliseconds(70) && lower->refused() == 1);
+  faults::clear();
+  CHECK(turns_until({higher.get(), lower.get()}, [&] { return lower->connected(1); }));
+  CHECK(lower->starved() == 0);
+}
+
+TEST(who_cannot_connect_for_lack_of_descriptors_says_so_soon) {
+  Job job(2);
+  MeshLimits limits;
+  limits.starved_s = 0.05;
   const auto other = job.mesh(1, limits);
   other->want(0);
   faults::arm({SystemCall::socket, 1, EMFILE, true});
