@@ -54,14 +54,13 @@ def agree(
     meeting = f"meet{next(_meetings) if count is None else count}."
     if rank == 0:
         directory.put(f"{meeting}name", f"launch-{secrets.token_hex(16)}".encode(), deadline)
-    env = os.environ if variables is None else variables
 
-    def own() -> str:
+    def own_words() -> str:
         if trouble is not None:
             raise trouble
         return f"{here or host()}\n{wish}\n{wish.streams}"
 
-    said = exchange_or_raise(directory, meeting, own, rank, size, deadline)
+    said = exchange_or_raise(directory, meeting, own_words, rank, size, deadline)
     told = [one.split("\n", 2) for one in said]
     name = directory.get(f"{meeting}name", deadline).decode()
     with together(directory, deadline):
@@ -93,8 +92,8 @@ def told_apart(names: list[str], hosts: list[str]) -> list[str]:
     for name, it in zip(names, hosts, strict=True):
         if it and it not in known.setdefault(name, []):
             known[name].append(it)
-    numbers = [known[name].index(it) + 1 if it else 1 for name, it in zip(names, hosts, strict=True)]
-    return [
-        name if number == 1 else f"{name} ({number})"
-        for name, number in zip(names, numbers, strict=True)
-    ]
+    told = []
+    for name, it in zip(names, hosts, strict=True):
+        number = known[name].index(it) + 1 if it else 1
+        told.append(name if number == 1 else f"{name} ({number})")
+    return told

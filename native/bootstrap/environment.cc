@@ -97,9 +97,8 @@ std::optional<std::string> value_of(Index index) {
 }
 
 Error malformed(Index index, const std::string& value, const std::string& expected) {
-  return Error(Status::invalid_argument,
-               std::string(kVariables[index].name) + " is " + quoted_value(value) +
-                   "; it must be " + expected);
+  return Error(Status::invalid_argument, std::string(kVariables[index].name) + " is " +
+                                             quoted_value(value) + "; it must be " + expected);
 }
 
 template <class Number>
@@ -126,9 +125,10 @@ void read_place(Identity& identity) {
   if (!rank && !size) return;
   if (!rank || !size) {
     const Index missing = rank ? kSize : kRank, present = rank ? kRank : kSize;
-    throw Error(Status::invalid_argument,
-                std::string(kVariables[present].name) + " is " +
-                    quoted_value(*(rank ? rank : size)) + ", but " + kVariables[missing].name + " is not set: set both or neither");
+    throw Error(Status::invalid_argument, std::string(kVariables[present].name) + " is " +
+                                              quoted_value(*(rank ? rank : size)) + ", but " +
+                                              kVariables[missing].name +
+                                              " is not set: set both or neither");
   }
   identity.ranks = number_of(kSize, *size, 1);
   identity.rank = number_of(kRank, *rank, 0);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kStrangers = 64;  // connections without a greeting, above one per rank
 constexpr int kAcceptsPerStep = 64;
-constexpr double kFarewell = 1;          // seconds in which others still hear why nobody meets
+constexpr double kFarewell = 1;  // seconds in which others still hear why nobody meets
 constexpr std::size_t kRefusalsKept = 4;
 constexpr int kBacklog = 4096;  // the kernel takes net.core.somaxconn where that is less
 

@@ -22,7 +22,8 @@ class MeshDial {
            int lane = 0);
 
   // One turn; the proved connection, once. Throws Error where the rank refuses this one, where its
-  // door cannot be reached for too long, or this process has no descriptors or memory, or where the connection ends after the rank's welcome.
+  // door cannot be reached for too long, or this process has no descriptors or memory, or where the
+  // connection ends after the rank's welcome.
   std::optional<Connection> step(Clock::time_point now);
 
   // What to ask poll() for; fd < 0: nothing, it rests before the next attempt.

@@ -9,9 +9,10 @@
 namespace coll {
 
 // Blocks until all ranks of the job have entered one segment; called once by each of them, with
-// equal arguments but for the rank and `terms.refusal`, which all are told. Rank 0 makes a memfd and listens on an abstract socket named
-// from the user, the job and the attempt; the others are given the memfd there. Afterwards nothing
-// is left of it but the memfd's descriptor, for groups formed later: no socket, no name.
+// equal arguments but for the rank and `terms.refusal`, which all are told. Rank 0 makes a memfd
+// and listens on an abstract socket named from the user, the job and the attempt; the others are
+// given the memfd there. Afterwards nothing is left of it but the memfd's descriptor, for groups
+// formed later: no socket, no name.
 //
 // Throws Error: invalid_argument (also on all ranks, where one refuses, or trusts other networks
 // than rank 0), bootstrap (refused, and why), timeout (who is missing), peer_lost

@@ -20,7 +20,8 @@ Error no_interface(const std::string& value, const std::string& why, const Inter
   for (const NetworkInterface& interface : there_are) {
     known += (known.empty() ? "" : ", ") + interface.name;
   }
-  return Error(Status::invalid_argument, "COLLECTIVES_INTERFACE is " + quoted_value(value) + ", " + why +
+  return Error(Status::invalid_argument, "COLLECTIVES_INTERFACE is " + quoted_value(value) + ", " +
+                                             why +
                                              "; those that are up and have an address: " + known);
 }
 

@@ -109,8 +109,7 @@ void WireCommunicator::look_for_lost() {
     const std::string name = links_.name_of(peer);
     std::string what = name + (left ? " closed its communicator before this call" : " is lost");
     if (links_.fails_here(peer)) what = links_.name_of(rank_) + " has no way to " + name;
-    fail({Status::peer_lost, peer,
-          label(now_->note) + ": " + what + (left ? "" : ": " + fault)});
+    fail({Status::peer_lost, peer, label(now_->note) + ": " + what + (left ? "" : ": " + fault)});
   }
 }
 

@@ -298,8 +298,8 @@ std::vector<std::string> refused_all(const std::vector<Terms>& terms, int late =
   run_ranks(ranks, [&](int rank) {
     if (rank == late) ::usleep(100'000);
     const auto& own = terms[static_cast<std::size_t>(rank)];
-    const Error error = thrown<Error>(
-        [&] { rendezvous(with_rank(job, rank), shape_of(ranks), 30, {}, own); });
+    const Error error =
+        thrown<Error>([&] { rendezvous(with_rank(job, rank), shape_of(ranks), 30, {}, own); });
     CHECK(error.status == Status::invalid_argument);
     said[static_cast<std::size_t>(rank)] = error.what();
   });

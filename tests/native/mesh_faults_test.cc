@@ -146,7 +146,7 @@ TEST(a_lack_that_lasts_is_told_soon) {
   CHECK(lower->starved() == 0);
 }
 
-// As when ranks drive each other out of the last place. It takes longer, since they may be strangers.
+// As when ranks drive each other out of the last place. It takes longer: they may be strangers.
 TEST(a_lack_that_costs_others_their_place_is_told_too) {
   Job job(2);
   MeshLimits limits;

@@ -28,8 +28,7 @@ TEST(without_the_library_the_sentence_says_what_to_install) {
 
 TEST(without_the_library_there_is_no_version) {
   std::array<char, 32> text{'x'};
-  CHECK(coll_ucx_version("/nowhere/libucp.so.0", "", text.data(), text.size()) ==
-        COLL_UNSUPPORTED);
+  CHECK(coll_ucx_version("/nowhere/libucp.so.0", "", text.data(), text.size()) == COLL_UNSUPPORTED);
   CHECK(text.front() == 'x');
 }
 

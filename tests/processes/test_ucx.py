@@ -30,7 +30,16 @@ def started(
         "COLLECTIVES_INTERFACE": "lo",
         **env,
     }
-    command = ("-n", n, "--grace", 20, "-m", "tests.processes.rank", f"ucx.{program}", folder)
+    command: tuple[object, ...] = (
+        "-n",
+        n,
+        "--grace",
+        20,
+        "-m",
+        "tests.processes.rank",
+        f"ucx.{program}",
+        folder,
+    )
     command += arguments
     return collrun(*command, timeout=110, env=settings)
 

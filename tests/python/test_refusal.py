@@ -18,6 +18,7 @@ from collectives import environment, errors
 from collectives.launchers import detect, meeting, refusal, transport, wire
 from collectives.launchers.detect import place
 from collectives.launchers.directory import Deadline, StoreDirectory
+from collectives.launchers.interface import own_address
 from collectives.launchers.secret import file_secret
 from collectives.launchers.transport import Wish, wished, wished_or_why_not
 from collectives.launchers.trusted import declared
@@ -82,7 +83,7 @@ def test_numbers_of_streams_that_there_are_not(value: str) -> None:
         ("COLLECTIVES_TRUSTED", lambda env: wished(None, None, env)),
         ("COLLECTIVES_TIMEOUT", environment.place),
         ("COLLECTIVES_ATTEMPT", environment.place),
-        ("COLLECTIVES_INTERFACE", wire.own_address),
+        ("COLLECTIVES_INTERFACE", own_address),
     ],
 )
 def test_long_values_are_shortened(name: str, function: Callable[[Any], object]) -> None:
@@ -127,7 +128,7 @@ def test_long_lists_of_networks_are_compared_as_a_whole() -> None:
 
 
 def meets(env: dict[str, str]) -> object:
-    """Meet through the channel of these variables, as place() does for the only rank of a process."""
+    """Meet by the channel of these variables, as place() does for the only rank of a process."""
     launch, deadline = detect.detect(env), Deadline(20)
     wish, trouble = wished_or_why_not(None, None, env)
     secret = file_secret(env)
@@ -164,15 +165,17 @@ def test_ranks_that_meet_where_rank_0_is_are_told(
 def test_processes_are_told(tmp_path: Path) -> None:
     program = "import collectives as cl; cl.init(timeout=20)"
     begin = time.monotonic()
-    name = "COLLECTIVES_TRUSTED"
+    meets = {"MASTER_ADDR": "192.0.2.1", "COLLECTIVES_RENDEZVOUS": str(tmp_path / "in")}
+    own = [{}, {"COLLECTIVES_TRUSTED": "moon"}]
     ranks = [
         subprocess.Popen(
             [sys.executable, "-c", program],
-            env=clean(PLAIN | {"RANK": str(r), "COLLECTIVES_RENDEZVOUS": str(tmp_path / "in")} | own),
-            stderr=subprocess.PIPE, text=True,
+            env=clean(PLAIN | {"RANK": str(r)} | meets | own[r]),
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        for r, own in enumerate([{"MASTER_ADDR": "192.0.2.1"}, {"MASTER_ADDR": "192.0.2.1", name: "moon"}])
-    ]  # fmt: skip
+        for r in range(2)
+    ]
     said = [rank.communicate(timeout=60)[1].splitlines()[-1] for rank in ranks]
     assert time.monotonic() - begin < 8  # of 20
     reason = "COLLECTIVES_TRUSTED has 'moon', which is no network"
@@ -234,7 +237,9 @@ def test_who_cannot_take_part_does_not_wait_for_long(monkeypatch: pytest.MonkeyP
 def test_networks_in_which_nobody_is_are_warned_of_once() -> None:
     few = declared("10.1.0.0/16", {})
     doors = ["10.1.2.3:7 10.1.2.3:8", "192.0.2.7:7 192.0.2.7:8"]
-    with pytest.warns(RuntimeWarning, match=r"rank 1 meets the others at 192\.0\.2\.7, which is in"):
+    with pytest.warns(
+        RuntimeWarning, match=r"rank 1 meets the others at 192\.0\.2\.7, which is in"
+    ):
         transport.warn_outside(Wish("auto", few), doors)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

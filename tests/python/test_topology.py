@@ -23,6 +23,7 @@ import collectives as cl
 from collectives.launchers.meeting import names_of
 from collectives.topology import Link, Place, Topology, machine, probe
 from collectives.topology.files import text_of
+from collectives.topology.rooms import Rooms
 from tests.python.ranks import on_ranks
 
 FOUR = Topology(
@@ -277,7 +278,7 @@ def test_hosts_are_told_apart_as_init_does(monkeypatch: pytest.MonkeyPatch) -> N
         topology = comm.topology(measure=False, host="mine" if comm.rank == 5 else None)
         return [place.host for place in topology.places]
 
-    monkeypatch.setattr(probe.socket, "gethostname", lambda: "web")
+    monkeypatch.setattr("socket.gethostname", lambda: "web")
     monkeypatch.setattr(probe, "identity", lambda: f"boot{boots.number} 7 web")
     expected = ["web", "web", "web (2)", "web (2)", "web (3)", "mine"]
     assert on_ranks(6, rank) == [expected] * 6
@@ -288,7 +289,7 @@ def test_hosts_are_told_apart_as_init_does(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_rank_that_waits_for_hwloc_takes_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     first = threading.Lock()
 
-    def slow() -> machine.Rooms:
+    def slow() -> Rooms:
         if first.acquire(blocking=False):
             time.sleep(0.6)
         return machine.by_sys()
