@@ -175,10 +175,10 @@ def warn_outside(wish: Wish, doors: list[str]) -> None:
     stranger = outside(doors, wish.trusted) if wish.transport == AUTO and wish.trusted else None
     if stranger is not None:
         warnings.warn(
-            f"rank {stranger[0]} meets the others at {stranger[1]}, which is in none of the networks "
-            f"that are trusted, {wish.terms}, so collectives go by TCP and not by UCX: let "
-            "COLLECTIVES_INTERFACE name an interface in one of them, or correct init(trusted=...) "
-            f"or {TRUSTED}",
+            f"rank {stranger[0]} meets the others at {stranger[1]}, which is in none of the "
+            f"networks that are trusted, {wish.terms}, so collectives go by TCP and not by UCX: "
+            "let COLLECTIVES_INTERFACE name an interface in one of them, or correct "
+            f"init(trusted=...) or {TRUSTED}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -198,6 +198,7 @@ def test_ranks_of_one_machine_agree_on_a_name(monkeypatch: pytest.MonkeyPatch) -
 def test_ranks_that_want_ucx_are_connected_on_one_machine_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("collectives.launchers.wire.ucx_version", lambda devices: "1.13.1")
     agreed = agreements(monkeypatch, ["a 1 host"] * 2, ["ucx"] * 2)
     assert [wire.transport for _, wire in agreed] == ["ucx"] * 2
     assert agreed[0][1].hosts == ["host"] * 2
