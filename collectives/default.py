@@ -47,7 +47,8 @@ def init(
     a rank meets the others elsewhere. ``comm.transport`` tells what was taken.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
-    an environment that makes no sense or while the default communicator is open, BootstrapError
+    an environment that makes no sense or while the default communicator is open (where the settings
+    of one rank make none, on all ranks, which say whose, and why), BootstrapError
     or CollectiveTimeoutError when the ranks do not find each other, UnsupportedError where the
     launcher offers no way to exchange values, or there is no UCX.
     """

@@ -104,6 +104,24 @@ def test_ranks_exchange_values_and_meet(version: int) -> None:
         assert server.failures == []
 
 
+@pytest.mark.processes
+def test_all_are_told_why_one_cannot_take_part() -> None:
+    program = (
+        "import collectives as cl, os\n"
+        "if os.environ['PMI_RANK'] == '1': os.environ['COLLECTIVES_TRUSTED'] = 'moon'\n"
+        "try: cl.init(timeout=20)\n"
+        "except cl.InvalidArgumentError as error: print(error)\n"
+    )
+    reason = "COLLECTIVES_TRUSTED has 'moon', which is no network"
+    with Server(3) as server:
+        said = ranks_of(server, 3, ["-c", program])
+        assert said[1].startswith(reason)
+        for rank in (0, 2):
+            assert said[rank].startswith(f"rank 1 cannot take part: {reason}")
+        assert sorted(server.finalized) == [0, 1, 2]
+        assert server.failures == []
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_only_rank_0_asks_for_what_each_rank_says(
     monkeypatch: pytest.MonkeyPatch, version: int
