@@ -10,6 +10,7 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/rendezvous.h"
 #include "schedule/encode.h"
+#include "select/forced.h"
 
 namespace coll {
 namespace {
@@ -54,6 +55,7 @@ std::string text_or_nothing(const char* text) { return text != nullptr ? text : 
 
 coll_comm* join(const Identity& identity, const coll_options& options) {
   arm_faults_from_environment();
+  check_forced(forced_algorithms(), identity.ranks);
   Stop stop;
   if (options.stop != nullptr) {
     stop = [&options] { return options.stop(options.stop_context) != 0; };

@@ -13,6 +13,7 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/secret.h"
 #include "bootstrap/wire_door.h"
+#include "select/forced.h"
 
 struct coll_listener {
   std::vector<coll::TcpListener> sockets;
@@ -59,6 +60,7 @@ WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
   std::array<std::uint8_t, Secret::kBytes> secret{};
   static_assert(Secret::kBytes == COLL_SECRET_BYTES);
   std::copy_n(options.secret, secret.size(), secret.begin());
+  check_forced(forced_algorithms(), options.ranks);
   WirePlace place{.self = {.rank = options.rank,
                            .ranks = options.ranks,
                            .job = options.job != nullptr ? options.job : "default",

@@ -61,6 +61,10 @@ constexpr Variable kVariables[] = {
      "Networks in which everybody is trusted, as 10.1.0.0/16, fd00::/8, on all ranks: ranks of "
      "several machines that meet in them take UCX where all have it; COLLECTIVES_TRANSPORT=ucx "
      "takes it nowhere else."},
+    {"COLLECTIVES_ALGORITHM", "names", "",
+     "What calls run that leave it open, on all ranks, as allreduce:ring,broadcast:chain: "
+     "`collbench "
+     "list` shows what there is."},
     {"COLLECTIVES_UCX", "path", "",
      "Where libucp.so.0 is, or its folder; without it the PyPI package libucx-cu12 or libucx-cu13, "
      "or where the loader finds it."},
@@ -84,6 +88,7 @@ enum Index {
   kSsh,
   kTransport,
   kTrusted,
+  kAlgorithm,
   kUcx,
   kFault,
   kIndexEnd
@@ -171,6 +176,8 @@ std::optional<Placement> assumed_placement() {
   if (value != "auto") throw malformed(kPlacement, value, "auto, near or far");
   return std::nullopt;
 }
+
+std::string forced_algorithms() { return value_of(kAlgorithm).value_or(""); }
 
 int send_buffer_bytes() {
   const std::string value = value_of(kSendBuffer).value_or(kVariables[kSendBuffer].fallback);

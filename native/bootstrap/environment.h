@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/placement.h"
 #include "bootstrap/handshake.h"
@@ -31,6 +32,9 @@ Environment read_environment();
 
 // What COLLECTIVES_PLACEMENT says; nothing where it leaves it to measurement.
 std::optional<Placement> assumed_placement();
+
+// What COLLECTIVES_ALGORITHM says (select/forced.h).
+std::string forced_algorithms();
 
 // Bytes that the kernel may hold of what was sent to another machine on one connection for data, as
 // COLLECTIVES_SEND_BUFFER says; 0: as many as it likes. Throws Error(invalid_argument).

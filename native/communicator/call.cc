@@ -225,14 +225,6 @@ std::uint64_t hash_counts(const Call& call, int ranks) noexcept {
   return hash;
 }
 
-const char* name_of(Kind kind) noexcept {
-  static constexpr std::array names = {"allreduce", "reduce_scatter", "allgather", "broadcast",
-                                       "reduce",    "barrier",        "gather",    "scatter",
-                                       "alltoall",  "scan",           "exscan"};
-  const auto i = static_cast<std::size_t>(kind);
-  return i < names.size() ? names[i] : "collective";
-}
-
 const char* name_of(Dtype dtype) noexcept {
   static constexpr std::array names = {
       "float32",       "float64",     "int32",      "int64",         "uint8",       "bfloat16",

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/kernels.h"
+#include "schedule/kind_name.h"
 #include "schedule/schedule.h"
 
 namespace coll {
@@ -74,7 +75,6 @@ std::size_t vector_elements(const Call& call, int ranks) noexcept;
 // A hash of the unequal parts; 0 where there are none.
 std::uint64_t hash_counts(const Call& call, int ranks) noexcept;
 
-const char* name_of(Kind kind) noexcept;
 const char* name_of(Dtype dtype) noexcept;
 const char* name_of(Reduction op) noexcept;
 // "split"; of a call made for itself "".

@@ -14,6 +14,7 @@
 #include "communicator/reach.h"
 #include "communicator/reproducible.h"
 #include "kernels/user_op.h"
+#include "select/forced.h"
 #include "transport/system_calls.h"
 
 namespace coll {
@@ -39,6 +40,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       heap_(membership_.arena->heap()),
       executor_(segment_, rank, heap_, assumed_placement()),
       pairwise_(segment_, rank) {
+  tuned_ = Tuned(ranks_, false, most_lag(), forced_lines(forced_algorithms(), ranks_, false));
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
   watch.fenced.store(all_cores_fence_register() ? 1 : 0, std::memory_order_relaxed);

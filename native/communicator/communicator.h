@@ -90,6 +90,7 @@ class Communicator {
   void keep(const Call& call, Kept& kept);
   void share(const Call& call, Prepared& prepared);
   Prepared& ready(const Call& call);
+  int most_lag() const noexcept { return static_cast<int>(segment_.shape().depth) - 1; }
   std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
   void begin(Prepared& prepared);
   void look_at_cores();

@@ -12,17 +12,16 @@ namespace coll {
 void Communicator::tune(std::vector<TunedLine> lines) {
   const Guard guard(*this);
   enter();
-  tuned_ = Tuned(ranks_, false, static_cast<int>(segment_.shape().depth) - 1, std::move(lines));
+  tuned_ = Tuned(ranks_, false, most_lag(), std::move(lines));
   recent_.forget();
   large_.binding = nullptr;
   large_.bound = false;
 }
 
 void WireCommunicator::tune(std::vector<TunedLine> lines) {
-  constexpr int kMostLag = 8;
   const Entered entered(*this);
   enter();
-  tuned_ = Tuned(ranks_, true, kMostLag, std::move(lines));
+  tuned_ = Tuned(ranks_, true, kMostWireLag, std::move(lines));
   last_.plan = nullptr;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "bootstrap/environment.h"
 #include "communicator/fingerprint.h"
 #include "communicator/note.h"
 #include "communicator/pair_diagnosis.h"
@@ -14,6 +15,7 @@
 #include "communicator/reproducible.h"
 #include "communicator/wire_guard.h"
 #include "kernels/user_op.h"
+#include "select/forced.h"
 
 namespace coll {
 namespace {
@@ -33,6 +35,7 @@ WireCommunicator::WireCommunicator(WirePlace&& place, double timeout, bool inter
       plans_(rank_, ranks_, place.hosts),
       links_(std::move(place)),
       mail_(links_.place(), links_.set()),
+      tuned_(ranks_, true, kMostWireLag, forced_lines(forced_algorithms(), ranks_, true)),
       fingerprint_(mix(static_cast<std::uint64_t>(ranks_))) {}
 
 WireCommunicator::~WireCommunicator() = default;

@@ -55,8 +55,6 @@ constexpr std::array kRules = {
     Rule{Kind::exscan, kManyRanks, kAny, "doubling_123"},
 };
 
-// Messages of up to so many bytes travel with their flag.
-constexpr std::size_t kInlineBytes = 4096;
 // From here on what ranks tell each other first is worth a line's way between cores: whose buffers
 // are within reach, and where the cores are, as stages go around the caches of far ones: a line
 // that a far core has written comes at 1.7 GB/s on some machines. More than two ranks may share

@@ -24,6 +24,9 @@ struct Choice {
 
 inline constexpr int kUnchosen = -1;
 
+// Messages of up to so many bytes travel with their flag.
+inline constexpr std::size_t kInlineBytes = 4096;
+
 // Numbers from here on are schedules that a communicator was given (communicator/plans.h), and
 // judged by it.
 inline constexpr int kGivenSchedules = 1 << 12;

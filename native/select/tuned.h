@@ -24,6 +24,9 @@ struct TunedLine {
   bool operator==(const TunedLine&) const = default;
 };
 
+// Of what goes over the wire, where tiles take no slots.
+inline constexpr int kMostWireLag = 8;
+
 class Tuned {
  public:
   Tuned() = default;

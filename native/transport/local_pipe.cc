@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kWantsBytes = 1, kWantsRoom = 2;
 // A writer is woken for so much room, and not for every piece that is read.
 constexpr std::size_t kEnough = ByteRing::kBytes / 2;
-constexpr auto kTotal = std::memory_order_seq_cst;
+constexpr auto kTotalOrder = std::memory_order_seq_cst;
 
 }  // namespace
 
@@ -55,16 +55,16 @@ std::unique_ptr<LocalPipe> LocalPipe::open(Descriptor memfd, const Key& key) {
 
 bool LocalPipe::bell_due() noexcept {
   auto& wants = shared_->sleeps[static_cast<std::size_t>(1 - self_)].wants;
-  const std::uint32_t now = wants.load(kTotal);
+  const std::uint32_t now = wants.load(kTotalOrder);
   if (now == 0) return false;
   const bool bytes = (now & kWantsBytes) != 0 && out_.waiting() > 0;
   const bool room = (now & kWantsRoom) != 0 && in_.room() >= kEnough;
-  return (bytes || room) && wants.exchange(0, kTotal) != 0;
+  return (bytes || room) && wants.exchange(0, kTotalOrder) != 0;
 }
 
 bool LocalPipe::doze(bool wants_bytes, bool wants_room) noexcept {
   auto& wants = shared_->sleeps[static_cast<std::size_t>(self_)].wants;
-  wants.store((wants_bytes ? kWantsBytes : 0) | (wants_room ? kWantsRoom : 0), kTotal);
+  wants.store((wants_bytes ? kWantsBytes : 0) | (wants_room ? kWantsRoom : 0), kTotalOrder);
   const bool there = (wants_bytes && in_.waiting() > 0) || (wants_room && out_.room() >= kEnough);
   if (there) wake();
   return !there;

@@ -13,6 +13,7 @@
 #include "collectives.h"
 #include "select/choose.h"
 #include "select/choose_wire.h"
+#include "select/forced.h"
 
 using namespace coll;
 
@@ -164,5 +165,31 @@ TEST(ranks_with_different_tables_learn_of_it) {
       CHECK(text.find("tuned") != std::string::npos);
     });
     for (coll_comm* comm : comms) coll_close(comm);
+  }
+}
+
+TEST(algorithms_that_are_wished_for) {
+  const std::vector<TunedLine> lines = forced_lines("allreduce:ring,broadcast:chain", 3, false);
+  const Tuned tuned(3, false, 2, lines);
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) {
+    for (const Placement placement : {Placement::near, Placement::far}) {
+      CHECK(tuned.find(Kind::allreduce, bytes, placement)->algorithm == number("ring"));
+      CHECK(tuned.find(Kind::broadcast, bytes, placement)->algorithm ==
+            number("chain", Kind::broadcast));
+    }
+  }
+  CHECK(tuned.find(Kind::allgather, 8, Placement::near) == nullptr);
+  CHECK(choose(Kind::allreduce, 3, 8, {}, tuned).near.mode == Mode::inlined);
+  CHECK(forced_lines("", 3, false).empty());
+  // A group of three has no such algorithm: it goes its own way, but a job of three is refused.
+  CHECK(forced_lines("allgather:recursive_doubling", 3, true).empty());
+  CHECK(forced_lines("allgather:recursive_doubling", 4, true).size() == 2);
+  CHECK(thrown<Error>([] { check_forced("allgather:recursive_doubling", 3); }).status ==
+        Status::unsupported);
+  for (const char* words : {"ring", "allreduce", "allreduce:", "allreduce:rong", "allsum:ring",
+                            "allreduce:ring,", ",", "allreduce:ring;broadcast:chain"}) {
+    const Error error = thrown<Error>([&] { check_forced(words, 4); });
+    CHECK(error.status == Status::invalid_argument);
+    CHECK(std::string(error.what()).find("COLLECTIVES_ALGORITHM") != std::string::npos);
   }
 }
