@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every plan that a call could run: each algorithm that is legal, with several sets of parameters."""
+"""Every plan that a call could run: each legal algorithm, with several sets of parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collectives.tuning.table import Choice
 _MOST_COMPARED = 16  # ranks of which schedules are compared
 INLINE_BYTES = 4096  # of longer vectors messages do not travel with their flags
 # (lag, tile_bytes): how far rounds run ahead, and the length of what flows through a slot.
-_SMALL = ((0, 0), (1, 0), (2, 0))
+_SMALL = ((0, 0), (1, 0), (2, 0), (1, 4096))
 _LARGE = (
     (1, 16 << 10),
     (1, 64 << 10),

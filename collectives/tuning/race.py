@@ -127,7 +127,7 @@ class Race:
     def __init__(self, comm: Communicator, entered: Sequence[Runner], buffers: Buffers) -> None:
         """Begin with all of them; the first calls, which are slow, do not count."""
         self.comm, self.buffers = comm, buffers
-        self.running = list(entered)
+        self.entered, self.running = list(entered), list(entered)
         self.samples: dict[int, list[float]] = {id(runner): [] for runner in entered}
         self.spent = 0.0
         self._calls = 1
@@ -158,7 +158,7 @@ class Race:
         return 1 if self.buffers.large else int(np.clip(_BATCH / fastest, 1, _MOST_CALLS))
 
     def keep_within(self, factor: float, most: int) -> None:
-        """Drop what is slower than ``factor`` times the fastest, or not among the ``most`` first."""
+        """Drop what is slower than ``factor`` times the fastest, or not of the ``most`` first."""
         order = sorted(self.running, key=self.median)
         limit = factor * self.median(order[0])
         self.running = [runner for runner in order[:most] if self.median(runner) <= limit]
@@ -179,8 +179,9 @@ class Race:
         return ratios
 
     def standings(self) -> list[Standing]:
-        """Return those that are left, the fastest first."""
-        order = sorted(self.running, key=self.median)
+        """Return those that are left, the fastest first, and then those that dropped out."""
+        left = {id(runner) for runner in self.running}
+        order = sorted(self.entered, key=lambda r: (id(r) not in left, self.median(r)))
         return [Standing(r.choice, self.median(r), len(self.samples[id(r)])) for r in order]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of choices as a value: what each collective runs from which size on, and for which machine."""
+"""A table of choices as a value: what each collective runs from which size on, and where."""
 
 from __future__ import annotations
 

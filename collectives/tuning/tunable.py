@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,11 +18,20 @@ from collectives.names import choose_from, integer
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
-    from collectives.tuning.table import TunedTable
+    from collectives.tuning.explanation import Explanation
+    from collectives.tuning.table import Choice, TunedTable
+    from collectives.tuning.tuner import Cell
 
 
 class Tunable(Caller):
     """Measured choices of a communicator."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Begin with the choices of the library."""
+        super().__init__(*arguments, **options)
+        self._choices: tuple[Choice, ...] = ()  # what is in use
+        self._cells: tuple[Cell, ...] = ()  # the races that decided
+        self._forced: tuple[str, ...] = ()  # collectives within force()
 
     def tune(
         self,
@@ -55,27 +65,75 @@ class Tunable(Caller):
         with comm.dup() as apart:
             cells = list(tuner.tuned(apart, named, lengths, budget_s))
             where = fingerprint(apart)
-        choices = tuner.lines([cell for cell in cells if cell.standings], comm.size)
+        raced = [cell for cell in cells if cell.standings]
+        choices = tuner.lines(raced, comm.size)
         table = TunedTable(comm.size, where, text(lib.coll_version()), tuple(choices))
-        self.use_table(table)
+        self._take(table.choices)
+        self._cells = tuple(raced)
         return table
 
     def use_table(self, table: TunedTable | str | os.PathLike[str] | None) -> bool:
         """Choose by a table from now on: one of :meth:`tune`, or the path of one that was saved.
 
-        Every rank must call it; that of rank 0 counts, the others may pass None. With None on rank 0
-        the library chooses by itself again. Returns whether a table is in use: where it cannot be
-        read, is of a newer version, or of another machine or number of ranks, all ranks get a
-        TuningWarning that says so, and the library chooses.
+        Every rank must call it; that of rank 0 counts, the others may pass None. With None on
+        rank 0 the library chooses by itself again. Returns whether a table is in use: where it
+        cannot be read, is of a newer version, or of another machine or number of ranks, all ranks
+        get a TuningWarning that says so, and the library chooses.
         """
-        from collectives.tuning.installed import install
         from collectives.tuning.table import TuningWarning
 
         found, why = self._shared_table(table)
         if why:
             warnings.warn(f"{why}: the library chooses by itself", TuningWarning, stacklevel=2)
-        install(cast("Communicator", self), found.choices if found is not None else ())
+        self._take(found.choices if found is not None else ())
         return found is not None
+
+    @contextmanager
+    def force(self, **algorithms: str) -> Iterator[None]:
+        """Run these algorithms within a ``with`` block, where calls leave them open.
+
+        ``comm.force(allreduce="ring", broadcast="chain")``. Every rank must enter and leave the
+        block between the same two calls. An operation that needs another summation tree goes its
+        own way, as ever.
+
+        Raises:
+            InvalidArgumentError: there is no such collective or algorithm.
+            UnsupportedError: an algorithm is not defined for this number of ranks.
+        """
+        from collectives.tuning.forced import lines_of
+
+        before, forced = self._choices, self._forced
+        lines = lines_of(algorithms, self.size, cast("Communicator", self).transport == "memory")
+        self._take([c for c in before if c.kind not in algorithms] + lines)
+        self._forced = (*forced, *algorithms)
+        try:
+            yield
+        finally:
+            self._forced = forced
+            if not cast("Communicator", self).closed:
+                self._take(before)
+
+    def explain(self, kind: str, nbytes: int = 1 << 20) -> Explanation:
+        """Say what a collective on a vector of so many bytes runs, and why nothing else. Local.
+
+        Raises:
+            InvalidArgumentError: there is no such collective, or ``nbytes`` is no length.
+        """
+        from collectives.names import KINDS
+        from collectives.tuning.explanation import explained
+
+        choose_from(kind, KINDS, "explain: collective")
+        length = integer(nbytes)
+        if length is None or not 0 <= length < 1 << 62:
+            raise InvalidArgumentError(f"explain: nbytes is {nbytes!r:.40}: give a length")
+        comm = cast("Communicator", self)
+        return explained(comm, kind, length, self._cells, kind in self._forced)
+
+    def _take(self, choices: Sequence[Choice]) -> None:
+        from collectives.tuning.installed import install
+
+        install(cast("Communicator", self), choices)
+        self._choices, self._cells = tuple(choices), ()
 
     def _shared_table(
         self, table: TunedTable | str | os.PathLike[str] | None

@@ -31,6 +31,7 @@ SHARED_SIZES = (
 WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
 _MOST_BYTES = 4  # buffers of a race take this many vectors at most
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
+_NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
 _LAST = 8  # rounds between two looks at the survivors
 
 
@@ -113,7 +114,9 @@ def _entered(comm: Communicator, cell: Cell, before: Cell | None, shared: bool) 
     usual, _ = chosen(comm, cell.kind, cell.nbytes)
     if before is None or cell.nbytes < (1 << 20 if shared else 64 << 10):
         return every
-    good = {standing.choice.algorithm for standing in before.standings} | {usual.algorithm}
+    limit = _NEAR_BEHIND * before.standings[0].seconds
+    good = {s.choice.algorithm for s in before.standings if s.seconds <= limit}
+    good.add(usual.algorithm)
     return [choice for choice in every if choice.algorithm in good]
 
 

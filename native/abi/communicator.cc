@@ -130,6 +130,7 @@ coll_status coll_local(const coll_options* given, coll_comm** comms) {
   return guarded([&] {
     if (comms == nullptr) coll::refuse("no place for the communicators");
     const coll_options options = coll::known_options(given);
+    coll::check_forced(coll::forced_algorithms(), options.ranks);
     std::vector<coll::Membership> members = coll::local_group(coll::shape_of(options));
     std::vector<std::unique_ptr<coll_comm>> made;
     for (int rank = 0; rank < options.ranks; ++rank) {

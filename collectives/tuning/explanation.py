@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a call runs what it runs: the choice, its rivals, and what was held against each."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from collectives.algorithms import algorithms
+from collectives.tuning.candidates import distinct
+from collectives.tuning.installed import HIERARCHICAL, chosen
+from collectives.tuning.table import Choice
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+    from collectives.tuning.tuner import Cell
+
+WISHED = "COLLECTIVES_ALGORITHM"
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An algorithm that was not chosen, and why.
+
+    ``measured`` is the median of its fastest plan in seconds, where it was raced at that size.
+    """
+
+    algorithm: str
+    why: str
+    measured: float | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a call runs, and why nothing else. Printed, it is a table.
+
+    ``source`` is "measured", "wished for" (COLLECTIVES_ALGORITHM or force()) or "rule".
+    ``measured`` seconds are those of the race that decided, on vectors of ``measured_at`` bytes.
+    """
+
+    kind: str
+    nbytes: int
+    ranks: int
+    transport: str
+    choice: Choice
+    source: str
+    rivals: tuple[Rival, ...]
+    measured: float | None = None
+    measured_at: int | None = None
+
+    def __str__(self) -> str:
+        """Return the explanation as a few lines."""
+        lines = [
+            f"{self.kind} of {self.nbytes} bytes among {self.ranks} ranks by {self.transport}: "
+            f"{self.choice}",
+            f"  {_SOURCES[self.source]}"
+            + (
+                f": {_microseconds(self.measured)} in the race at {self.measured_at} bytes"
+                if self.measured is not None
+                else ""
+            ),
+        ]
+        lines += [f"  {rival.algorithm}: {rival.why}" for rival in self.rivals]
+        return "\n".join(lines)
+
+
+_SOURCES = {
+    "measured": "the fastest that was measured here",
+    "wished for": "wished for by COLLECTIVES_ALGORITHM or force()",
+    "rule": "by the rules of the library: nothing was measured for this size (comm.tune())",
+}
+
+
+def explained(
+    comm: Communicator, kind: str, nbytes: int, cells: Sequence[Cell], forced: bool
+) -> Explanation:
+    """Return why ``comm`` runs what it runs. Local."""
+    choice, tuned = chosen(comm, kind, nbytes)
+    source = "rule" if not tuned else "measured"
+    if tuned and (forced or (not cells and f"{kind}:" in os.environ.get(WISHED, ""))):
+        source = "wished for"
+    cell = _nearest(kind, nbytes, cells)
+    times = _fastest(cell)
+    rivals = [
+        Rival(a.name, _why(kind, a.name, comm.size, choice, times, source), times.get(a.name))
+        for a in algorithms(kind)
+        if a.name != choice.algorithm
+    ]
+    return Explanation(
+        kind=kind,
+        nbytes=nbytes,
+        ranks=comm.size,
+        transport=comm.transport,
+        choice=choice,
+        source=source,
+        rivals=tuple(sorted(rivals, key=lambda rival: rival.measured or math.inf)),
+        measured=times.get(choice.algorithm) if source == "measured" else None,
+        measured_at=cell.nbytes if cell is not None else None,
+    )
+
+
+def _nearest(kind: str, nbytes: int, cells: Sequence[Cell]) -> Cell | None:
+    """Return the race that decided: that of the size which is nearest in logarithms."""
+    of_kind = [cell for cell in cells if cell.kind == kind and cell.standings]
+    size = max(nbytes, 1)
+    return min(of_kind, key=lambda cell: abs(math.log(cell.nbytes / size)), default=None)
+
+
+def _fastest(cell: Cell | None) -> dict[str, float]:
+    times: dict[str, float] = {}
+    for standing in cell.standings if cell is not None else ():
+        times.setdefault(standing.choice.algorithm, standing.seconds)
+    return times
+
+
+def _why(kind: str, name: str, p: int, choice: Choice, times: dict[str, float], source: str) -> str:
+    algorithm = next(a for a in algorithms(kind) if a.name == name)
+    if not algorithm.fits(p):
+        return f"is not defined for {p} ranks: {algorithm.restriction}"
+    if name not in distinct(kind, p):
+        return f"is, among {p} ranks, the same schedule as one before it in the table"
+    if source == "wished for":
+        return "another one is wished for"
+    if choice.algorithm == HIERARCHICAL:
+        return "sends more between hosts, where ranks share them"
+    if name in times and choice.algorithm in times:
+        slower = times[name] / times[choice.algorithm]
+        return f"{_microseconds(times[name])}, {slower:.2f} times as long"
+    if source == "measured":
+        return "was not tried at this size: far behind at the one below, or time was over"
+    return "another one is the rule for this size and number of ranks"
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:.3g} us"

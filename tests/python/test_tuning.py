@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measured choices: races, tables and their files, what calls run then, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import collectives as cl
+from collectives.tuning.candidates import built_in, candidates, distinct, parameters
+from collectives.tuning.race import Standing, interval, separate
+from collectives.tuning.table import Choice, TunedTable, TuningWarning
+from collectives.tuning.tuner import Cell, lines
+from tests.python.ranks import on_ranks
+
+RING = Choice("allreduce", 1000, "ring", "staged", 2, 65536)
+TABLE = TunedTable(2, "here", "0.0", (RING, Choice("broadcast", 0, "chain", "inline", 0)))
+TINY: dict[str, Any] = {"kinds": ("allreduce", "broadcast"), "sizes": (8, 8192)}
+
+
+def test_a_table_is_what_its_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "deeper" / "table.json"
+    TABLE.save(path)
+    assert TunedTable.load(path) == TABLE
+    assert [p.name for p in path.parent.iterdir()] == ["table.json"]
+    assert TABLE.of("allreduce", 999) is None
+    assert TABLE.of("allreduce", 10**9) == RING
+    assert TABLE.of("allreduce", 10**9, far=True) is None
+    assert str(RING) == "ring, staged, lag 2, tiles of 65536"
+
+
+def _set(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document.update({key: value})
+
+
+def _of_choice(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document["choices"][0].update({key: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_set("format", "other"), "does not say that its format"),
+        (_set("version", 2), "a newer version"),
+        (_set("version", "1"), "no version that is known"),
+        (_set("version", True), "no version that is known"),
+        (_set("ranks", 0), "for how many ranks"),
+        (_set("machine", 7), "which machine"),
+        (_set("choices", {}), "no list of choices"),
+        (_set("choices", [7]), "no choice at place 0"),
+        (_of_choice("more", 7), "keys"),
+        (_of_choice("kind", "allsum"), "tune again"),
+        (_of_choice("algorithm", "rong"), "tune again"),
+        (_of_choice("algorithm", ["ring"]), "tune again"),
+        (_of_choice("nbytes", -1), "impossible"),
+        (_of_choice("lag", 1.5), "impossible"),
+        (_of_choice("tile_bytes", 1 << 63), "impossible"),
+        (_of_choice("mode", "push"), "impossible"),
+        (_of_choice("far", 0), "near or far"),
+    ],
+)
+def test_files_that_hold_no_table(
+    change: Callable[[dict[str, Any]], None], sentence: str, tmp_path: Path
+) -> None:
+    document = TABLE.as_json()
+    change(document)
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(cl.InvalidArgumentError, match=sentence):
+        TunedTable.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b"7", b"\xff\xfe", b'{"format": "x"}', b"[" * 9999])
+def test_files_that_are_something_else(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    path.write_bytes(content)
+    with pytest.raises(cl.InvalidArgumentError, match=r"table\.json"):
+        TunedTable.load(path)
+
+    def work(comm: cl.Communicator) -> bool:
+        taken = comm.use_table(path)
+        comm.allreduce(np.ones(5))
+        return taken
+
+    with pytest.warns(TuningWarning, match=r"table\.json") as caught:
+        assert on_ranks(2, work) == [False, False]
+    assert len(caught) == 2
+
+
+def test_every_algorithm_has_several_sets_of_parameters() -> None:
+    for nbytes in (8, 4096, 4097, 10_000, 1 << 20, 64 << 20):
+        for shared in (True, False):
+            assert len(set(parameters(nbytes, shared))) >= 4
+    names = {a.name for a in built_in("allreduce", 6)}
+    assert "ring" in names
+    assert "circulant" in {choice.algorithm for choice in candidates("allreduce", 6, 8, True)}
+    # Among two ranks most are one and the same.
+    assert (
+        len(distinct("allreduce", 2))
+        < len(distinct("allreduce", 8))
+        <= len(built_in("allreduce", 8))
+    )
+
+
+def test_when_a_race_is_decided() -> None:
+    rng = np.random.default_rng(1)
+    same, faster = rng.normal(0, 0.004, 40), rng.normal(0.3, 0.02, 40)
+    assert separate(faster)
+    assert separate(-faster)
+    assert separate(same)
+    assert not separate(rng.normal(0.01, 0.2, 40))
+    assert not separate(faster[:3])  # too few to say
+    low, high = interval(np.arange(101.0))
+    assert (low, high) == (40, 61)
+
+
+def test_lines_begin_half_way() -> None:
+    def cell(nbytes: int, name: str) -> Cell:
+        choice = Choice("allreduce", nbytes, name)
+        return Cell("allreduce", nbytes, [Standing(choice, 1e-6, 9)])
+
+    row = [cell(100, "ring"), cell(400, "ring"), cell(10_000, "circulant")]
+    assert [(c.nbytes, c.algorithm, c.far) for c in lines(row, 2)] == [
+        (0, "ring", False),
+        (2000, "circulant", False),
+    ]
+    assert [c.far for c in lines(row, 3)] == [False, False, True, True]
+
+
+def test_tuned_calls_run_what_won() -> None:
+    def work(comm: cl.Communicator) -> TunedTable:
+        table = comm.tune(0.5, **TINY)
+        for kind, nbytes in (("allreduce", 8), ("allreduce", 8192), ("broadcast", 8192)):
+            shown = comm.explain(kind, nbytes)
+            assert shown.source == "measured"
+            chosen = table.of(kind, nbytes)
+            assert chosen is not None
+            assert shown.choice.algorithm == chosen.algorithm
+            assert shown.measured is not None
+            assert {r.algorithm for r in shown.rivals} | {shown.choice.algorithm} == {
+                a.name for a in cl.algorithms(kind)
+            }
+        assert comm.explain("reduce", 8).source == "rule"
+        for count in (1, 100, 5000):
+            assert (comm.allreduce(np.full(count, comm.rank + 1.0)) == 6).all()
+        again = comm.use_table(table)
+        assert again
+        assert comm.use_table(None) is False
+        assert comm.explain("allreduce", 8).source == "rule"
+        return table
+
+    tables = on_ranks(3, work)
+    assert tables[0] == tables[1] == tables[2]
+    assert {c.kind for c in tables[0].choices} == set(TINY["kinds"])
+
+
+def test_a_table_of_elsewhere_is_not_used(tmp_path: Path) -> None:
+    TABLE.save(tmp_path / "table.json")
+
+    def work(comm: cl.Communicator) -> bool:
+        return comm.use_table(tmp_path / "table.json" if comm.rank == 0 else None)
+
+    for ranks, words in ((2, "another machine"), (3, "2 ranks, not for 3")):
+        with pytest.warns(TuningWarning, match=words) as caught:
+            assert not any(on_ranks(ranks, work))
+        assert len(caught) == ranks
+
+
+def test_force() -> None:
+    def work(comm: cl.Communicator) -> None:
+        with comm.force(allreduce="chain"):
+            for count in (3, 3000, 300_000):
+                shown = comm.explain("allreduce", count * 8)
+                assert (shown.choice.algorithm, shown.source) == ("chain", "wished for")
+                assert (comm.allreduce(np.ones(count)) == 3).all()
+            with comm.force(broadcast="linear"):
+                assert comm.explain("broadcast").choice.algorithm == "linear"
+                assert comm.explain("allreduce").choice.algorithm == "chain"
+            assert comm.explain("broadcast").source == "rule"
+        assert comm.explain("allreduce").source == "rule"
+
+    def refused(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.InvalidArgumentError, match="did you mean"):
+            comm.force(allreduce="rinf").__enter__()
+        with pytest.raises(cl.InvalidArgumentError, match="collective"):
+            comm.force(allsum="ring").__enter__()
+        with pytest.raises(cl.UnsupportedError, match="not defined for 3 ranks"):
+            comm.force(allgather="recursive_doubling").__enter__()
+        assert comm.explain("allgather").source == "rule"
+
+    on_ranks(3, work)
+    on_ranks(3, refused)
+
+
+def test_wished_for_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLECTIVES_ALGORITHM", "allreduce:ring,reduce:chain")
+
+    def work(comm: cl.Communicator) -> None:
+        for kind, name in (("allreduce", "ring"), ("reduce", "chain")):
+            shown = comm.explain(kind, 100)
+            assert (shown.choice.algorithm, shown.source) == (name, "wished for")
+        assert "wished for" in str(comm.explain("allreduce"))
+        assert comm.explain("broadcast").source == "rule"
+        assert (comm.allreduce(np.ones(9)) == 3).all()
+        with comm.split(0 if comm.rank < 2 else 1) as part:
+            assert (part.allreduce(np.ones(9)) == part.size).all()
+
+    on_ranks(3, work)
+    for words, error in (
+        ("allreduce:rong", cl.InvalidArgumentError),
+        ("allgather:recursive_doubling", cl.UnsupportedError),
+    ):
+        monkeypatch.setenv("COLLECTIVES_ALGORITHM", words)
+        with pytest.raises(error, match="COLLECTIVES_ALGORITHM"):
+            cl.local(3)
+
+
+def test_tune_refuses() -> None:
+    (comm,) = cl.local(1)
+    for arguments, sentence in (
+        ({"budget_s": 0}, "seconds"),
+        ({"budget_s": float("nan")}, "seconds"),
+        ({"kinds": ["allsum"]}, "unknown"),
+        ({"sizes": [8, 8]}, "ascending"),
+        ({"sizes": [0]}, "ascending"),
+        ({"sizes": []}, "ascending"),
+        ({"sizes": ["8"]}, "ascending"),
+    ):
+        with pytest.raises(cl.InvalidArgumentError, match=sentence):
+            comm.tune(**arguments)  # type: ignore[arg-type]
+    for arguments in ({"kind": "allsum"}, {"kind": "allreduce", "nbytes": -1}):
+        with pytest.raises(cl.InvalidArgumentError, match="explain"):
+            comm.explain(**arguments)  # type: ignore[arg-type]
+    comm.close()
