@@ -73,6 +73,11 @@ GROUPS = (
         names=("PersistentCalls", "PersistentCall"),
         members=("persistent",),
     ),
+    Group(
+        "Choice",
+        "Which plan a call runs: [tuning](tuning.md).",
+        members=("tune", "use_table", "force", "explain"),
+    ),
     Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
     Group("Hierarchical algorithms", names=("product", "Product")),
     Group(

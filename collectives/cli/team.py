@@ -9,10 +9,9 @@ import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from collectives import environment
-from collectives.cli.worker import Spec
 from collectives.launch import closing_line
 from collectives.supervise import Job, Outcome
 
@@ -23,10 +22,19 @@ class RankFailedError(Exception):
     """A rank has failed; the text says which and why."""
 
 
+class Asked(Protocol):
+    """What ranks are asked to do, by the program that they run."""
+
+    module: ClassVar[str]
+
+    def as_json(self) -> str:
+        """Write it for the command line."""
+
+
 class Team:
     """`size` processes that work on a spec."""
 
-    def __init__(self, size: int, spec: Spec, hear: Callable[[Event], None]) -> None:
+    def __init__(self, size: int, spec: Asked, hear: Callable[[Event], None]) -> None:
         """Start the ranks; `hear` gets what rank 0 reports. Call this before starting threads."""
         self._size = size
         self._hear = hear
@@ -34,7 +42,7 @@ class Team:
         self._errors: list[str] = []
         job = secrets.token_hex(8)
         places = [_place(rank, size, job) for rank in range(size)]
-        command = [*_python(), "-m", "collectives.cli.worker", spec.as_json()]
+        command = [*_python(), "-m", spec.module, spec.as_json()]
         self._job = Job(command, [os.environ | place for place in places], (self._out, self._err))
 
     def run(self) -> None:

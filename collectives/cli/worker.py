@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from collectives import init
 from collectives.environment import place
@@ -22,6 +23,8 @@ from collectives.measure import Contender, Effort, measure
 @dataclass(frozen=True)
 class Spec:
     """What the ranks are asked to do. `seconds` are for all sizes together."""
+
+    module: ClassVar[str] = "collectives.cli.worker"
 
     kind: str
     sizes: list[int]
@@ -66,16 +69,21 @@ def work(spec: Spec) -> None:
                 say(rows=[row.as_json() for row in rows])
 
 
-def main() -> int:
-    """Run one rank; return its exit code."""
+def reported(work: Callable[[], None]) -> int:
+    """Do the work of one rank, which says why it fails; return its exit code."""
     try:
-        work(Spec(**json.loads(sys.argv[1])))
+        work()
     except KeyboardInterrupt:
         return 130  # the parent says so
     except Exception as error:
         say(failed=f"{type(error).__name__}: {error}")
         return 1
     return 0
+
+
+def main() -> int:
+    """Run one rank; return its exit code."""
+    return reported(lambda: work(Spec(**json.loads(sys.argv[1]))))
 
 
 if __name__ == "__main__":

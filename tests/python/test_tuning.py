@@ -207,7 +207,9 @@ def test_wished_for_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "wished for" in str(comm.explain("allreduce"))
         assert comm.explain("broadcast").source == "rule"
         assert (comm.allreduce(np.ones(9)) == 3).all()
-        with comm.split(0 if comm.rank < 2 else 1) as part:
+        part = comm.split(0 if comm.rank < 2 else 1)
+        assert part is not None
+        with part:
             assert (part.allreduce(np.ones(9)) == part.size).all()
 
     on_ranks(3, work)
@@ -222,7 +224,7 @@ def test_wished_for_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tune_refuses() -> None:
     (comm,) = cl.local(1)
-    for arguments, sentence in (
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"budget_s": 0}, "seconds"),
         ({"budget_s": float("nan")}, "seconds"),
         ({"kinds": ["allsum"]}, "unknown"),
@@ -230,10 +232,11 @@ def test_tune_refuses() -> None:
         ({"sizes": [0]}, "ascending"),
         ({"sizes": []}, "ascending"),
         ({"sizes": ["8"]}, "ascending"),
-    ):
+    )
+    for arguments, sentence in wrong:
         with pytest.raises(cl.InvalidArgumentError, match=sentence):
-            comm.tune(**arguments)  # type: ignore[arg-type]
-    for arguments in ({"kind": "allsum"}, {"kind": "allreduce", "nbytes": -1}):
+            comm.tune(**arguments)
+    for kind, nbytes in (("allsum", 8), ("allreduce", -1)):
         with pytest.raises(cl.InvalidArgumentError, match="explain"):
-            comm.explain(**arguments)  # type: ignore[arg-type]
+            comm.explain(kind, nbytes)
     comm.close()

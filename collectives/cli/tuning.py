@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The subcommands of choice: tune and explain."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from collectives.cli.options import KIND, SIZES
+from collectives.cli.run import MOST_RANKS
+from collectives.cli.screen import console
+from collectives.cli.seconds import Seconds
+from collectives.cli.sizes import format_size, parse_sizes
+from collectives.cli.team import Event, RankFailedError, Team
+from collectives.cli.tuning_worker import Tuning
+from collectives.tuning.tuner import KINDS
+
+_RANKS = click.option(
+    "-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, show_default=True
+)
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@_RANKS
+@click.option("-k", "--kind", "kinds", type=KIND, multiple=True, help="Only these collectives.")
+@click.option("-s", "--sizes", type=SIZES, help="Bytes of vectors, as 8:64M.  [default: 12 sizes]")
+@click.option("--budget", type=Seconds(0.1), default=10.0, show_default=True, help="Seconds.")
+@click.option("-o", "--output", type=_FILE, help="Keep the table here, for comm.use_table().")
+def tune(
+    ranks: int, kinds: tuple[str, ...], sizes: str | None, budget: float, output: Path | None
+) -> None:
+    """Race every plan on this machine and show which wins from which size on."""
+    wanted = Tuning(
+        kinds=list(kinds or KINDS),
+        sizes=None if sizes is None else parse_sizes(sizes),
+        seconds=budget,
+        table=None if output is None else str(output.absolute()),
+        explained=[],
+        pin=ranks <= len(os.sched_getaffinity(0)),
+    )
+    found: list[Event] = []
+    _run(ranks, wanted, found)
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("collective", "from", "runs"):
+        shown.add_column(head)
+    before = None
+    for kind, nbytes, how, far in found[0]["choices"]:
+        if far:
+            continue  # the same, or the library's own
+        shown.add_row("" if kind == before else kind, format_size(nbytes), how)
+        before = kind
+    console().print(shown, markup=False, highlight=False)
+    if output is not None:
+        click.echo(f"{output}: for {ranks} ranks on machines like this one")
+
+
+@click.command()
+@click.argument("kind", type=KIND)
+@_RANKS
+@click.option("-s", "--sizes", type=SIZES, default="1M", show_default=True)
+@click.option("-t", "--table", type=_FILE, help="Choose by this table, which tune has written.")
+@click.option("--budget", type=Seconds(), default=0.0, help="Seconds of a race first.  [none]")
+def explain(kind: str, ranks: int, sizes: str, table: Path | None, budget: float) -> None:
+    """Say what a collective of KIND runs on this machine, and why nothing else."""
+    if table is not None and budget > 0:
+        raise click.UsageError("--table and --budget: one of them says what was measured")
+    lengths = parse_sizes(sizes)
+    wanted = Tuning(
+        kinds=[kind],
+        sizes=lengths if budget > 0 else None,
+        seconds=budget,
+        table=None if table is None else str(table.absolute()),
+        explained=lengths,
+        pin=ranks <= len(os.sched_getaffinity(0)),
+    )
+    found: list[Event] = []
+    _run(ranks, wanted, found)
+    for event in found:
+        if "text" in event:
+            click.echo(event["text"])
+
+
+def _run(ranks: int, wanted: Tuning, found: list[Event]) -> None:
+    try:
+        Team(ranks, wanted, found.append).run()
+    except RankFailedError as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of `collbench tune` and `collbench explain`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+from collectives import init
+from collectives.cli.worker import pin_to_core, reported, say
+from collectives.environment import place
+from collectives.tuning.table import TuningWarning
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the ranks are asked to do: race, keep the table, use one, and explain."""
+
+    module: ClassVar[str] = "collectives.cli.tuning_worker"
+
+    kinds: list[str]
+    sizes: list[int] | None
+    seconds: float  # 0: nothing is raced
+    table: str | None  # where it is kept, or taken from
+    explained: list[int]  # bytes of the vectors to explain
+    pin: bool
+
+    def as_json(self) -> str:
+        """Write it for the command line."""
+        return json.dumps(asdict(self))
+
+
+def work(wanted: Tuning) -> None:
+    """Do it, and report what came out."""
+    rank = place().rank
+    if wanted.pin:
+        pin_to_core(rank)
+    warnings.simplefilter("error" if rank == 0 else "ignore", TuningWarning)
+    with init() as comm:
+        if wanted.seconds > 0:
+            kept = comm.tune(wanted.seconds, kinds=wanted.kinds or None, sizes=wanted.sizes)
+            if rank == 0 and wanted.table is not None:
+                kept.save(wanted.table)
+            if rank == 0:
+                say(choices=[[c.kind, c.nbytes, str(c), c.far] for c in kept.choices])
+        elif wanted.table is not None:
+            comm.use_table(wanted.table)
+        if rank == 0:
+            for nbytes in wanted.explained:
+                for kind in wanted.kinds:
+                    say(text=str(comm.explain(kind, nbytes)))
+
+
+if __name__ == "__main__":
+    sys.exit(reported(lambda: work(Tuning(**json.loads(sys.argv[1])))))

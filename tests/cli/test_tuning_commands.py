@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""collbench tune and collbench explain, on real ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import collectives as cl
+from collectives.cli.app import collbench
+from collectives.tuning.table import TunedTable
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(collbench, list(arguments))
+
+
+def test_a_table_is_made_kept_and_used(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    made = call("tune", "-k", "allreduce", "-s", "8,4K", "--budget", "0.4", "-o", str(path))
+    assert made.exit_code == 0, made.output
+    assert "allreduce" in made.output
+    table = TunedTable.load(path)
+    assert table.ranks == 2
+    told = call("explain", "allreduce", "-s", "8,1K", "-t", str(path))
+    assert told.exit_code == 0, told.output
+    chosen = table.of("allreduce", 8)
+    assert chosen is not None
+    assert f"allreduce of 8 bytes among 2 ranks by memory: {chosen}" in told.output
+    assert told.output.count("the fastest that was measured here") == 2
+    other = call("explain", "allreduce", "-n", "3", "-t", str(path))
+    assert other.exit_code == 1
+    assert "for 2 ranks, not for 3" in other.output
+
+
+def test_explain_without_a_table() -> None:
+    told = call("explain", "reduce-scatter", "-n", "3")
+    assert told.exit_code == 0, told.output
+    assert "by the rules of the library" in told.output
+    assert all(a.name in told.output for a in cl.algorithms("reduce_scatter"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("tune", "-k", "allsum"), "unknown"),
+        (("tune", "--budget", "0"), "0.1"),
+        (("explain", "allreduce", "--budget", "1", "-t", "x.json"), "one of them"),
+        (("explain",), "KIND"),
+    ],
+)
+def test_mistakes(arguments: tuple[str, ...], words: str) -> None:
+    told = call(*arguments)
+    assert told.exit_code == 2
+    assert words in told.output
