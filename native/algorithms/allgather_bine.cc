@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// De Sensi, Pasqualoni, Piarulli, Bonato, Ba, Turisini, Domke & Hoefler, "Bine Trees: Enhancing
+// Collective Operations by Optimizing Communication Locality", SC 2025.
+// Of its forms the one whose messages are one or two ranges: near partners first.
+#include "algorithms/algorithm.h"
+#include "algorithms/negabinary.h"
+
+namespace coll {
+
+const Algorithm allgather_bine = {
+    .kind = Kind::allgather,
+    .name = "bine",
+    .paper =
+        "De Sensi, Pasqualoni, Piarulli, Bonato, Ba, Turisini, Domke & Hoefler, Bine Trees: "
+        "Enhancing Collective Operations by Optimizing Communication Locality, SC 2025",
+    .summary =
+        "Recursive doubling with partners a third of the ring away instead of half, for any p.",
+    .rounds = "lg(p-1)+(p>1)-(p>2)",
+    .bytes = "(p-1)/p",
+    .reductions = "0",
+    .restriction = "",
+    .tree = {.same_on_ranks = true, .same_in_vector = true},
+    .fits = any_p,
+    .chunks = chunk_per_rank,
+    .generate = [](Builder& b) {
+      allgather_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::near);
+    }};
+
+}  // namespace coll

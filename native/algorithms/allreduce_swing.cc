@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce",
+// NSDI 2024. Half of the vector to a neighbour, and one block to the partner of the last round, a
+// third of the ring away: what is large goes by few links.
+#include "algorithms/algorithm.h"
+#include "algorithms/negabinary.h"
+
+namespace coll {
+
+const Algorithm allreduce_swing = {
+    .kind = Kind::allreduce,
+    .name = "swing",
+    .paper =
+        "De Sensi, Bonato, Saam & Hoefler, Swing: Short-cutting Rings for Higher Bandwidth "
+        "Allreduce, NSDI 2024",
+    .summary =
+        "Optimal bytes in 2 log2 p rounds, the large messages to the nearest: for tori and rings.",
+    .rounds = "2*(lg(p-1)+(p>1)-(p>2))",
+    .bytes = "2*(p-1)/p",
+    .reductions = "(p-1)/p",
+    .restriction = "",
+    .tree = {.same_on_ranks = true},
+    .fits = any_p,
+    .chunks = chunk_per_rank,
+    .generate = [](Builder& b) {
+      const Blocks blocks = split(b.all(), b.p());
+      const int round = reduce_scatter_negabinary_phase(b, 0, world(b), blocks, Begin::far);
+      allgather_negabinary_phase(b, round, world(b), blocks, Begin::far);
+    }};
+
+}  // namespace coll
