@@ -73,6 +73,7 @@ from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.simulation import Moment, Simulation, simulate
 from collectives.start import local
 from collectives.topology import Topology
+from collectives.torus import torus
 
 __version__ = _text(_lib.coll_version())
 
@@ -145,5 +146,6 @@ __all__ = [
     "send",
     "sendrecv",
     "simulate",
+    "torus",
     "verify",
 ]

@@ -28,6 +28,11 @@ PAPER = {
     "CLUSTER 2020",
 }
 
+BUCKETS = (
+    "Jain & Sabharwal, Optimal Bucket Algorithms for Large MPI Collectives on Torus "
+    "Interconnects, ICS 2010"
+)
+
 # Ranks, in lists of one or more levels: [[0, 1], [2, 3]].
 Levels = Sequence[Any]
 
@@ -46,18 +51,21 @@ class Product(Defined):
     groupings: tuple[tuple[int, ...], ...]
     phases: tuple[str, ...]
     far_first: bool = False
+    both_ways: bool = False
     same_bits: bool = True
 
     @property
     def paper(self) -> str:  # type: ignore[override]
         """Where the method comes from."""
-        return PAPER[self.kind in LED]
+        return BUCKETS if self.both_ways else PAPER[self.kind in LED]
 
     @property
     def summary(self) -> str:  # type: ignore[override]
         """What it is, in one line."""
         inner = [f"{len(set(grouping))} groups" for grouping in self.groupings]
         order = ", the farthest first" if self.far_first else ""
+        if self.both_ways:
+            order = ", and the other way for half of the vector"
         shape = " in ".join([f"{self.p} ranks", *inner])
         return f"{shape}: {', then '.join(self.phases)}{order}."
 
@@ -106,7 +114,7 @@ class Product(Defined):
         groups = ffi.new("int32_t[]", [g for grouping in self.groupings for g in grouping])
         phases = ffi.new("int32_t[]", [PHASES[phase] for phase in self.phases])
         request.levels, request.groups, request.phases = len(self.phases), groups, phases
-        request.far_first = self.far_first
+        request.far_first = 2 if self.both_ways else int(self.far_first)
         return request, (groups, phases)
 
 
@@ -117,6 +125,7 @@ def product(
     *,
     name: str = "product",
     far_first: bool = False,
+    both_ways: bool = False,
 ) -> Product:
     """Make a hierarchical algorithm: ranks of a host talk among each other, and hosts with hosts.
 
@@ -133,11 +142,17 @@ def product(
         name: what ``algorithm=`` calls it.
         far_first: begin with the farthest level; all groups of a level must have one size. By
             default the nearest begins, so that hosts exchange the least there can be.
+        both_ways: of an allreduce, begin with the nearest level for one half of the vector and
+            with the farthest for the other; all groups of a level must have one size.
 
     Like one of :func:`algorithm` it is proved before its first use; all ranks define the same.
     Raises InvalidArgumentError or UnsupportedError where kind, levels and phases do not fit.
     """
     choose_from(kind, KINDS, "collective")
+    if far_first and both_ways:
+        raise InvalidArgumentError(
+            "product: far_first and both_ways are given: give one, as both_ways is either order"
+        )
     p, groupings = _groupings(levels)
     made = Product(
         kind=kind,
@@ -146,6 +161,7 @@ def product(
         groupings=groupings,
         phases=_phases(kind, phases, len(groupings) + 1),
         far_first=bool(far_first),
+        both_ways=bool(both_ways),
     )
     made.encoded(p)
     return define(made)

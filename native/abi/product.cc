@@ -25,12 +25,16 @@ constexpr int kMostLevels = 16;
   throw Error(Status::invalid_argument, "product: " + why);
 }
 
-// What is asked for: the levels in the order of the program, and in that of the schedule.
+enum class Order : std::int32_t { near_first, far_first, both_ways };
+constexpr int kOrders = 3;
+
+// What is asked for, the nearest level first.
 struct Asked {
   Kind kind;
   int root;
-  Levels near, levels;
+  Levels levels;
   std::vector<LevelPhase> phases;
+  Order order;
 };
 
 Asked asked(const coll_product* given) {
@@ -51,14 +55,29 @@ Asked asked(const coll_product* given) {
   for (int level = 0; level < g.levels; ++level) {
     phases.push_back(static_cast<LevelPhase>(g.phases[level]));
   }
-  const Levels near(g.p, groupings);
-  const bool far_first = g.far_first != 0;
-  if (far_first) std::reverse(phases.begin(), phases.end());
-  return {static_cast<Kind>(g.kind), g.root, near, far_first ? near.far_first() : near,
-          std::move(phases)};
+  if (g.far_first < 0 || g.far_first >= kOrders) {
+    refuse_product("far_first is " + std::to_string(g.far_first) + ": give 0, 1 or 2");
+  }
+  const auto order = static_cast<Order>(g.far_first);
+  if (order == Order::both_ways && static_cast<Kind>(g.kind) != Kind::allreduce) {
+    refuse_product(
+        "only an allreduce goes both ways at a time: in others each rank owns its part of the "
+        "vector, or one rank leads: take one way");
+  }
+  return {static_cast<Kind>(g.kind), g.root, Levels(g.p, groupings), std::move(phases), order};
 }
 
-Schedule schedule_of(const Asked& a) { return product(a.kind, a.levels, a.root, a.phases); }
+Schedule schedule_of(const Asked& a) {
+  if (a.order == Order::near_first) return product(a.kind, a.levels, a.root, a.phases);
+  if (a.order == Order::both_ways) return product_both_ways(a.levels, a.phases);
+  const std::vector<LevelPhase> turned(a.phases.rbegin(), a.phases.rend());
+  return product(a.kind, a.levels.far_first(), a.root, turned);
+}
+
+// What a product costs does not depend on the order of its levels.
+Claims claims_of_asked(const Asked& a) {
+  return claims_of(a.kind, product_cost(a.kind, a.levels, a.phases));
+}
 
 }  // namespace
 }  // namespace coll
@@ -79,9 +98,8 @@ coll_status coll_product_prove(const coll_product* product, int32_t in_place, co
   return guarded([&] {
     coll_proof& proof = coll::required(out, "no place for the proof");
     const coll::Asked asked = coll::asked(product);
-    const coll::Claims claims =
-        coll::claims_of(asked.kind, coll::product_cost(asked.kind, asked.levels, asked.phases));
-    coll::fill(coll::prove(coll::schedule_of(asked), in_place != 0, claims), proof);
+    const coll::Schedule schedule = coll::schedule_of(asked);
+    coll::fill(coll::prove(schedule, in_place != 0, coll::claims_of_asked(asked)), proof);
     return Status::ok;
   });
 }
@@ -92,12 +110,12 @@ coll_status coll_product_between(const coll_product* product, int32_t level, dou
     double& out = coll::required(sent, "no place for what is sent");
     double& in = coll::required(received, "no place for what is received");
     const coll::Asked asked = coll::asked(product);
-    if (level < 0 || level >= asked.near.depth()) {
+    if (level < 0 || level >= asked.levels.depth()) {
       coll::refuse_product("there is no level " + std::to_string(level));
     }
     const coll::Schedule schedule = coll::schedule_of(asked);
     out = in = 0;
-    for (const coll::Crossing& c : coll::cells_between(schedule, asked.near, level)) {
+    for (const coll::Crossing& c : coll::cells_between(schedule, asked.levels, level)) {
       out = std::max(out, static_cast<double>(c.sent) / schedule.chunks);
       in = std::max(in, static_cast<double>(c.received) / schedule.chunks);
     }

@@ -107,6 +107,24 @@ Schedule product(Kind kind, const Levels& levels, int root, std::span<const Leve
   return s;
 }
 
+Schedule product_both_ways(const Levels& levels, std::span<const LevelPhase> phases) {
+  constexpr Kind kind = Kind::allreduce;
+  check_product(kind, levels, phases);
+  const Levels far = levels.far_first();
+  const std::vector<LevelPhase> turned(phases.rbegin(), phases.rend());
+  const Shares near_shares(kind, levels), far_shares(kind, far);
+  const int half = near_shares.chunks();  // of the other, too: levels of even sizes are cut exactly
+  Schedule s{.kind = kind, .p = levels.p(), .root = 0, .chunks = 2 * half, .programs = {}};
+  s.programs.reserve(static_cast<std::size_t>(s.p));
+  for (int rank = 0; rank < s.p; ++rank) {
+    Builder builder(Layout(s), rank);
+    product_of_teams(builder, kind, levels, near_shares, phases);
+    product_of_teams(builder, kind, far, far_shares, turned, half);
+    s.programs.push_back(std::move(builder).finish());
+  }
+  return s;
+}
+
 ProductCost product_cost(Kind kind, const Levels& levels, std::span<const LevelPhase> phases) {
   check_product(kind, levels, phases);
   ProductCost cost;

@@ -43,6 +43,12 @@ inline constexpr int kLevelPhases = 5;
 // groups, or phases that are not one per level.
 Schedule product(Kind kind, const Levels& levels, int root, std::span<const LevelPhase> phases);
 
+// An allreduce both ways at a time: one half of the vector begins at the nearest level, the other
+// at the farthest. In a torus, whose levels have links of their own, each half leaves the other's
+// links alone. Its cost is that of product(). Throws Error for what product() does, and where the
+// groups of a level are of unequal sizes.
+Schedule product_both_ways(const Levels& levels, std::span<const LevelPhase> phases);
+
 // What is claimed, as numbers. Absent where groups are of unequal sizes, for bytes and reductions.
 struct ProductCost {
   double rounds = 0;

@@ -11,9 +11,9 @@
 
 namespace coll {
 
-// Reduce-scatter up the levels, allgather down again.
+// Reduce-scatter up the levels, allgather down again, of the chunks from the first one on.
 void product_of_teams(Builder& b, Kind kind, const Levels& levels, const Shares& shares,
-                      std::span<const LevelPhase> phases);
+                      std::span<const LevelPhase> phases, int first = 0);
 // One rank of each group talks for it.
 void product_of_leaders(Builder& b, Kind kind, const Levels& levels,
                         std::span<const LevelPhase> phases);

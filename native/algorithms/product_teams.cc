@@ -20,7 +20,8 @@ struct Shift {
 
 // Those of one rank at one level, in the order of their first chunks: the same on all their
 // members.
-std::vector<Shift> shifts_of(const Levels& levels, const Shares& shares, int level, int rank) {
+std::vector<Shift> shifts_of(const Levels& levels, const Shares& shares, int level, int rank,
+                             int first) {
   const int group = levels.group(level, rank), me = levels.place(level, rank);
   const std::vector<int>& members = levels.members(level, group);
   std::vector<Shift> shifts;
@@ -32,10 +33,10 @@ std::vector<Shift> shifts_of(const Levels& levels, const Shares& shares, int lev
     if (shares.owner(level - 1, mine, c) != rank) continue;
     ranks.clear();
     for (const int member : members) ranks.push_back(shares.owner(level - 1, member, c));
-    const auto [found, first] = known.try_emplace(ranks, shifts.size());
-    if (first) shifts.push_back({Team{ranks, me}, Blocks(members.size())});
+    const auto [found, is_new] = known.try_emplace(ranks, shifts.size());
+    if (is_new) shifts.push_back({Team{ranks, me}, Blocks(members.size())});
     const auto taker = static_cast<std::size_t>(shares.member(level, group, c));
-    shifts[found->second].blocks[taker].add(c, 1);
+    shifts[found->second].blocks[taker].add(first + c, 1);
   }
   return shifts;
 }
@@ -75,11 +76,11 @@ void allgather_level(Builder& b, int round, LevelPhase phase, const Shift& shift
 }  // namespace
 
 void product_of_teams(Builder& b, Kind kind, const Levels& levels, const Shares& shares,
-                      std::span<const LevelPhase> phases) {
+                      std::span<const LevelPhase> phases, int first) {
   int round = 0;
   const auto at = [&](int level, auto&& step) {
     const LevelPhase phase = phases[static_cast<std::size_t>(level)];
-    for (const Shift& shift : shifts_of(levels, shares, level, b.rank())) {
+    for (const Shift& shift : shifts_of(levels, shares, level, b.rank(), first)) {
       b.beside(round);
       step(b, round, phase, shift);
     }

@@ -132,7 +132,9 @@ typedef struct coll_product {
   const int32_t* groups; /* (levels - 1) * p numbers: that of each rank's group, finest groups
                           * first; they nest. NULL for one level */
   const int32_t* phases; /* a coll_phase for each level */
-  int32_t far_first;     /* 1: the farthest level begins; all groups of a level of one size */
+  int32_t far_first;     /* 0: the nearest level begins. 1: the farthest. 2, of an allreduce: the
+                          * nearest for one half of the vector, the farthest for the other. For 1
+                          * and 2 all groups of a level must be of one size */
 } coll_product;
 
 /* The schedule, encoded (coll_free() it): for coll_add_schedule(). */
