@@ -79,7 +79,7 @@ GROUPS = (
         members=("tune", "use_table", "force", "explain"),
     ),
     Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
-    Group("Hierarchical algorithms", names=("product", "Product")),
+    Group("Hierarchical algorithms", names=("product", "torus", "Product")),
     Group(
         "Topology",
         "Where ranks are, and the links between them: [topology](topology.md).",

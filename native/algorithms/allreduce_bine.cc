@@ -22,7 +22,7 @@ const Algorithm allreduce_bine = {
     .bytes = "2*(p-1)/p",
     .reductions = "(p-1)/p",
     .restriction = "",
-    .tree = {.same_on_ranks = true},
+    .tree = {.same_on_ranks = true, .canonical = [](int p) { return p <= 3; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {

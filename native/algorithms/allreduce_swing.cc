@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // De Sensi, Bonato, Saam & Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce",
 // NSDI 2024. Half of the vector to a neighbour, and one block to the partner of the last round, a
-// third of the ring away: what is large goes by few links.
+// third of the ring away: what is large goes by few links. An odd number of ranks is an even one and
+// a rank that exchanges single blocks with each of them.
 #include "algorithms/algorithm.h"
 #include "algorithms/negabinary.h"
 
@@ -19,7 +20,7 @@ const Algorithm allreduce_swing = {
     .bytes = "2*(p-1)/p",
     .reductions = "(p-1)/p",
     .restriction = "",
-    .tree = {.same_on_ranks = true},
+    .tree = {.same_on_ranks = true, .canonical = [](int p) { return p <= 4; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {

@@ -18,7 +18,7 @@ const Algorithm reduce_scatter_swing = {
     .bytes = "(p-1)/p",
     .reductions = "(p-1)/p",
     .restriction = "",
-    .tree = {},
+    .tree = {.canonical = [](int p) { return p <= 4; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
     .generate = [](Builder& b) {
