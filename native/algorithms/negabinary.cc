@@ -42,8 +42,6 @@ std::vector<Meeting> meetings(int n, int me, Begin begin) {
       meeting.taken.push_back(member(place));
       meeting.given.push_back(member(apart - place));
     }
-    std::sort(meeting.taken.begin(), meeting.taken.end());
-    std::sort(meeting.given.begin(), meeting.given.end());
     list.push_back(std::move(meeting));
   }
   return list;
@@ -71,7 +69,13 @@ const Chunks& block(const Blocks& blocks, int member) {
   return blocks[static_cast<std::size_t>(member)];
 }
 
-Chunks of(const Blocks& blocks, const std::vector<int>& members, int but = kNobody) {
+// Those of all these members but one, in the order of the vector: so neighbours make one range.
+Chunks of(const Blocks& blocks, std::vector<int> members, int but = kNobody) {
+  const auto place = [&](int m) {
+    const auto& ranges = block(blocks, m).ranges();
+    return ranges.empty() ? 0 : ranges.front().first;
+  };
+  std::sort(members.begin(), members.end(), [&](int a, int b) { return place(a) < place(b); });
   Chunks chunks;
   for (const int m : members) {
     if (m != but) chunks.add(block(blocks, m));
@@ -160,6 +164,21 @@ int reduce_scatter_negabinary_phase(Builder& b, int round, const Team& team, con
     }
   }
   return round;
+}
+
+Blocks negabinary_blocks(const Chunks& chunks, int members) {
+  const int others = members - members % 2, rounds = ceil_log2(others);
+  std::vector<int> order = {0};
+  std::vector<char> has(static_cast<std::size_t>(std::max(others, 1)));
+  has[0] = 1;
+  for (int s = rounds - 1; s >= 0; --s) added(order, has, distance(s));
+  if (others > 0 && others < members) order.push_back(others);
+  Blocks blocks(static_cast<std::size_t>(members));
+  int part = 0;
+  for (const int member : order) {
+    blocks[static_cast<std::size_t>(member)] = chunks.part(part++, members);
+  }
+  return blocks;
 }
 
 }  // namespace coll

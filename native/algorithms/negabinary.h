@@ -26,4 +26,9 @@ int allgather_negabinary_phase(Builder& b, int round, const Team& team, const Bl
 int reduce_scatter_negabinary_phase(Builder& b, int round, const Team& team, const Blocks& blocks,
                                     Begin begin);
 
+// The chunks, cut in a part for each member, those that one member has in the course of an
+// allgather side by side, if far partners begin: of a power of two all messages are runs. For an
+// allreduce, in which nobody asks whose part is where.
+Blocks negabinary_blocks(const Chunks& chunks, int members);
+
 }  // namespace coll

@@ -79,6 +79,15 @@ def test_messages_of_bine_are_runs_of_neighbours(kind: str) -> None:
     assert runs("swing", 64, kind) > 8
 
 
+def test_messages_of_the_swing_allreduce_are_runs() -> None:
+    def most(p: int) -> int:
+        steps = (step for steps in cl.schedule("swing", p).ranks for step in steps)
+        return max(len(step.source) for step in steps if step.op == "send")
+
+    assert [most(p) for p in POWERS] == [1, 2, 2, 2, 2, 2]
+    assert most(48) < 8
+
+
 @pytest.mark.parametrize("name", BUTTERFLIES)
 def test_the_last_of_an_odd_number_talks_to_all(name: str) -> None:
     for p in (3, 5, 7, 9, 13, 33):
