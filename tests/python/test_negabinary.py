@@ -143,6 +143,24 @@ def test_bine_and_swing_pass_fewer_links() -> None:
     assert hops("swing", 64, "allreduce") < hops("circulant", 64, "allreduce") / 4
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "other", "topology"),
+    [
+        ("allreduce", "swing", "circulant", "torus:64"),
+        ("reduce_scatter", "swing", "recursive_halving", "torus:64"),
+        ("allgather", "pat", "bruck", "fat-tree:64,oversubscription=4"),
+        ("reduce_scatter", "pat", "recursive_halving", "fat-tree:64,oversubscription=4"),
+        ("allgather", "bine", "bruck", "fat-tree:64,oversubscription=4"),
+        ("broadcast", "bine", "binomial", "dragonfly:9x4x2"),
+    ],
+)
+def test_simulated_where_far_links_are_few_they_are_quicker(
+    kind: str, name: str, other: str, topology: str
+) -> None:
+    ours, theirs = (cl.simulate(one, topology, 2**24, kind=kind).seconds for one in (name, other))
+    assert ours < 0.8 * theirs
+
+
 @pytest.mark.parametrize("p", [2, 3, 5, 8, 12, 37, 64])
 def test_pat_sends_far_what_is_small(p: int) -> None:
     rounds = (p - 1).bit_length()

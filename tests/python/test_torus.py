@@ -62,6 +62,15 @@ def test_rows_and_columns_are_busy_at_the_same_time() -> None:
     assert all(fewer == 0 < more for fewer, more in lines(both_ways=False))
 
 
+def test_on_a_simulated_torus_it_is_quicker_than_one_way_and_one_ring() -> None:
+    def seconds(name: str) -> float:
+        return cl.simulate(name, "torus:4x4", 2**24).seconds
+
+    cl.torus(4, 4)
+    cl.torus(4, 4, both_ways=False, name="one way")
+    assert seconds("torus") < 0.9 * seconds("one way") < 0.9 * seconds("ring")
+
+
 def test_ranks_are_numbered_along_the_last_side_first() -> None:
     made = cl.torus(2, 3, name="grid")
     assert made.groupings == ((0, 0, 0, 1, 1, 1),)
