@@ -25,19 +25,21 @@ const Algorithm reduce_scatter_pat = {
     .tree = {},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const Team team = world(b);
-      const Blocks blocks = split(b.all(), b.p());
-      int round = 0;
-      for (int reach = 1; reach < b.p(); reach *= 2, ++round) {
-        Chunks given, taken;
-        for (int behind = 0; behind + reach < b.p(); behind += 2 * reach) {
-          given.add(cyclic(blocks, team.me - reach - behind, 1));
-          taken.add(cyclic(blocks, team.me - behind, 1));
-        }
-        b.send(round, team.ahead(-reach), given);
-        b.recv_reduce(round, team.ahead(reach), taken);
-      }
-    }};
+    .generate =
+        [](Builder& b) {
+          const Team team = world(b);
+          const Blocks blocks = split(b.all(), b.p());
+          int round = 0;
+          for (int reach = 1; reach < b.p(); reach *= 2, ++round) {
+            Chunks given, taken;
+            for (int behind = 0; behind + reach < b.p(); behind += 2 * reach) {
+              given.add(cyclic(blocks, team.me - reach - behind, 1));
+              taken.add(cyclic(blocks, team.me - behind, 1));
+            }
+            b.send(round, team.ahead(-reach), given);
+            b.recv_reduce(round, team.ahead(reach), taken);
+          }
+        },
+    .symmetry = rotation};
 
 }  // namespace coll
