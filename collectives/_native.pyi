@@ -114,6 +114,10 @@ class _Lib:
     COLL_CHECK_TREE: int
     COLL_CHECK_ALL: int
     COLL_PHASE_RING: int
+    COLL_ACT_SEND: int
+    COLL_ACT_RECEIVE: int
+    COLL_ACT_FOLD: int
+    COLL_ACT_COPY: int
     COLL_PHASE_CIRCULANT: int
     COLL_PHASE_DIRECT: int
     COLL_PHASE_HALVING: int
