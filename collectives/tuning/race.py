@@ -43,10 +43,16 @@ class Standing:
 class Runner:
     """A candidate that is ready to run: its buffers are shared with the others of the race."""
 
-    def __init__(self, comm: Communicator, choice: Choice, buffers: Buffers) -> None:
-        """Prepare it; every rank must. Raises UnsupportedError where it cannot run."""
+    def __init__(
+        self, comm: Communicator, choice: Choice, buffers: Buffers, table: Sequence[Choice] | None
+    ) -> None:
+        """Prepare it; every rank must. Raises UnsupportedError where it cannot run.
+
+        With a ``table`` it runs what that chooses, which need not be ``choice``.
+        """
         self.choice = choice
-        install(comm, [Choice(choice.kind, 0, *_how(choice)), _far(choice)])
+        alone = [Choice(choice.kind, 0, *_how(choice)), _far(choice)]
+        install(comm, alone if table is None else table)
         self.call: Callable[[], Any] = buffers.persistent(comm)
 
     def time(self, calls: int) -> float:
@@ -114,7 +120,7 @@ def runners(comm: Communicator, choices: Sequence[Choice], buffers: Buffers) -> 
     made = []
     for choice in choices:
         try:
-            made.append(Runner(comm, choice, buffers))
+            made.append(Runner(comm, choice, buffers, None))
         except UnsupportedError:
             continue  # on all ranks alike: nothing was sent
     install(comm, [])

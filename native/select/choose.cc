@@ -142,7 +142,7 @@ bool take(Choice& choice, const TunedLine* line, int ranks, std::size_t bytes, c
 }
 
 // Which of the two runs depends on timing, so among more than two ranks both fold in the same tree:
-// by the same algorithm.
+// by the same algorithm. Of short vectors one plan runs: to tell which costs as much as the call.
 void take_tuned(Choices& choices, Kind kind, int ranks, std::size_t bytes, const Wish& wish,
                 const Tuned& tuned) {
   if (wish.algorithm != kUnchosen || wish.mode != kUnchosen) return;
@@ -150,6 +150,9 @@ void take_tuned(Choices& choices, Kind kind, int ranks, std::size_t bytes, const
       take(choices.near, tuned.find(kind, bytes, Placement::near), ranks, bytes, wish);
   const bool far = take(choices.far, tuned.find(kind, bytes, Placement::far), ranks, bytes, wish);
   if (near || far) choices.table = tuned.id();
+  if (near != far && bytes < placed_bytes(ranks)) {
+    (near ? choices.far : choices.near) = near ? choices.near : choices.far;
+  }
   if (ranks == 2 || choices.near.algorithm == choices.far.algorithm) return;
   (near ? choices.far : choices.near) = near ? choices.near : choices.far;
 }

@@ -106,6 +106,9 @@ TEST(what_was_measured_goes_first) {
   CHECK(free.far.algorithm == number("ring"));
   const Tuned of_two(2, false, 2, {line(0, "ring")});
   CHECK(choose(Kind::allreduce, 2, 1 << 20, {}, of_two).far.algorithm != number("ring"));
+  CHECK(choose(Kind::allreduce, 2, 64, {}, of_two).far ==
+        choose(Kind::allreduce, 2, 64, {}, of_two).near);
+  CHECK(!choose(Kind::allreduce, 2, 64, {}, of_two).placed);
   // A caller who names an algorithm, or wants a tree that it has not, gets what they want.
   const Choices named =
       choose(Kind::allreduce, 4, 1 << 20, {.algorithm = number("circulant")}, tuned);
