@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import ffi, lib, text
 from collectives.names import KINDS, MODES, algorithm_index
-from collectives.tuning.table import Choice
+from collectives.tuning.table import RULE, Choice
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
 _BY_NUMBER = {lib.COLL_MODE_STAGED: "staged", lib.COLL_MODE_INLINE: "inline", -1: "wire"}
 HIERARCHICAL = "hierarchical"  # a product over hosts, which is in no table
-RULE = ""  # in the place of an algorithm: by rule again from here on
 
 
 def install(comm: Communicator, choices: Iterable[Choice]) -> None:

@@ -17,6 +17,7 @@ from collectives.names import KINDS, algorithm_names, integer
 FORMAT = "collectives tuning"
 VERSION = 1
 LONGEST = 1 << 22  # bytes of a file
+RULE = ""  # in the place of an algorithm: the library chooses again from here on
 MODES = ("staged", "inline", "wire")
 _KEYS = {"kind", "nbytes", "algorithm", "mode", "lag", "tile_bytes", "far"}
 _MOST = 1 << 62
@@ -32,7 +33,8 @@ class Choice:
 
     ``mode`` is "staged" or "inline" among ranks that share memory, else "wire"; ``lag`` counts the
     tiles between one round and the next, ``tile_bytes`` are the length of one (0: chunks travel
-    whole); ``far``: while the cores share no cache.
+    whole); ``far``: while the cores share no cache. An ``algorithm`` of "": the library chooses
+    again from here on.
     """
 
     kind: str
@@ -45,6 +47,8 @@ class Choice:
 
     def __str__(self) -> str:
         """Return "ring, staged, lag 1, tiles of 65536"."""
+        if self.algorithm == RULE:
+            return "what the library chooses"
         tiles = f", tiles of {self.tile_bytes}" if self.tile_bytes else ""
         return f"{self.algorithm}, {self.mode}, lag {self.lag}{tiles}"
 
@@ -67,7 +71,8 @@ class TunedTable:
         fitting = [
             c for c in self.choices if c.kind == kind and c.far == far and c.nbytes <= nbytes
         ]
-        return max(fitting, key=lambda c: c.nbytes, default=None)
+        found = max(fitting, key=lambda c: c.nbytes, default=None)
+        return None if found is None or found.algorithm == RULE else found
 
     def as_json(self) -> dict[str, Any]:
         """Return it as values for JSON."""
@@ -132,7 +137,7 @@ def _choices(listed: list[Any], name: str) -> Iterable[Choice]:
         if not isinstance(one, dict) or set(one) != _KEYS:
             _refuse(name, f"has no choice at place {number}: its keys are not those of one")
         kind, algorithm = one["kind"], one["algorithm"]
-        if kind not in KINDS or algorithm not in algorithm_names(KINDS[kind]):
+        if kind not in KINDS or algorithm not in [RULE, *algorithm_names(KINDS[kind])]:
             _refuse(name, f"names no algorithm of this library at place {number}: tune again")
         numbers = [integer(one[key]) for key in ("nbytes", "lag", "tile_bytes")]
         if any(n is None or not 0 <= n <= _MOST for n in numbers) or one["mode"] not in MODES:

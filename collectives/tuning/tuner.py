@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from collectives.tuning.candidates import candidates
 from collectives.tuning.installed import chosen
 from collectives.tuning.race import Buffers, Race, Standing, runners
-from collectives.tuning.table import Choice
+from collectives.tuning.table import RULE, Choice
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -32,6 +32,7 @@ WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
 _MOST_BYTES = 4  # buffers of a race take this many vectors at most
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
 _NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
+_BEYOND = 4  # times the last size: so far its winner is trusted
 _LAST = 8  # rounds between two looks at the survivors
 
 
@@ -123,6 +124,8 @@ def _entered(comm: Communicator, cell: Cell, before: Cell | None, shared: bool) 
 def lines(cells: Sequence[Cell], p: int) -> list[Choice]:
     """Return the choices that follow: each from half way, in logarithms, to the size before it.
 
+    Far beyond the last size that was raced the library's rules hold again.
+
     Between two ranks the plan for far cores stays the library's own, as cores move; among more the
     same plan runs wherever they are, since its sums must have the same bits.
     """
@@ -135,7 +138,8 @@ def lines(cells: Sequence[Cell], p: int) -> list[Choice]:
             if found and found[-1].kind == kind and _same(found[-1], best):
                 continue
             found.append(_from(best, begin, False))
-    return found + [_from(c, c.nbytes, True) for c in found if p > 2]
+        found.append(replace(found[-1], nbytes=_BEYOND * row[-1].nbytes, algorithm=RULE))
+    return found + [replace(c, far=True) for c in found if p > 2]
 
 
 def _same(one: Choice, other: Choice) -> bool:

@@ -128,8 +128,12 @@ def test_lines_begin_half_way() -> None:
     assert [(c.nbytes, c.algorithm, c.far) for c in lines(row, 2)] == [
         (0, "ring", False),
         (2000, "circulant", False),
+        (40_000, "", False),
     ]
-    assert [c.far for c in lines(row, 3)] == [False, False, True, True]
+    assert [c.far for c in lines(row, 3)] == [False] * 3 + [True] * 3
+    table = TunedTable(2, "", "", tuple(lines(row, 2)))
+    assert table.of("allreduce", 40_000) is None
+    assert "library" in str(table.choices[-1])
 
 
 def test_tuned_calls_run_what_won() -> None:
@@ -146,6 +150,7 @@ def test_tuned_calls_run_what_won() -> None:
                 a.name for a in cl.algorithms(kind)
             }
         assert comm.explain("reduce", 8).source == "rule"
+        assert comm.explain("allreduce", 8192 * 4).source == "rule"  # far beyond what was raced
         for count in (1, 100, 5000):
             assert (comm.allreduce(np.full(count, comm.rank + 1.0)) == 6).all()
         again = comm.use_table(table)
