@@ -215,11 +215,12 @@ inline bool Executor::enter(int spins) noexcept {
   return !agreed || agree(spins);
 }
 
-// What was faster of late, for calls of this kind and size.
+// What was faster of late, for calls of this plan and size.
 void Executor::say_plan() noexcept {
-  const Kind kind = binding_->plan().layout.kind;
+  const std::uint64_t plan =
+      reinterpret_cast<std::uintptr_t>(&binding_->plan()) + binding_->call().tile_bytes;
   const bool far =
-      assumed_ ? *assumed_ == Placement::far : plans_.far(kind, binding_->bytes(), clock_->calls);
+      assumed_ ? *assumed_ == Placement::far : plans_.far(plan, binding_->bytes(), clock_->calls);
   const Placement said = far ? Placement::far : Placement::near;
   segment_.header()
       .cores.at(clock_->calls)

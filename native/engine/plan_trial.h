@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's choice between the plans for near and for far cores, per kind and size, from how long
-// calls took on the slowest rank: the root of a broadcast leaves long before the last receiver.
+// Rank 0's choice between the plans for near and for far cores, for each plan and size, from how
+// long calls took on the slowest rank: the root of a broadcast leaves long before the last
+// receiver.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +11,6 @@
 #include <vector>
 
 #include "engine/trial.h"
-#include "schedule/layout.h"
 
 namespace coll {
 
@@ -39,10 +37,10 @@ class Spent {
 
 class PlanTrial {
  public:
-  // Whether call number `call` shall run the plan for far cores.
-  bool far(Kind kind, std::size_t bytes, std::uint64_t call) noexcept {
-    auto& of_size = trials_[std::min<std::size_t>(std::bit_width(bytes), trials_.size() - 1)];
-    now_ = {&of_size[static_cast<std::size_t>(kind)], bytes, call, false};
+  // Whether call number `call` shall run the plan for far cores. `plan` names that for near ones:
+  // how long another plan took says nothing of it.
+  bool far(std::uint64_t plan, std::size_t bytes, std::uint64_t call) noexcept {
+    now_ = {&of(plan, bytes), bytes, call, false};
     now_.far = now_.trial->second();
     return now_.far;
   }
@@ -70,7 +68,25 @@ class PlanTrial {
     std::uint64_t call = 0;
     bool far = false;
   };
-  std::vector<std::array<Trial, kKinds>> trials_ = std::vector<std::array<Trial, kKinds>>(48);
+  struct Known {
+    std::uint64_t name = 0;
+    Trial trial;
+  };
+
+  // Of two that fall on one place the later one begins anew.
+  Trial& of(std::uint64_t plan, std::size_t bytes) noexcept {
+    const auto size = static_cast<std::uint64_t>(std::bit_width(bytes));
+    const std::uint64_t name = (plan * 64 + size) * 0x9E3779B97F4A7C15ULL | 1;
+    Known& known = trials_[name >> (64 - kPlaces)];
+    if (known.name != name) {
+      if (before_.trial == &known.trial) before_ = {};
+      known = {name, Trial()};
+    }
+    return known.trial;
+  }
+
+  static constexpr int kPlaces = 11;  // bits of their number
+  std::vector<Known> trials_ = std::vector<Known>(std::size_t{1} << kPlaces);
   Asked now_, before_;
 };
 

@@ -44,7 +44,7 @@ TEST(what_the_slowest_rank_needed_counts) {
   std::uint64_t asked = 0;
   int far = 0;
   for (std::uint64_t number = 1; number <= 200; ++number) {
-    const bool chosen = plans.far(Kind::broadcast, 1 << 20, number);
+    const bool chosen = plans.far(7, 1 << 20, number);
     plans.learn([&](std::uint64_t call) noexcept -> std::optional<double> {
       asked = call;
       if (number % 5 == 0) return std::nullopt;  // some rank has not said so yet
@@ -55,6 +55,23 @@ TEST(what_the_slowest_rank_needed_counts) {
     if (number > 100) far += chosen ? 1 : 0;
   }
   CHECK(far <= 4);
+}
+
+// Candidates of a race, or the calls of a program, take turns: each is judged by its own times.
+TEST(plans_of_one_size_do_not_disturb_each_other) {
+  constexpr std::uint64_t kQuick = 0x7f0010, kSlow = 0x7f0020;
+  PlanTrial plans;
+  int far[2] = {0, 0};
+  double before = 0;
+  for (std::uint64_t number = 1; number <= 800; ++number) {
+    const bool slow = number % 2 == 0;
+    const bool chosen = plans.far(slow ? kSlow : kQuick, 1 << 20, number);
+    const double took = slow ? (chosen ? 2000 : 1000) : (chosen ? 50 : 100);
+    plans.learn([&](std::uint64_t) noexcept { return std::optional<double>(before); });
+    before = took;
+    if (number > 400) far[slow ? 1 : 0] += chosen ? 1 : 0;
+  }
+  CHECK(far[0] > 180 && far[1] < 20);
 }
 
 TEST(how_long_a_call_took_is_of_that_call) {
