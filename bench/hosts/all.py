@@ -30,6 +30,7 @@ PARTS = (
     Part("bench.hosts.loopback", "loopback TCP beside a bare socket", 1),
     Part("bench.hosts.start", "how long a job takes to begin", 4),
     Part("bench.hosts.hiding", "transfers behind NumPy", 3),
+    Part("bench.hosts.shrink", "survivors of a killed rank", 3),
 )
 
 
