@@ -9,9 +9,10 @@ import warnings
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-from collectives import init
+from collectives import Communicator, init
 from collectives.cli.worker import pin_to_core, reported, say
 from collectives.environment import place
+from collectives.tuning.guidelines import measured
 from collectives.tuning.table import TuningWarning
 
 
@@ -27,6 +28,7 @@ class Tuning:
     table: str | None  # where it is kept, or taken from
     explained: list[int]  # bytes of the vectors to explain
     pin: bool
+    guidelines: bool = False  # measure them instead
 
     def as_json(self) -> str:
         """Write it for the command line."""
@@ -34,24 +36,36 @@ class Tuning:
 
 
 def work(wanted: Tuning) -> None:
-    """Do it, and report what came out."""
+    """Do it; rank 0 reports what came out."""
     rank = place().rank
     if wanted.pin:
         pin_to_core(rank)
     warnings.simplefilter("error" if rank == 0 else "ignore", TuningWarning)
     with init() as comm:
-        if wanted.seconds > 0:
-            kept = comm.tune(wanted.seconds, kinds=wanted.kinds or None, sizes=wanted.sizes)
-            if rank == 0 and wanted.table is not None:
-                kept.save(wanted.table)
+        if wanted.guidelines:
+            found = measured(comm)
             if rank == 0:
-                say(choices=[[c.kind, c.nbytes, str(c), c.far] for c in kept.choices])
+                say(guidelines=[[g.rule, g.nbytes, g.ratio, g.low, g.high] for g in found])
+        elif wanted.seconds > 0:
+            _race(comm, wanted)
         elif wanted.table is not None:
             comm.use_table(wanted.table)
         if rank == 0:
-            for nbytes in wanted.explained:
-                for kind in wanted.kinds:
-                    say(text=str(comm.explain(kind, nbytes)))
+            _explain(comm, wanted)
+
+
+def _race(comm: Communicator, wanted: Tuning) -> None:
+    kept = comm.tune(wanted.seconds, kinds=wanted.kinds or None, sizes=wanted.sizes)
+    if comm.rank == 0:
+        if wanted.table is not None:
+            kept.save(wanted.table)
+        say(choices=[[c.kind, c.nbytes, str(c), c.far] for c in kept.choices])
+
+
+def _explain(comm: Communicator, wanted: Tuning) -> None:
+    for nbytes in wanted.explained:
+        for kind in wanted.kinds:
+            say(text=str(comm.explain(kind, nbytes)))
 
 
 if __name__ == "__main__":

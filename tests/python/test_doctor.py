@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import collectives as cl
 from collectives.cli.app import collbench
 from collectives.doctor import GOOD, NOTE, POOR, Finding, examined
+from collectives.tuning.guidelines import Guideline, measured
+from tests.python.ranks import on_ranks
 
 
 def by_name(found: list[Finding]) -> dict[str, Finding]:
@@ -23,6 +26,20 @@ def test_this_machine() -> None:
     shown = CliRunner().invoke(collbench, ["doctor"])
     assert shown.exit_code == 0, shown.output
     assert all(what in shown.output for what in ("cores", "UCX"))
+
+
+def test_guidelines() -> None:
+    assert Guideline("a <= b", 8, 1.2, 1.1, 1.3).verdict == "broken"
+    assert Guideline("a <= b", 8, 0.9, 0.8, 1.0).verdict == "kept"
+    assert Guideline("a <= b", 8, 1.0, 0.9, 1.2).verdict == "unsure"
+
+    def work(comm: cl.Communicator) -> list[Guideline]:
+        return measured(comm, (8, 4096))
+
+    one, other = on_ranks(2, work)
+    assert one == other
+    assert len(one) == 2 * 2 + 1 + 5
+    assert all(g.low <= g.ratio <= g.high for g in one)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guide lines that a library should keep of itself, measured: no collective slower than its parts.
+
+Träff, Gropp & Thakur, Self-Consistent MPI Performance Guidelines, IEEE Transactions on Parallel and
+Distributed Systems 21(5), 2010.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from collectives.tuning.installed import chosen
+from collectives.tuning.race import Buffers, Race, Runner, Seconds, interval
+from collectives.tuning.table import Choice
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+
+SIZES = (8, 1024, 16 << 10, 128 << 10, 1 << 20, 8 << 20)
+KINDS = ("allreduce", "reduce", "broadcast", "reduce_scatter", "allgather", "barrier")
+ROUNDS = 40
+SLACK = 1.05  # times as long as its parts a collective may take
+Times = dict[tuple[str, int], Seconds]
+# A collective, and what does the same one after the other.
+PARTS = (
+    ("allreduce", ("reduce", "broadcast")),
+    ("allreduce", ("reduce_scatter", "allgather")),
+)
+
+
+@dataclass(frozen=True)
+class Guideline:
+    """One rule at one size: the ratio of both sides, 1 or less where it is kept, and its interval.
+
+    ``verdict`` is "kept", "broken" (beyond doubt by more than 5 %) or "unsure".
+    """
+
+    rule: str
+    nbytes: int
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """What comes of it."""
+        if self.low > SLACK:
+            return "broken"
+        return "kept" if self.high <= SLACK else "unsure"
+
+
+def measured(comm: Communicator, sizes: Sequence[int] = SIZES) -> list[Guideline]:
+    """Measure the guide lines. Every rank must call it; all get the same."""
+    found: list[Guideline] = []
+    with comm.dup() as apart:
+        for below, nbytes in zip((None, *sizes), sizes, strict=False):
+            times = _times(apart, below, nbytes)
+            here = {kind: times[kind, nbytes] for kind in KINDS}
+            for whole, parts in PARTS:
+                together: Seconds = np.sum([here[part] for part in parts], axis=0)
+                rule = f"{whole} <= {' + '.join(parts)}"
+                found.append(_of(rule, nbytes, here[whole] / together))
+            if below is None:
+                rule = f"barrier <= allreduce of {nbytes} bytes"
+                found.append(_of(rule, nbytes, here["barrier"] / here["allreduce"]))
+                continue
+            for kind in KINDS[:-1]:
+                rule = f"{kind} of {below} bytes <= of more"
+                found.append(_of(rule, nbytes, times[kind, below] / here[kind]))
+    return found
+
+
+def _times(comm: Communicator, below: int | None, nbytes: int) -> Times:
+    """Return the seconds of each collective at both sizes, round by round."""
+    sizes = [nbytes] if below is None else [below, nbytes]
+    held = [Buffers(kind, size, comm.size) for size in sizes for kind in KINDS]
+    runners: list[Runner] = []
+    for buffers, (size, kind) in zip(held, product(sizes, KINDS), strict=True):
+        choice = Choice(kind, size, "") if kind == "barrier" else chosen(comm, kind, size)[0]
+        choice = replace(choice, nbytes=size)
+        runners.append(Runner(comm, choice, buffers, comm._choices))
+    race = Race(comm, runners, _Together(held))
+    race.rounds(ROUNDS)
+    return {(r.choice.kind, r.choice.nbytes): np.array(race.samples[id(r)]) for r in runners}
+
+
+class _Together(Buffers):
+    """The buffers of several collectives, which are all touched between two calls."""
+
+    def __init__(self, held: Sequence[Buffers]) -> None:
+        self.large, self._held = held[-1].large, held
+
+    def touch(self) -> None:
+        for one in self._held:
+            one.touch()
+
+
+def _of(rule: str, nbytes: int, ratios: Seconds) -> Guideline:
+    logs: Seconds = np.log(ratios)
+    low, high = interval(logs)
+    middle = float(np.median(logs))
+    return Guideline(rule, nbytes, *(float(np.exp(log)) for log in (middle, low, high)))
