@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from collectives.checks import checked_root
 from collectives.defined import own_algorithm
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.names import algorithm_index, checked_ranks, integer
+from collectives.start import told
 from collectives.topology.value import LEVELS, Topology
 
 ACTS = ("send", "receive", "fold", "copy")
@@ -167,7 +169,9 @@ def _simulated(
     room = MOST_MOMENTS if timeline else 0
     moments = ffi.new("coll_moment[]", room) if timeline else ffi.NULL
     count = ffi.new("size_t *")
-    check(lib.coll_simulate(network, task, out, carried, moments, room, count))
+    if threading.current_thread() is threading.main_thread():
+        task.stop = lib.asked_to_stop
+    told(lib.coll_simulate(network, task, out, carried, moments, room, count))
     return Simulation(
         kind=kind,
         algorithm=algorithm,

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from collectives.errors import InvalidArgumentError
 from collectives.names import integer
 from collectives.product import Product, product
+
+_MOST_RANKS = 4096  # of a product
 
 
 def torus(
@@ -39,6 +42,8 @@ def torus(
         raise InvalidArgumentError(
             f"torus: the sides are {sides!r}: give one or more numbers of ranks, such as 4, 8"
         )
+    if math.prod(length for length in lengths if length is not None) > _MOST_RANKS:
+        raise InvalidArgumentError(f"torus: a schedule is for 1 to {_MOST_RANKS} ranks")
     if both_ways is None:
         both_ways = kind == "allreduce" and len(sides) > 1
     if not isinstance(phases, str):

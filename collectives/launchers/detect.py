@@ -124,7 +124,7 @@ def place(
     """
     env = os.environ if variables is None else variables
     launch = detect(env)
-    wish, trouble = wished_or_why_not(transport, trusted, env)
+    wish, trouble = wished_or_why_not(transport, trusted, env, launch.size)
     if launch.size == 1 and trouble is not None:
         raise trouble
     way = wish.transport

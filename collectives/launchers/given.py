@@ -73,7 +73,7 @@ def _met(
     deadline: Deadline,
 ) -> Communicator:
     env = os.environ
-    wish, trouble = wished_or_why_not(None, None, env)
+    wish, trouble = wished_or_why_not(None, None, env, size)
     if size == 1:
         if trouble is not None:
             raise trouble

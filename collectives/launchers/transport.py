@@ -20,6 +20,7 @@ from collectives.errors import (
 )
 from collectives.launchers.launch import RENDEZVOUS, Launch, shown, whole_number
 from collectives.launchers.trusted import TRUSTED, Network, declared, outside
+from collectives.tuning.forced import ALGORITHM, check_wishes
 
 TRANSPORT, STREAMS = "COLLECTIVES_TRANSPORT", "COLLECTIVES_STREAMS"
 AUTO, UCX = "auto", "ucx"
@@ -61,22 +62,30 @@ class Wish:
 
 
 def wished(
-    transport: str | None, trusted: str | Iterable[str] | None, env: Mapping[str, str]
+    transport: str | None,
+    trusted: str | Iterable[str] | None,
+    env: Mapping[str, str],
+    size: int | None = None,
 ) -> Wish:
     """Return the wish: what the program says counts before the environment.
 
     Raises InvalidArgumentError for a transport that there is not, what is no network, or no number
-    of streams.
+    of streams; of ``size`` ranks also where COLLECTIVES_ALGORITHM names what they do not have.
     """
+    if size is not None:
+        check_wishes(env.get(ALGORITHM, ""), size)
     return Wish(_chosen(transport, env), declared(trusted, env), _streams(env))
 
 
 def wished_or_why_not(
-    transport: str | None, trusted: str | Iterable[str] | None, env: Mapping[str, str]
+    transport: str | None,
+    trusted: str | Iterable[str] | None,
+    env: Mapping[str, str],
+    size: int | None = None,
 ) -> tuple[Wish, CollectiveError | None]:
     """Return the wish; where it makes no sense, as much as leads to the others, and the error."""
     try:
-        return wished(transport, trusted, env), None
+        return wished(transport, trusted, env, size), None
     except CollectiveError as error:
         way = transport if transport is not None else env.get(TRANSPORT)
         return Wish(UCX if way == UCX else AUTO), error

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from collectives.algorithms import algorithms
 from collectives.tuning.candidates import distinct
+from collectives.tuning.forced import ALGORITHM, wished_kinds
 from collectives.tuning.installed import HIERARCHICAL, chosen
 from collectives.tuning.table import Choice
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.tuning.tuner import Cell
-
-WISHED = "COLLECTIVES_ALGORITHM"
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,8 @@ class Explanation:
     def __str__(self) -> str:
         """Return the explanation as a few lines."""
         lines = [
-            f"{self.kind} of {self.nbytes} bytes among {self.ranks} ranks by {self.transport}: "
+            f"{self.kind} of {self.nbytes} bytes among {self.ranks} "
+            f"{'rank' if self.ranks == 1 else 'ranks'} by {self.transport}: "
             f"{self.choice}",
             f"  {_SOURCES[self.source]}"
             + (
@@ -80,7 +80,7 @@ def explained(
     """Return why ``comm`` runs what it runs. Local."""
     choice, tuned = chosen(comm, kind, nbytes)
     source = "rule" if not tuned else "measured"
-    if tuned and (forced or (not cells and f"{kind}:" in os.environ.get(WISHED, ""))):
+    if tuned and (forced or kind in wished_kinds(os.environ.get(ALGORITHM, ""))):
         source = "wished for"
     cell = _nearest(kind, nbytes, cells)
     times = _fastest(cell)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import ffi, lib, text
+from collectives.errors import InvalidArgumentError
 from collectives.names import KINDS, MODES, algorithm_index
 from collectives.tuning.table import RULE, Choice
 
@@ -23,6 +24,13 @@ def install(comm: Communicator, choices: Iterable[Choice]) -> None:
     None: the library chooses by itself again.
     """
     listed = list(choices)
+    shared = comm.transport == "memory"
+    for choice in listed:
+        if choice.algorithm != RULE and (choice.mode == "wire") == shared:
+            raise InvalidArgumentError(
+                f"a choice of {choice.kind} has mode {choice.mode!r}, which is none of ranks that "
+                f"exchange bytes by {comm.transport}"
+            )
     lines = ffi.new("coll_choice[]", len(listed))
     for line, choice in zip(lines, listed, strict=True):
         line.size = ffi.sizeof("coll_choice")

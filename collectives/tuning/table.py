@@ -20,7 +20,7 @@ LONGEST = 1 << 22  # bytes of a file
 RULE = ""  # in the place of an algorithm: the library chooses again from here on
 MODES = ("staged", "inline", "wire")
 _KEYS = {"kind", "nbytes", "algorithm", "mode", "lag", "tile_bytes", "far"}
-_MOST = 1 << 62
+_MOST, _MOST_LAG = 1 << 62, 1 << 10
 
 
 class TuningWarning(UserWarning):
@@ -103,6 +103,8 @@ class TunedTable:
                 says what.
             OSError: it cannot be read.
         """
+        if not Path(path).is_file():
+            raise InvalidArgumentError(f"{path} is no file")
         with open(path, "rb") as file:
             return table_in(file.read(LONGEST + 1), str(path))
 
@@ -137,10 +139,15 @@ def _choices(listed: list[Any], name: str) -> Iterable[Choice]:
         if not isinstance(one, dict) or set(one) != _KEYS:
             _refuse(name, f"has no choice at place {number}: its keys are not those of one")
         kind, algorithm = one["kind"], one["algorithm"]
-        if kind not in KINDS or algorithm not in [RULE, *algorithm_names(KINDS[kind])]:
+        if (
+            not isinstance(kind, str)
+            or kind not in KINDS
+            or algorithm not in [RULE, *algorithm_names(KINDS[kind])]
+        ):
             _refuse(name, f"names no algorithm of this library at place {number}: tune again")
         numbers = [integer(one[key]) for key in ("nbytes", "lag", "tile_bytes")]
-        if any(n is None or not 0 <= n <= _MOST for n in numbers) or one["mode"] not in MODES:
+        wrong = any(n is None or not 0 <= n <= _MOST for n in numbers)
+        if wrong or one["lag"] > _MOST_LAG or one["mode"] not in MODES:
             _refuse(name, f"has an impossible number or mode at place {number}")
         if not isinstance(one["far"], bool):
             _refuse(name, f"does not say near or far at place {number}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from collectives.caller import Caller
-from collectives.errors import CollectiveError, InvalidArgumentError
+from collectives.errors import InvalidArgumentError
 from collectives.names import choose_from, integer
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ class Tunable(Caller):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Begin with the choices of the library."""
         super().__init__(*arguments, **options)
-        self._choices: tuple[Choice, ...] = ()  # what is in use
-        self._cells: tuple[Cell, ...] = ()  # the races that decided
-        self._forced: tuple[str, ...] = ()  # collectives within force()
+        self._measured: tuple[Choice, ...] = ()  # what was measured,
+        self._cells: tuple[Cell, ...] = ()  # and the races that decided
+        self._wishes: dict[str, list[Choice]] = {}  # within force(), by collective
 
     def tune(
         self,
@@ -48,28 +48,34 @@ class Tunable(Caller):
         all ranks, to be saved and given to :meth:`use_table` of later communicators. What is not
         measured, and where the time did not suffice, is chosen as before.
 
+        What is wished for by COLLECTIVES_ALGORITHM is not raced, as it runs whatever is faster.
+
         Raises:
-            InvalidArgumentError: there is no such collective or size, or no time.
+            InvalidArgumentError: there is no such collective or size, or no time, or it is called
+                within :meth:`force`.
         """
         from collectives._ffi import lib, text
         from collectives.tuning import tuner
+        from collectives.tuning.forced import ALGORITHM, wished_kinds
         from collectives.tuning.machine import fingerprint
         from collectives.tuning.table import TunedTable
 
         comm = cast("Communicator", self)
-        named = tuple(tuner.KINDS if kinds is None else (_kind(kind) for kind in kinds))
+        if self._wishes:
+            raise InvalidArgumentError("tune: leave the block of force() first")
+        wished = wished_kinds(os.environ.get(ALGORITHM, ""))
+        named = tuple(kind for kind in _kinds(kinds, tuner.KINDS) if kind not in wished)
         usual = tuner.SHARED_SIZES if comm.transport == "memory" else tuner.WIRE_SIZES
         lengths = tuple(usual if sizes is None else _sizes(sizes))
-        if not isinstance(budget_s, (int, float)) or not 0 < budget_s < 1e6:
-            raise InvalidArgumentError(f"tune: budget_s is {budget_s!r}: give seconds, above 0")
+        budget = _seconds(budget_s)
         with comm.dup() as apart:
-            cells = list(tuner.tuned(apart, named, lengths, budget_s))
+            cells = list(tuner.tuned(apart, named, lengths, budget))
             where = fingerprint(apart)
         raced = [cell for cell in cells if cell.standings]
         choices = tuner.lines(raced, comm.size)
         table = TunedTable(comm.size, where, text(lib.coll_version()), tuple(choices))
-        self._take(table.choices)
-        self._cells = tuple(raced)
+        self._measured, self._cells = table.choices, tuple(raced)
+        self._install()
         return table
 
     def use_table(self, table: TunedTable | str | os.PathLike[str] | None) -> bool:
@@ -83,9 +89,14 @@ class Tunable(Caller):
         from collectives.tuning.table import TuningWarning
 
         found, why = self._shared_table(table)
+        self._measured, self._cells = (found.choices if found is not None else ()), ()
+        try:
+            self._install()
+        except InvalidArgumentError as error:  # of all ranks alike
+            self._measured, found, why = (), None, f"the tuned table is not used: {error}"
+            self._install()
         if why:
             warnings.warn(f"{why}: the library chooses by itself", TuningWarning, stacklevel=2)
-        self._take(found.choices if found is not None else ())
         return found is not None
 
     @contextmanager
@@ -94,7 +105,7 @@ class Tunable(Caller):
 
         ``comm.force(allreduce="ring", broadcast="chain")``. Every rank must enter and leave the
         block between the same two calls. An operation that needs another summation tree goes its
-        own way, as ever.
+        own way, as ever. COLLECTIVES_ALGORITHM counts for more.
 
         Raises:
             InvalidArgumentError: there is no such collective or algorithm.
@@ -102,16 +113,19 @@ class Tunable(Caller):
         """
         from collectives.tuning.forced import lines_of
 
-        before, forced = self._choices, self._forced
-        lines = lines_of(algorithms, self.size, cast("Communicator", self).transport == "memory")
-        self._take([c for c in before if c.kind not in algorithms] + lines)
-        self._forced = (*forced, *algorithms)
+        shared = cast("Communicator", self).transport == "memory"
+        before = self._wishes
+        wished = {
+            kind: lines_of(kind, name, self.size, shared) for kind, name in algorithms.items()
+        }
+        self._wishes = {**before, **wished}
+        self._install()
         try:
             yield
         finally:
-            self._forced = forced
+            self._wishes = before
             if not cast("Communicator", self).closed:
-                self._take(before)
+                self._install()
 
     def explain(self, kind: str, nbytes: int = 1 << 20) -> Explanation:
         """Say what a collective on a vector of so many bytes runs, and why nothing else. Local.
@@ -127,13 +141,18 @@ class Tunable(Caller):
         if length is None or not 0 <= length < 1 << 62:
             raise InvalidArgumentError(f"explain: nbytes is {nbytes!r:.40}: give a length")
         comm = cast("Communicator", self)
-        return explained(comm, kind, length, self._cells, kind in self._forced)
+        return explained(comm, kind, length, self._cells, kind in self._wishes)
 
-    def _take(self, choices: Sequence[Choice]) -> None:
+    @property
+    def _choices(self) -> list[Choice]:
+        """What is in use: wishes, and of other collectives what was measured."""
+        wished = [choice for lines in self._wishes.values() for choice in lines]
+        return wished + [choice for choice in self._measured if choice.kind not in self._wishes]
+
+    def _install(self) -> None:
         from collectives.tuning.installed import install
 
-        install(cast("Communicator", self), choices)
-        self._choices, self._cells = tuple(choices), ()
+        install(cast("Communicator", self), self._choices)
 
     def _shared_table(
         self, table: TunedTable | str | os.PathLike[str] | None
@@ -160,30 +179,56 @@ class Tunable(Caller):
 
 
 def _offered(table: Any, here: str, ranks: int) -> bytes:
-    """Return a table as JSON, or why there is none; nothing: none is wanted."""
-    from collectives.tuning.table import TunedTable
+    """Return a table as JSON, or why there is none; nothing: none is wanted. It never raises.
+
+    The others are waiting for what rank 0 says.
+    """
+    from collectives.tuning.table import TunedTable, table_in
 
     if table is None:
         return b""
     try:
         given = table if isinstance(table, TunedTable) else TunedTable.load(table)
-    except (CollectiveError, OSError, TypeError) as error:
-        return f"tuned table: {error}".encode()
+        words = json.dumps(given.as_json()).encode()
+        table_in(words, "the tuned table")
+    except Exception as error:
+        return f"tuned table: {error}".encode("utf-8", "backslashreplace")
     if given.ranks != ranks:
         return f"the tuned table is for {given.ranks} ranks, not for {ranks}".encode()
     if given.machine != here:
-        return f"the tuned table is of another machine ({given.machine}, here {here})".encode()
-    return json.dumps(given.as_json()).encode()
+        where = f"{given.machine!a:.80}"
+        return f"the tuned table is of another machine ({where}, here {here!r})".encode()
+    return words
 
 
-def _kind(kind: str) -> str:
+def _kinds(kinds: Any, usual: Sequence[str]) -> Sequence[str]:
     from collectives.names import KINDS
 
-    return choose_from(kind, (name for name in KINDS if name not in ("scan", "exscan")), "tune:")
+    if kinds is None:
+        return usual
+    raced = [name for name in KINDS if name not in ("scan", "exscan")]
+    try:
+        named = [kinds] if isinstance(kinds, str) else list(kinds)
+    except TypeError:
+        raise InvalidArgumentError(f"tune: kinds is {kinds!r:.60}: give their names") from None
+    return [choose_from(kind, raced, "tune: collective") for kind in named]
+
+
+def _seconds(budget_s: Any) -> float:
+    try:
+        seconds = float(budget_s)
+    except (TypeError, ValueError, OverflowError):
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise InvalidArgumentError(f"tune: budget_s is {budget_s!r:.40}: give seconds, above 0")
+    return seconds
 
 
 def _sizes(sizes: Sequence[int]) -> Sequence[int]:
-    numbers = [integer(size) for size in sizes]
+    try:
+        numbers = [integer(size) for size in sizes]
+    except TypeError:
+        numbers = []
     known = [number for number in numbers if number is not None and 0 < number <= 1 << 32]
     if not numbers or len(known) < len(numbers) or known != sorted(set(known)):
         raise InvalidArgumentError(

@@ -55,7 +55,7 @@ std::string text_or_nothing(const char* text) { return text != nullptr ? text : 
 
 coll_comm* join(const Identity& identity, const coll_options& options) {
   arm_faults_from_environment();
-  check_forced(forced_algorithms(), identity.ranks);
+  if (options.refusal == nullptr) check_forced(forced_algorithms(), identity.ranks);
   Stop stop;
   if (options.stop != nullptr) {
     stop = [&options] { return options.stop(options.stop_context) != 0; };

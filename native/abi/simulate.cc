@@ -184,6 +184,8 @@ coll_status coll_simulate(const coll_network* network, const coll_task* task, co
                        {.bytes = t.bytes,
                         .cells = cells,
                         .tiles = t.tiles,
+                        .stop = t.stop == nullptr ? std::function<bool()>()
+                                                  : [&t] { return t.stop(t.stop_context) != 0; },
                         .moments = moments == nullptr || count == nullptr ? 0 : capacity});
     coll::fill_simulated(links, found, result);
     std::ranges::copy(found.class_bytes, &first);

@@ -7,6 +7,7 @@
 #include "abi/guarded.h"
 #include "abi/handle.h"
 #include "base/error.h"
+#include "select/forced.h"
 #include "select/tuned.h"
 
 namespace coll {
@@ -68,6 +69,13 @@ coll_status coll_tune(coll_comm* comm, const coll_choice* lines, size_t count) {
       made.push_back(coll::line_of((&required(lines, "no lines are given"))[i]));
     }
     coll::on_either(comm, [&](auto& c) { c.tune(std::move(made)); });
+    return Status::ok;
+  });
+}
+
+coll_status coll_check_wishes(const char* words, int32_t ranks) {
+  return guarded([&] {
+    coll::check_forced(&required(words, "no words are given"), ranks);
     return Status::ok;
   });
 }

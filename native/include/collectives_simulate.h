@@ -53,6 +53,9 @@ typedef struct coll_task {
   size_t length;
   double bytes;  /* of the longest buffer of a rank: the vector */
   int32_t tiles; /* in which it travels, each round one behind the round before */
+  /* Asked now and then; anything but 0 ends the simulation with COLL_ABORTED. NULL: it is not. */
+  int32_t (*stop)(void* context);
+  void* stop_context;
 } coll_task;
 
 typedef struct coll_simulated {

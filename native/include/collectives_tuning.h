@@ -27,6 +27,8 @@ typedef struct coll_choice {
  * the same lines, in any order, between the same two of their calls: calls that were chosen by
  * other tables end in COLL_MISMATCH. No line: the library chooses. */
 coll_status coll_tune(coll_comm* comm, const coll_choice* lines, size_t count);
+/* Whether COLLECTIVES_ALGORITHM may say this among so many ranks: COLL_OK, or why not. */
+coll_status coll_check_wishes(const char* words, int32_t ranks);
 /* What a call of the kind whose vector has so many bytes would run, of near cores or far ones;
  * *tuned becomes whether the lines of coll_tune() say so. */
 coll_status coll_chosen(coll_comm* comm, int32_t kind, size_t bytes, int32_t far, coll_choice* out,

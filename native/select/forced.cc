@@ -2,6 +2,7 @@
 #include "select/forced.h"
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "algorithms/algorithm.h"
@@ -38,9 +39,14 @@ const Algorithm& named(std::string_view words, std::string_view one) {
 }
 
 void each(std::string_view words, const std::function<void(const Algorithm&)>& f) {
+  std::set<Kind> seen;
   for (std::string_view rest = words; !rest.empty();) {
     const std::size_t comma = rest.find(',');
-    f(named(words, rest.substr(0, comma)));
+    const Algorithm& a = named(words, rest.substr(0, comma));
+    if (!seen.insert(a.kind).second) {
+      refuse_words(words, std::string(name_of(a.kind)) + " is there twice");
+    }
+    f(a);
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
     if (rest.empty()) refuse_words(words, "nothing follows the last comma");

@@ -8,6 +8,7 @@
 
 #include "algorithms/algorithm.h"
 #include "base/error.h"
+#include "schedule/kind_name.h"
 
 namespace coll {
 namespace {
@@ -15,9 +16,9 @@ namespace {
 auto key(const TunedLine& line) { return std::tuple(line.kind, line.placement, line.from); }
 
 [[noreturn]] void refuse_line(const TunedLine& line, const std::string& why) {
-  throw Error(Status::invalid_argument, "a table of choices, of collective number " +
-                                            std::to_string(static_cast<int>(line.kind)) + " from " +
-                                            std::to_string(line.from) + " bytes on: " + why);
+  throw Error(Status::invalid_argument, "a table of choices, " + std::string(name_of(line.kind)) +
+                                            " from " + std::to_string(line.from) +
+                                            " bytes on: " + why);
 }
 
 void check_line(const TunedLine& line, int ranks, bool wire, int most_lag) {

@@ -13,6 +13,9 @@
 namespace coll {
 namespace {
 
+// Messages between two looks at whether it shall stop; on a ring each may pass thousands of links.
+constexpr std::uint32_t kLookEvery = 1024;
+
 class Simulation {
  public:
   Simulation(const Traffic& traffic, const Network& network, const Task& task)
@@ -31,6 +34,9 @@ class Simulation {
     while (!senders_.empty()) {
       const int rank = senders_.top().second;
       senders_.pop();
+      if (task_.stop && ++turns_ % kLookEvery == 0 && task_.stop()) {
+        throw Error(Status::aborted, "the simulation was told to stop");
+      }
       send(rank);
     }
     for (int rank = 0; rank < traffic_.p(); ++rank) {
@@ -194,6 +200,7 @@ class Simulation {
   std::priority_queue<Sender, std::vector<Sender>, std::greater<>> senders_;
   Arrivals arrivals_;
   std::vector<int> way_;
+  std::uint32_t turns_ = 0;
   Simulated outcome_;
 };
 

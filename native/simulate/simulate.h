@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "simulate/traffic.h"
@@ -13,10 +14,11 @@
 namespace coll {
 
 struct Task {
-  double bytes = 0;         // of the whole vector
-  int cells = 1;            // of which the vector is made
-  int tiles = 1;            // in which it travels, each round one tile behind the one before it
-  std::size_t moments = 0;  // so many are kept at most, to be drawn
+  double bytes = 0;  // of the whole vector
+  int cells = 1;     // of which the vector is made
+  int tiles = 1;     // in which it travels, each round one tile behind the one before it
+  std::function<bool()> stop = nullptr;  // asked now and then: true gives up
+  std::size_t moments = 0;               // so many are kept at most, to be drawn
 };
 
 // What one rank did from when to when, in seconds; of a receive, how long it waited.
@@ -36,8 +38,9 @@ struct Simulated {
   std::vector<Moment> moments;  // by the order in which they were simulated
 };
 
-// The ranks of the schedule are the first of the network. Throws Error(invalid_argument) where it
-// has fewer, and Error(internal) where ranks wait for each other.
+// The ranks of the schedule are the first of the network. Throws Error(aborted) where it was to
+// stop, Error(invalid_argument) where it has fewer, and Error(internal) where ranks wait for each
+// other.
 Simulated simulate(const Traffic& traffic, const Network& network, const Task& task);
 
 }  // namespace coll

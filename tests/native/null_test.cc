@@ -245,6 +245,8 @@ const std::vector<Row> kData = {
      [](coll_comm* c) -> int { return coll_add_schedule(c, nullptr, 8, nullptr, nullptr); }, kNone,
      kNone},
     {"coll_tune", [](coll_comm* c) -> int { return coll_tune(c, nullptr, 0); }, kGone, COLL_OK},
+    {"coll_check_wishes", [](coll_comm*) -> int { return coll_check_wishes(nullptr, 2); }, kNone,
+     kNone},
     {"coll_chosen", [](coll_comm* c) -> int { return coll_chosen(c, 0, 8, 0, nullptr, nullptr); },
      kNone, kNone},
     {"coll_network_of_words",

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -128,3 +130,19 @@ def test_what_a_topology_does_not_say() -> None:
         cl.simulate("binomial", alone, 8, kind="broadcast", root=2)
     with pytest.raises(cl.OutOfMemoryError, match="messages"):
         cl.simulate("direct", "torus:65536", 8, kind="allgather")
+
+
+def test_it_ends_by_a_signal() -> None:
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cl.simulate("circulant", "torus:65536", 1 << 20)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begin < 20  # it takes minutes

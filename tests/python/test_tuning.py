@@ -13,6 +13,7 @@ import pytest
 
 import collectives as cl
 from collectives.tuning.candidates import built_in, candidates, distinct, parameters
+from collectives.tuning.machine import fingerprint
 from collectives.tuning.race import Standing, interval, separate
 from collectives.tuning.table import Choice, TunedTable, TuningWarning
 from collectives.tuning.tuner import Cell, lines
@@ -202,6 +203,68 @@ def test_force() -> None:
     on_ranks(3, refused)
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "a\0b",
+        "/",
+        "/dev/null",
+        7,
+        TunedTable(2, "\ud800", "", ()),
+        TunedTable(2, "here", "", (Choice("allreduce", np.int64(7), "ring"),)),  # type: ignore[arg-type]
+        TunedTable(2, "here", "", "abc"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_table_warns_on_all_ranks(table: Any) -> None:
+    def work(comm: cl.Communicator) -> bool:
+        taken = comm.use_table(table if comm.rank == 0 else None)
+        return taken or comm.allreduce(np.ones(1))[0] != 2
+
+    with pytest.warns(TuningWarning) as caught:
+        assert on_ranks(2, work) == [False, False]
+    assert len(caught) == 2
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (Choice("allreduce", 0, "ring", "staged", 99), "a lag of 99"),
+        (Choice("allreduce", 0, "ring", "inline", 1), "a lag of 1"),
+        (Choice("allreduce", 0, "ring", "staged", 1 << 31), "impossible"),
+        (Choice("allreduce", 0, "ring", "wire"), "mode 'wire'"),
+        (Choice("allgather", 0, "recursive_doubling"), "among 3 ranks"),
+    ],
+)
+def test_tables_that_were_edited_warn(choice: Choice, words: str) -> None:
+    def work(comm: cl.Communicator) -> bool:
+        table = TunedTable(3, fingerprint(comm), "", (choice,))
+        taken = comm.use_table(table)
+        return taken or comm.allreduce(np.ones(1))[0] != 3
+
+    with pytest.warns(TuningWarning, match=words):
+        assert on_ranks(3, work) == [False] * 3
+
+
+def test_wishes_count_for_more_than_races(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLECTIVES_ALGORITHM", "broadcast:chain")
+
+    def work(comm: cl.Communicator) -> None:
+        table = comm.tune(0.3, **TINY)
+        assert {c.kind for c in table.choices} == {"allreduce"}
+        assert comm.explain("broadcast", 8).source == "wished for"
+        before = comm.explain("allreduce", 8)
+        with comm.force(allreduce="ring"):
+            assert comm.explain("allreduce", 8).choice.algorithm == "ring"
+            with pytest.raises(cl.InvalidArgumentError, match="force"):
+                comm.tune(0.1)
+        assert comm.explain("allreduce", 8) == before
+        assert comm.explain("broadcast", 8).choice.algorithm == "chain"
+        comm.use_table(None)
+        assert comm.explain("broadcast", 8).choice.algorithm == "chain"
+
+    on_ranks(3, work)
+
+
 def test_wished_for_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLLECTIVES_ALGORITHM", "allreduce:ring,reduce:chain")
 
@@ -220,6 +283,7 @@ def test_wished_for_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     on_ranks(3, work)
     for words, error in (
         ("allreduce:rong", cl.InvalidArgumentError),
+        ("allreduce:ring,allreduce:chain", cl.InvalidArgumentError),
         ("allgather:recursive_doubling", cl.UnsupportedError),
     ):
         monkeypatch.setenv("COLLECTIVES_ALGORITHM", words)
@@ -232,7 +296,10 @@ def test_tune_refuses() -> None:
     wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"budget_s": 0}, "seconds"),
         ({"budget_s": float("nan")}, "seconds"),
+        ({"budget_s": 10**400}, "seconds"),
         ({"kinds": ["allsum"]}, "unknown"),
+        ({"kinds": 5}, "names"),
+        ({"sizes": 8}, "ascending"),
         ({"sizes": [8, 8]}, "ascending"),
         ({"sizes": [0]}, "ascending"),
         ({"sizes": []}, "ascending"),
