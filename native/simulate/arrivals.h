@@ -24,7 +24,13 @@ class Arrivals {
     slot.last = node;
   }
 
-  // The oldest of the pair; -1 where there is none.
+  // When the oldest of the pair arrives; -1 where there is none.
+  double first(std::uint64_t pair) {
+    const Slot& slot = find(pair);
+    return slot.pair == kFree || slot.first == kNone ? -1 : nodes_[slot.first].at;
+  }
+
+  // The same, and it is taken.
   double take(std::uint64_t pair) {
     Slot& slot = find(pair);
     if (slot.pair == kFree || slot.first == kNone) return -1;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "simulate/arrivals.h"
+#include "simulate/links_in_use.h"
 
 namespace coll {
 namespace {
@@ -24,9 +25,7 @@ class Simulation {
         task_(task),
         cell_bytes_(task.bytes / task.cells / task.tiles),
         ranks_(static_cast<std::size_t>(traffic.p())),
-        free_(network.links().size()),
-        taken_(network.links().size()),
-        carried_(network.links().size()) {}
+        links_(network) {}
 
   Simulated run() {
     for (int rank = 0; rank < traffic_.p(); ++rank) rank_at(rank).iterations = iterations(rank);
@@ -113,7 +112,7 @@ class Simulation {
     const int peer = traffic_.peer(rank, deed);
     const double begin = r.clock;
     r.clock += network_.costs.overhead;
-    const double at = carry(rank, peer, r.clock, bytes(deed));
+    const double at = links_.carry(rank, peer, r.clock, bytes(deed)).arrived;
     note(rank, peer, deed, begin, at);
     ++r.at;
     Rank& other = rank_at(peer);
@@ -143,25 +142,6 @@ class Simulation {
     note(rank, -1, deed, begin, r.clock);
   }
 
-  // Cut-through: the head of a message goes on where a link is free; the slowest link of its way
-  // says how far behind the tail is.
-  double carry(int from, int to, double head, double bytes) {
-    way_.clear();
-    network_.route(from, to, way_);
-    double behind = 0;
-    for (const int link : way_) {
-      const auto i = static_cast<std::size_t>(link);
-      const LinkClass& kind = network_.class_of(link);
-      const double busy = bytes * kind.seconds_per_byte;
-      head = std::max(head, free_[i]) + kind.latency;
-      free_[i] = head - kind.latency + busy;
-      taken_[i] += busy;
-      carried_[i] += bytes;
-      behind = std::max(behind, busy);
-    }
-    return head + behind;
-  }
-
   void note(int rank, int peer, const Deed& deed, double begin, double end) {
     if (outcome_.moments.size() >= task_.moments) return;
     outcome_.moments.push_back({.begin = begin,
@@ -178,13 +158,13 @@ class Simulation {
     outcome_.messages = traffic_.messages() * task_.tiles;
     outcome_.rounds = traffic_.rounds();
     outcome_.class_bytes.assign(network_.classes().size(), 0);
-    for (std::size_t link = 0; link < carried_.size(); ++link) {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
       const auto kind = static_cast<std::size_t>(network_.links()[link].kind);
-      outcome_.class_bytes[kind] += carried_[link];
-      if (taken_[link] > outcome_.busiest_seconds) {
+      outcome_.class_bytes[kind] += links_.carried(link);
+      if (links_.taken(link) > outcome_.busiest_seconds) {
         outcome_.busiest = static_cast<int>(link);
-        outcome_.busiest_seconds = taken_[link];
-        outcome_.busiest_bytes = carried_[link];
+        outcome_.busiest_seconds = links_.taken(link);
+        outcome_.busiest_bytes = links_.carried(link);
       }
     }
   }
@@ -196,10 +176,9 @@ class Simulation {
   Task task_;
   double cell_bytes_;
   std::vector<Rank> ranks_;
-  std::vector<double> free_, taken_, carried_;  // by link
+  LinksInUse links_;
   std::priority_queue<Sender, std::vector<Sender>, std::greater<>> senders_;
   Arrivals arrivals_;
-  std::vector<int> way_;
   std::uint32_t turns_ = 0;
   Simulated outcome_;
 };

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/wire_time.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "simulate/arrivals.h"
+#include "simulate/links_in_use.h"
+#include "simulate/steady.h"
+#include "simulate/wire_rank.h"
+
+namespace coll {
+namespace {
+
+class WireRun {
+ public:
+  WireRun(std::span<const WirePlan> plans, const Network& network, const Tiling& tiling)
+      : network_(network),
+        tiling_(tiling),
+        tiles_(tiling.count()),
+        calls_(calls_to_play(tiles_)),
+        links_(network),
+        next_(plans.size()),
+        ends_(index(calls_)) {
+    for (const WirePlan& plan : plans) ranks_.emplace_back(plan, tiles_);
+  }
+
+  // Seconds from call to call.
+  double period() {
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) look_again(rank);
+    while (!begins_.empty()) {
+      const auto [at, rank, version] = begins_.top();
+      begins_.pop();
+      if (version != next_[index(rank)].version) continue;
+      play(rank, at);
+      look_again(rank);
+    }
+    for (const WireRank& rank : ranks_) {
+      if (rank.call < calls_) {
+        throw Error(Status::internal, "simulation: the ranks of a plan wait for another");
+      }
+    }
+    const double spent = ends_[index(calls_) - 1] - ends_[index(calls_ / 2) - 1];
+    return spent / (calls_ - calls_ / 2);
+  }
+
+ private:
+  struct Next {
+    int lane = -1;
+    std::uint64_t version = 0;  // of what is said in begins_
+  };
+
+  std::uint64_t pair(int from, int to) const {
+    return static_cast<std::uint64_t>(to) * ranks_.size() + static_cast<std::uint64_t>(from);
+  }
+
+  // When the op at the head of a lane can begin, were the rank free; infinity where it waits.
+  double begin_of(int rank, const WireCursor& lane) {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    const WireRank& mine = ranks_[index(rank)];
+    const auto ready = mine.ready(lane);
+    if (!ready) return kNever;
+    const WireOp& op = mine.plan().ops[index(lane.op())];
+    if (op.act != WireAct::receive) return *ready;
+    const double arrived = arrivals_.first(pair(op.peer, rank));
+    return arrived < 0 ? kNever : std::max(*ready, arrived);
+  }
+
+  // Finds what the rank does next, and when.
+  void look_again(int rank) {
+    WireRank& mine = ranks_[index(rank)];
+    while (mine.call < calls_ && mine.done()) {
+      double& end = ends_[index(mine.call)];
+      mine.restart();
+      end = std::max(end, mine.begun);
+    }
+    Next& next = next_[index(rank)];
+    ++next.version;
+    if (mine.call == calls_) return;
+    double first = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < mine.lanes().size(); ++i) {
+      const WireCursor& lane = mine.lanes()[i];
+      if (lane.at_end()) continue;
+      const double at = begin_of(rank, lane);
+      if (at >= first) continue;
+      first = at;
+      next.lane = static_cast<int>(i);
+    }
+    if (first < std::numeric_limits<double>::infinity()) {
+      begins_.emplace(std::max(first, mine.clock), rank, next.version);
+    }
+  }
+
+  void play(int rank, double at) {
+    WireRank& mine = ranks_[index(rank)];
+    WireCursor& lane = mine.lanes()[index(next_[index(rank)].lane)];
+    const WireOp& op = mine.plan().ops[index(lane.op())];
+    const double bytes = cells(mine.plan(), op) * tiling_.bytes(lane.tile(), tiles_);
+    mine.clock = at + work(mine.plan(), op, bytes);
+    double finished = mine.clock;
+    if (op.act == WireAct::send) {
+      const auto [left, arrived] = links_.carry(rank, op.peer, mine.clock, bytes);
+      finished = left;
+      arrivals_.put(pair(rank, op.peer), arrived);
+    } else if (op.act == WireAct::receive) {
+      arrivals_.take(pair(op.peer, rank));
+    }
+    mine.finish(lane, finished);
+    lane.next();
+    if (op.act == WireAct::send) look_again(op.peer);
+  }
+
+  static int cells(const WirePlan& plan, const WireOp& op) {
+    int cells = 0;
+    for (const PlaceRange& r : plan.ranges(plan.sources(op).front())) cells += r.cells;
+    return cells;
+  }
+
+  // What the rank itself does for an op.
+  double work(const WirePlan& plan, const WireOp& op, double bytes) const {
+    const RankCosts& costs = network_.costs;
+    const auto sources = plan.sources(op);
+    if (op.act == WireAct::fold) {
+      const double each = sources.size() == 1 ? costs.copy : costs.fold;
+      return bytes * static_cast<double>(sources.size()) * each;
+    }
+    // Cells that do not lie side by side are packed, or unpacked; what lands in an area is not.
+    const bool lands_apart = op.act == WireAct::receive && plan.destinations(op).front().area >= 0;
+    const std::size_t pieces =
+        tiles_ > 1 ? index(cells(plan, op)) : plan.ranges(sources.front()).size();
+    return costs.overhead + (pieces > 1 && !lands_apart ? bytes * costs.copy : 0);
+  }
+
+  using Begin = std::tuple<double, int, std::uint64_t>;  // when, rank, version of its Next
+
+  const Network& network_;
+  const Tiling& tiling_;
+  int tiles_, calls_;
+  LinksInUse links_;
+  Arrivals arrivals_;
+  std::vector<WireRank> ranks_;
+  std::vector<Next> next_;
+  std::vector<double> ends_;  // of calls, on the last rank
+  std::priority_queue<Begin, std::vector<Begin>, std::greater<>> begins_;
+};
+
+}  // namespace
+
+double wire_seconds(std::span<const WirePlan> plans, const Network& network, const WireTask& task) {
+  if (static_cast<std::size_t>(network.ranks()) < plans.size()) {
+    throw Error(Status::invalid_argument, "the topology has " + std::to_string(network.ranks()) +
+                                              " ranks, the plan " + std::to_string(plans.size()));
+  }
+  if (plans.empty() || !(task.bytes >= 0) || !(task.tile_bytes >= 0)) {
+    throw Error(Status::invalid_argument,
+                "a plan has ranks, and its vector and tiles numbers of bytes, from 0 on");
+  }
+  const double chunk = task.bytes / std::max(plans.front().layout.vector_cells(), 1);
+  const Tiling whole{chunk, task.tile_bytes > 0 ? std::min(task.tile_bytes, chunk) : chunk};
+  return steady(whole, plans.front().max_lag,
+                [&](const Tiling& tiling) { return WireRun(plans, network, tiling).period(); });
+}
+
+}  // namespace coll

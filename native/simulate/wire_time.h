@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a call takes between machines: the plans of all ranks, op by op, tile by tile, in the
+// order that what they wait for allows, with every message on the links of a network.
+#pragma once
+
+#include <span>
+
+#include "plan/wire_plan.h"
+#include "topology/network.h"
+
+namespace coll {
+
+struct WireTask {
+  double bytes = 0;       // of the longest buffer of a rank
+  double tile_bytes = 0;  // of a chunk; 0: chunks travel whole
+};
+
+// Seconds from call to call where one follows another on all ranks. plans[r] is that of rank r, all
+// of one lowering; the ranks are the first of the network. A rank does one thing at a time; its
+// messages wait for links, never for a receiver. Throws Error(invalid_argument) where the network
+// has too few ranks.
+double wire_seconds(std::span<const WirePlan> plans, const Network& network, const WireTask& task);
+
+}  // namespace coll
