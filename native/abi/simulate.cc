@@ -12,15 +12,12 @@
 #include <vector>
 
 #include "abi/guarded.h"
+#include "abi/network.h"
 #include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "base/fitting.h"
 #include "schedule/encode.h"
 #include "topology/network_words.h"
-
-struct coll_network {
-  std::unique_ptr<coll::Network> network;
-};
 
 namespace coll {
 namespace {
@@ -101,10 +98,6 @@ Traffic traffic_of(const coll_task& task, int& cells) {
       [&](int rank) { return make_program(a, task.p, task.root, rank); }, task.tiles > 1);
   cells = Layout(a.kind, task.p, task.root, a.chunks(task.p)).vector_cells();
   return traffic;
-}
-
-const Network& network_in(const coll_network* network) {
-  return *required(network, "no network is given").network;
 }
 
 void fill_simulated(const Network& network, const Simulated& found, coll_simulated& out) {

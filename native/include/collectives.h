@@ -334,6 +334,7 @@ coll_status coll_variable_get(int32_t index, coll_variable* out);
 #include "collectives_memory.h"     /* arrays that all ranks can reach */
 #include "collectives_messages.h"   /* messages between two ranks */
 #include "collectives_persistent.h" /* calls that are prepared once and begun often */
+#include "collectives_prediction.h" /* how long a call would take */
 #include "collectives_simulate.h"   /* schedules on networks that need not be here */
 #include "collectives_tuning.h"     /* choices that were measured */
 #include "collectives_wire.h"       /* ranks on several machines */

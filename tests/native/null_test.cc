@@ -263,6 +263,15 @@ const std::vector<Row> kData = {
        return coll_simulate(nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr);
      },
      kNone, kNone},
+    {"coll_usual_machine", [](coll_comm*) -> int { return coll_usual_machine(nullptr); }, kNone,
+     kNone},
+    {"coll_measure_machine",
+     [](coll_comm* c) -> int { return coll_measure_machine(c, 0.01, nullptr, nullptr); }, kNone,
+     kNone},
+    {"coll_predict", [](coll_comm*) -> int { return coll_predict(nullptr, nullptr, nullptr); },
+     kNone, kNone},
+    {"coll_predict_wire",
+     [](coll_comm*) -> int { return coll_predict_wire(nullptr, nullptr, nullptr); }, kNone, kNone},
     {"coll_free", [](coll_comm*) -> int { return coll_free(nullptr), 0; }, 0, 0},
 };
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictions, behind the C interface.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "abi/guarded.h"
+#include "abi/machine.h"
+#include "abi/network.h"
+#include "algorithms/algorithm.h"
+#include "base/error.h"
+#include "plan/lower.h"
+#include "plan/wire_lower.h"
+#include "simulate/memory_time.h"
+#include "simulate/wire_time.h"
+
+namespace coll {
+namespace {
+
+// Plans of all ranks are made for it.
+constexpr int kMostPredictedRanks = 1024;
+constexpr int kUsualWireDepth = 3;
+
+[[noreturn]] void refuse_prediction(const std::string& why) {
+  throw Error(Status::invalid_argument, "predict: " + why);
+}
+
+const coll_prediction& checked(const coll_prediction* task) {
+  const coll_prediction& t = required(task, "no task is given");
+  const auto amount = [](double v) { return std::isfinite(v) && v >= 0; };
+  if (t.size < sizeof(coll_prediction)) {
+    refuse_prediction("set task.size to sizeof(coll_prediction)");
+  }
+  if (t.algorithm < 0 || static_cast<std::size_t>(t.algorithm) >= algorithms().size()) {
+    refuse_prediction("there is no algorithm number " + std::to_string(t.algorithm));
+  }
+  if (t.p < 1 || t.p > kMostPredictedRanks) refuse_prediction("there are 1 to 1024 ranks");
+  if (!amount(t.bytes) || !amount(t.tile_bytes)) {
+    refuse_prediction("a vector and a tile have a number of bytes, from 0 on");
+  }
+  if (t.depth < 0 || t.depth > 64) refuse_prediction("there are 1 to 64 slots; 0: as usual");
+  if (t.lag < 0 || t.pace < 0) refuse_prediction("lag and pace are 0 or more tiles");
+  return t;
+}
+
+Schedule schedule_of(const coll_prediction& t) {
+  return make_schedule(*algorithms()[static_cast<std::size_t>(t.algorithm)], t.p, t.root);
+}
+
+double predicted(const MachineCosts& machine, const coll_prediction& t) {
+  if (t.mode < 0 || t.mode >= kModes) {
+    refuse_prediction("there is no mode number " + std::to_string(t.mode));
+  }
+  const int depth = t.depth > 0 ? t.depth : Lowering{}.depth;
+  const Plan plan = lower(schedule_of(t),
+                          {.mode = static_cast<Mode>(t.mode), .depth = depth, .lag = t.lag});
+  MemoryTask task;
+  task.bytes = t.bytes;
+  task.tile_bytes = t.tile_bytes;
+  task.placement = t.far != 0 ? Placement::far : Placement::near;
+  task.streams = t.streams != 0;
+  task.agrees = t.agrees != 0;
+  return memory_seconds(plan, machine, task);
+}
+
+double predicted(const Network& network, const coll_prediction& t) {
+  if (t.p > network.ranks()) {
+    refuse_prediction("the topology has " + std::to_string(network.ranks()) +
+                      " ranks, fewer than " + std::to_string(t.p));
+  }
+  const Schedule schedule = schedule_of(t);
+  const WireLowering how{
+      .depth = t.depth > 0 ? t.depth : kUsualWireDepth, .lag = t.lag, .pace = t.pace};
+  std::vector<WirePlan> plans;
+  for (int rank = 0; rank < t.p; ++rank) plans.push_back(lower_for_wire(schedule, rank, how));
+  return wire_seconds(plans, network, {.bytes = t.bytes, .tile_bytes = t.tile_bytes});
+}
+
+}  // namespace
+}  // namespace coll
+
+using coll::guarded;
+using coll::required;
+using coll::Status;
+
+extern "C" {
+
+coll_status coll_predict(const coll_machine* machine, const coll_prediction* task,
+                         double* seconds) {
+  return guarded([&] {
+    const auto costs = coll::costs_in(required(machine, "no machine is given"));
+    const coll_prediction& t = coll::checked(task);
+    required(seconds, "no place for the seconds") = coll::predicted(costs, t);
+    return Status::ok;
+  });
+}
+
+coll_status coll_predict_wire(const coll_network* network, const coll_prediction* task,
+                              double* seconds) {
+  return guarded([&] {
+    const coll::Network& links = coll::network_in(network);
+    const coll_prediction& t = coll::checked(task);
+    required(seconds, "no place for the seconds") = coll::predicted(links, t);
+    return Status::ok;
+  });
+}
+
+}  // extern "C"
