@@ -73,8 +73,9 @@ std::uint64_t token_of(const Communicator& comm) {
 Probed probed(coll_comm* comm, double seconds) {
   constexpr double kLeast = 0.001, kMost = 60, kPatience = 10;
   if (!(seconds >= kLeast && seconds <= kMost)) {
-    throw Error(Status::invalid_argument,
-                "a machine is measured for 0.001 to 60 seconds, not for " + std::to_string(seconds));
+    throw Error(
+        Status::invalid_argument,
+        "a machine is measured for 0.001 to 60 seconds, not for " + std::to_string(seconds));
   }
   if (comm != nullptr && comm->wire != nullptr) {
     throw Error(Status::unsupported,
@@ -85,9 +86,9 @@ Probed probed(coll_comm* comm, double seconds) {
   if (!group.membership().memory->is_here()) {
     throw Error(Status::unsupported, "this process was forked from a rank, and is none");
   }
-  return probe_machine(
-      group.membership().segment, group.rank(), {.copy = copy_for_probe, .add = add_for_probe},
-      {.seconds = seconds, .timeout = kPatience, .token = token_of(group)});
+  return probe_machine(group.membership().segment, group.rank(),
+                       {.copy = copy_for_probe, .add = add_for_probe},
+                       {.seconds = seconds, .timeout = kPatience, .token = token_of(group)});
 }
 
 }  // namespace

@@ -52,14 +52,15 @@ double predicted(const MachineCosts& machine, const coll_prediction& t) {
     refuse_prediction("there is no mode number " + std::to_string(t.mode));
   }
   const int depth = t.depth > 0 ? t.depth : Lowering{}.depth;
-  const Plan plan = lower(schedule_of(t),
-                          {.mode = static_cast<Mode>(t.mode), .depth = depth, .lag = t.lag});
+  const Plan plan =
+      lower(schedule_of(t), {.mode = static_cast<Mode>(t.mode), .depth = depth, .lag = t.lag});
   MemoryTask task;
   task.bytes = t.bytes;
   task.tile_bytes = t.tile_bytes;
   task.placement = t.far != 0 ? Placement::far : Placement::near;
   task.streams = t.streams != 0;
   task.agrees = t.agrees != 0;
+  task.alone = t.alone != 0;
   return memory_seconds(plan, machine, task);
 }
 
@@ -73,7 +74,8 @@ double predicted(const Network& network, const coll_prediction& t) {
       .depth = t.depth > 0 ? t.depth : kUsualWireDepth, .lag = t.lag, .pace = t.pace};
   std::vector<WirePlan> plans;
   for (int rank = 0; rank < t.p; ++rank) plans.push_back(lower_for_wire(schedule, rank, how));
-  return wire_seconds(plans, network, {.bytes = t.bytes, .tile_bytes = t.tile_bytes});
+  return wire_seconds(plans, network,
+                      {.bytes = t.bytes, .tile_bytes = t.tile_bytes, .alone = t.alone != 0});
 }
 
 }  // namespace

@@ -30,19 +30,19 @@ typedef struct coll_core_costs {
 
 /* What a machine costs ranks that share its memory. */
 typedef struct coll_machine {
-  uint32_t size;         /* sizeof(coll_machine): lets later versions extend it */
-  int32_t cores;         /* that the ranks have between them; 0: one each */
-  double private_cache;  /* bytes, of a core */
-  double shared_cache;   /* bytes, of several */
-  double op;             /* seconds of an op of a plan, whatever it moves */
-  double call;           /* seconds of a call, whatever it does */
-  double turn;           /* seconds until a core works for another rank */
-  double fold;           /* seconds per byte of an operand, where memory costs nothing */
-  coll_curve read;       /* a rank's own data, by the bytes of all that it goes through */
-  coll_curve write;      /* likewise */
-  coll_curve stream;     /* likewise, around the caches */
-  coll_core_costs near;  /* of cores that share a cache */
-  coll_core_costs far;   /* of cores that share none */
+  uint32_t size;        /* sizeof(coll_machine): lets later versions extend it */
+  int32_t cores;        /* that the ranks have between them; 0: one each */
+  double private_cache; /* bytes, of a core */
+  double shared_cache;  /* bytes, of several */
+  double op;            /* seconds of an op of a plan, whatever it moves */
+  double call;          /* seconds of a call, whatever it does */
+  double turn;          /* seconds until a core works for another rank */
+  double fold;          /* seconds per byte of an operand, where memory costs nothing */
+  coll_curve read;      /* a rank's own data, by the bytes of all that it goes through */
+  coll_curve write;     /* likewise */
+  coll_curve stream;    /* likewise, around the caches */
+  coll_core_costs near; /* of cores that share a cache */
+  coll_core_costs far;  /* of cores that share none */
 } coll_machine;
 
 /* Those of a machine with two cores of an AMD EPYC, where nothing is measured. */
@@ -62,18 +62,20 @@ typedef struct coll_prediction {
   int32_t algorithm; /* its index */
   int32_t p;
   int32_t root;
-  int32_t mode;        /* COLL_MODE_STAGED, ...; between machines it does not count */
-  int32_t lag;         /* tiles between one round and the next */
-  int32_t far;         /* 1: the cores share no cache */
-  int32_t streams;     /* 1: stages are written around the caches */
-  int32_t agrees;      /* 1: all ranks wait for all at the beginning, as in large calls */
-  int32_t depth;       /* slots, or tiles under way between machines; 0: as many as usual */
-  int32_t pace;        /* between machines; 0: any */
-  double bytes;        /* of the longest buffer of a rank: the vector */
-  double tile_bytes;   /* of a stage, or between machines of a chunk; 0: as many as there is room */
+  int32_t mode;      /* COLL_MODE_STAGED, ...; between machines it does not count */
+  int32_t lag;       /* tiles between one round and the next */
+  int32_t far;       /* 1: the cores share no cache */
+  int32_t streams;   /* 1: stages are written around the caches */
+  int32_t agrees;    /* 1: all ranks wait for all at the beginning, as in large calls */
+  int32_t depth;     /* slots, or tiles under way between machines; 0: as many as usual */
+  int32_t pace;      /* between machines; 0: any */
+  int32_t alone;     /* 1: all ranks begin a call together once the one before it is over */
+  double bytes;      /* of the longest buffer of a rank: the vector */
+  double tile_bytes; /* of a stage, or between machines of a chunk; 0: as many as there is room */
 } coll_prediction;
 
-/* Seconds from call to call where one follows another on all ranks. */
+/* Seconds from call to call where one follows another on all ranks; or of a call alone, until its
+ * last rank has left it. */
 coll_status coll_predict(const coll_machine* machine, const coll_prediction* task, double* seconds);
 /* The same between machines: its ranks are the first of the network. */
 coll_status coll_predict_wire(const coll_network* network, const coll_prediction* task,

@@ -12,8 +12,8 @@
 
 namespace coll {
 
-// Each rank writes its own words only. Nothing clears them: what they are waited to become is new in
-// each meeting, by a token that has never been used before.
+// Each rank writes its own words only. Nothing clears them: what they are waited to become is new
+// in each meeting, by a token that has never been used before.
 class Meeting {
  public:
   // Of a rank's first slot the beginning belongs to the meeting.
@@ -22,7 +22,12 @@ class Meeting {
 
   // `shared`: ranks share cores, so who waits soon lets others run.
   Meeting(const Segment& segment, int rank, std::uint64_t token, double timeout, bool shared)
-      : segment_(segment), rank_(rank), next_(token), line_(~token), shared_(shared), deadline_(timeout) {}
+      : segment_(segment),
+        rank_(rank),
+        next_(token),
+        line_(~token),
+        shared_(shared),
+        deadline_(timeout) {}
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return static_cast<int>(segment_.shape().ranks); }

@@ -43,7 +43,8 @@ void OwnWork::measure(Meeting& meeting, double seconds, Figures& figures) {
     int turn = 0;
     const auto move = [&](bool around) {
       turn = (turn + 1) % 3;
-      work_.copy(a + static_cast<std::size_t>((turn + 1) % 3) * n, a + static_cast<std::size_t>(turn) * n, bytes, around);
+      work_.copy(a + static_cast<std::size_t>((turn + 1) % 3) * n,
+                 a + static_cast<std::size_t>(turn) * n, bytes, around);
     };
     figures.copy[i] = per_byte([&] { move(false); });
     figures.stream[i] = per_byte([&] { move(true); });

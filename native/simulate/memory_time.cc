@@ -75,11 +75,15 @@ class MemoryRun {
                      index(op) * index(tiles_) + index(tile)];
   }
   double& end(int call, int rank) { return ends_[index(call) * index(p_) + index(rank)]; }
-  // Of all ranks in the mean: from call to call they take turns in being the last.
+  // Of all ranks in the mean: from call to call they take turns in being the last. A call that is
+  // alone is as long as its last rank needs.
   double end_of(int call) {
-    double sum = 0;
-    for (int rank = 0; rank < p_; ++rank) sum += end(call, rank);
-    return sum / p_;
+    double sum = 0, last = 0;
+    for (int rank = 0; rank < p_; ++rank) {
+      sum += end(call, rank);
+      last = std::max(last, end(call, rank));
+    }
+    return task_.alone ? last : sum / p_;
   }
 
   int tile_of(int rank, const RankState& mine) const {
@@ -134,12 +138,21 @@ class MemoryRun {
     return true;
   }
 
+  std::optional<double> begin_of_call(const RankState& mine) {
+    double at = mine.clock;
+    if (!task_.alone || mine.call == 0) return at;
+    for (int peer = 0; peer < p_; ++peer) {
+      if (!meet(end(mine.call - 1, peer), 0, at)) return std::nullopt;
+    }
+    return at;
+  }
+
   // When the rank's next op can begin; nothing where it waits for what has not been played.
   std::optional<double> ready(int rank) {
     const RankState& mine = ranks_[index(rank)];
     double at = mine.clock;
     if (mine.call == calls_) return std::nullopt;
-    if (mine.op == 0) return at;
+    if (mine.op == 0) return begin_of_call(mine);
     if (task_.agrees && !mine.agreed) {
       const auto entry = [&](int peer) { return finish(mine.call, peer, 0, 0); };
       return meet_all(rank, entry, at) ? std::optional(at) : std::nullopt;

@@ -21,6 +21,7 @@ struct MemoryTask {
   Placement placement = Placement::near;
   bool streams = false;  // what is staged is written around the caches
   bool agrees = false;   // the ranks first tell each other something: all wait for all
+  bool alone = false;    // all ranks begin a call together once the one before it is over
 };
 
 // As the engine cuts a call (engine/binding.cc), but for the rounding to whole elements.

@@ -21,11 +21,11 @@ namespace {
 
 class WireRun {
  public:
-  WireRun(std::span<const WirePlan> plans, const Network& network, const Tiling& tiling)
+  WireRun(std::span<const WirePlan> plans, const Network& network, const Tiling& tiling, bool alone)
       : network_(network),
         tiling_(tiling),
         tiles_(tiling.count()),
-        calls_(calls_to_play(tiles_)),
+        calls_(alone ? 1 : calls_to_play(tiles_)),
         links_(network),
         next_(plans.size()),
         ends_(index(calls_)) {
@@ -47,6 +47,7 @@ class WireRun {
         throw Error(Status::internal, "simulation: the ranks of a plan wait for another");
       }
     }
+    if (calls_ == 1) return ends_.front();
     const double spent = ends_[index(calls_) - 1] - ends_[index(calls_ / 2) - 1];
     return spent / (calls_ - calls_ / 2);
   }
@@ -164,8 +165,9 @@ double wire_seconds(std::span<const WirePlan> plans, const Network& network, con
   }
   const double chunk = task.bytes / std::max(plans.front().layout.vector_cells(), 1);
   const Tiling whole{chunk, task.tile_bytes > 0 ? std::min(task.tile_bytes, chunk) : chunk};
-  return steady(whole, plans.front().max_lag,
-                [&](const Tiling& tiling) { return WireRun(plans, network, tiling).period(); });
+  return steady(whole, plans.front().max_lag, [&](const Tiling& tiling) {
+    return WireRun(plans, network, tiling, task.alone).period();
+  });
 }
 
 }  // namespace coll

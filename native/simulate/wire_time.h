@@ -13,12 +13,13 @@ namespace coll {
 struct WireTask {
   double bytes = 0;       // of the longest buffer of a rank
   double tile_bytes = 0;  // of a chunk; 0: chunks travel whole
+  bool alone = false;     // all ranks begin a call together once the one before it is over
 };
 
-// Seconds from call to call where one follows another on all ranks. plans[r] is that of rank r, all
-// of one lowering; the ranks are the first of the network. A rank does one thing at a time; its
-// messages wait for links, never for a receiver. Throws Error(invalid_argument) where the network
-// has too few ranks.
+// Seconds from call to call where one follows another on all ranks, or of a call alone. plans[r] is
+// that of rank r, all of one lowering; the ranks are the first of the network. A rank does one
+// thing at a time; its messages wait for links, never for a receiver. Throws
+// Error(invalid_argument) where the network has too few ranks.
 double wire_seconds(std::span<const WirePlan> plans, const Network& network, const WireTask& task);
 
 }  // namespace coll

@@ -117,6 +117,20 @@ TEST(a_ring_passes_on_p_minus_1_chunks_twice) {
   CHECK(close(found, 2 * (kRanks - 1) * chunk * 1e-9));
 }
 
+TEST(a_call_alone_lasts_until_its_last_rank) {
+  // Back to back the root of a chain is calls ahead of the last rank.
+  const Plan plan = plan_of(Kind::broadcast, "chain", 4, Mode::staged, 1);
+  const MachineCosts costs = powers();
+  const double stream = memory_seconds(plan, costs, {.bytes = kKiB});
+  const double alone = memory_seconds(plan, costs, {.bytes = kKiB, .alone = true});
+  CHECK(alone > 1.2 * stream);
+  const auto of_wire = [](bool apart) {
+    return wire(Kind::broadcast, "binomial", 4, kBare4, {.bytes = 8e6, .alone = apart});
+  };
+  CHECK(close(of_wire(true), 2 * 8e6 / 1e9, 1e-3));
+  CHECK(close(of_wire(false), 2 * 8e6 / 1e9, 1e-3));  // the root sends it twice
+}
+
 TEST(ranks_of_one_core_take_turns) {
   const Plan plan = plan_of(Kind::allreduce, "direct_one_shot", 4);
   MachineCosts costs = powers();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a machine is found to cost: plausible on any machine, the same on all ranks, and calls work
 // on afterwards. Nothing here fails because a machine is slow or busy.
-#include "probe/machine_probe.h"
-
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include "check.h"
 #include "collectives.h"
 #include "probe/figures.h"
+#include "probe/machine_probe.h"
 
 using namespace coll;
 
