@@ -137,9 +137,10 @@ def _costs_in(content: str | bytes, name: str) -> MachineCosts:
     if isinstance(version, bool) or version != VERSION:
         _refuse(name, f"has version {shown(version)}; this library reads {VERSION}")
     try:
-        return _made(MachineCosts, document, "")
+        made: MachineCosts = _made(MachineCosts, document, "")
     except InvalidArgumentError as error:
         _refuse(name, f"does not hold the costs of a machine: {error}")
+    return made
 
 
 _CLASSES: Mapping[str, type] = {"Curve": Curve, "CoreCosts": CoreCosts}
@@ -161,7 +162,7 @@ def _made(cls: Any, values: Any, where: str) -> Any:
         raise InvalidArgumentError(f"{where}: {error}" if where else str(error)) from None
 
 
-# ---- the native layer's ---------------------------------------------------------------------------
+# ---- the native layer's --------------------------------------------------------------------------
 
 
 def native_of(costs: MachineCosts) -> Any:
@@ -186,10 +187,17 @@ def _fill(target: Any, value: Any) -> None:
 
 def costs_of(machine: Any) -> MachineCosts:
     """Return what a ``coll_machine`` says."""
-    numbers = ("cores", "private_cache", "shared_cache", "op", "call", "turn", "fold")
     return MachineCosts(
-        **{name: getattr(machine, name) for name in numbers},
-        **{name: _curve_of(getattr(machine, name)) for name in ("read", "write", "stream")},
+        cores=machine.cores,
+        private_cache=machine.private_cache,
+        shared_cache=machine.shared_cache,
+        op=machine.op,
+        call=machine.call,
+        turn=machine.turn,
+        fold=machine.fold,
+        read=_curve_of(machine.read),
+        write=_curve_of(machine.write),
+        stream=_curve_of(machine.stream),
         near=_between_of(machine.near),
         far=_between_of(machine.far),
     )

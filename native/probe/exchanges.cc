@@ -58,7 +58,7 @@ class Exchange {
 
   // Seconds per byte to stage and to fetch.
   std::array<double, 2> measure(double seconds, std::uint64_t numbers) {
-    constexpr std::uint64_t kLeast = 5, kFirst = 3, kMost = 400;
+    constexpr std::uint64_t kLeast = 9, kFirst = 3, kMost = 400;
     const bool lower = meeting_.rank() < peer_;
     std::uint64_t count = kFirst;
     const double begin = probe_clock();

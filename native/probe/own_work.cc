@@ -14,7 +14,7 @@ OwnWork::OwnWork(const ProbedWork& work, const Figures::Points& sizes)
 
 template <class F>
 double OwnWork::timed(double seconds, F f) {
-  constexpr std::size_t kLeast = 3, kMost = 2000;
+  constexpr std::size_t kLeast = 5, kMost = 2000;
   std::vector<double> samples;
   const double end = probe_clock() + seconds;
   f();

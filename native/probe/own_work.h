@@ -18,7 +18,7 @@ class OwnWork {
   void measure(Meeting& meeting, double seconds, Figures& figures);
 
  private:
-  // Seconds of one turn of f; at least three.
+  // Seconds of one turn of f; at least five.
   template <class F>
   static double timed(double seconds, F f);
 

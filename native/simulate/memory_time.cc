@@ -49,7 +49,8 @@ class MemoryRun {
   double period() {
     while (step()) {
     }
-    return (end_of(calls_ - 1) - end_of(calls_ / 2 - 1)) / (calls_ - calls_ / 2);
+    const int counted = calls_ / 2;
+    return (end_of(calls_ - 1) - end_of(calls_ - counted - 1)) / counted;
   }
 
  private:

@@ -48,8 +48,8 @@ class WireRun {
       }
     }
     if (calls_ == 1) return ends_.front();
-    const double spent = ends_[index(calls_) - 1] - ends_[index(calls_ / 2) - 1];
-    return spent / (calls_ - calls_ / 2);
+    const int counted = calls_ / 2;
+    return (ends_[index(calls_ - 1)] - ends_[index(calls_ - counted - 1)]) / counted;
   }
 
  private:
