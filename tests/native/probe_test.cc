@@ -82,7 +82,8 @@ TEST(all_ranks_find_the_same_and_go_on) {
       std::vector<float> x(50000, static_cast<float>(rank + 1));
       CHECK(coll_allreduce(comms[r], x.data(), x.data(), x.size(), COLL_FLOAT32, COLL_SUM) ==
             COLL_OK);
-      CHECK(x.front() == static_cast<float>(p * (p + 1) / 2) && x.back() == x.front());
+      const int sum = p * (p + 1) / 2;
+      CHECK(x.front() == static_cast<float>(sum) && x.back() == x.front());
     });
     check_plausible(found[0], p == 1);
     for (const coll_machine& other : found) {
