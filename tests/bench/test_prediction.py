@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of predictions beside measurements, on plans by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import collectives as cl
+from bench.prediction import RANKS, candidates, regret, right_order, summary
+
+
+def plan(algorithm: str, measured: float, predicted: float) -> dict[str, Any]:
+    return {"algorithm": algorithm, "measured_us": measured, "predicted_us": predicted}
+
+
+def test_the_order_is_that_of_the_first_two_algorithms() -> None:
+    right = [plan("a", 10, 11), plan("a", 12, 9), plan("b", 20, 12)]
+    wrong = [plan("a", 10, 30), plan("b", 20, 12)]
+    even = [plan("a", 10, 30), plan("b", 10.4, 12)]
+    assert [right_order(one) for one in (right, wrong, even, right[:2])] == [
+        True,
+        False,
+        None,
+        None,
+    ]
+    assert [regret(one) for one in (right, wrong, even)] == [1.2, 2.0, 1.04]
+
+
+def test_a_summary_says_how_far_predictions_are_off() -> None:
+    cells = [{"plans": [plan("a", 10, 11), plan("b", 20, 16)]}, {"plans": [plan("a", 10, 13)]}]
+    found = summary(cells)
+    assert found["median_error"] == 0.2
+    assert (found["cells"], found["cells_that_differ"], found["order_right"]) == (2, 1, 1.0)
+    assert (found["regret_geomean"], found["regret_max"]) == (1.0, 1.0)
+
+
+def test_every_algorithm_is_a_candidate_in_several_ways() -> None:
+    found = candidates("allreduce")
+    names = {a.name for a in cl.algorithms("allreduce") if a.fits(RANKS)}
+    assert {c.algorithm for c in found} == names
+    assert len(found) >= 4 * len(names) == len(set(found)) / 2
