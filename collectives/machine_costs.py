@@ -41,11 +41,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class CoreCosts:
-    """Between two cores: seconds until a flag is seen, and of messages, by their bytes.
+    """Between two cores: seconds until a flag is seen, and seconds per byte.
 
-    ``read`` what the other has just written, ``write`` over what it has just read; ``streamed_*``:
-    where the writer goes around the caches. ``measured``: else in proportion to the other
-    placement, or the usual ones.
+    ``read`` what the other has just written, by the bytes of a message; ``write`` over what it has
+    read, by all that the two have gone through since; ``streamed_*``: where the writer goes around
+    the caches. ``measured``: else in proportion to the other placement, or the usual ones.
     """
 
     flag: float

@@ -18,13 +18,14 @@ typedef struct coll_curve {
   double seconds_per_byte[4];
 } coll_curve;
 
-/* Between two cores, by the bytes of a message. */
+/* Between two cores. To read, by the bytes of a message; to write, by all that the two have gone
+ * through since the other has read what is overwritten. */
 typedef struct coll_core_costs {
   double flag;               /* seconds until one sees what the other has stored */
   coll_curve read;           /* what the other has just written */
-  coll_curve write;          /* over what the other has just read */
+  coll_curve write;          /* over what the other has read */
   coll_curve streamed_read;  /* what the other has written around the caches */
-  coll_curve streamed_write; /* likewise, around the caches */
+  coll_curve streamed_write; /* over what the other has read, around the caches */
   int32_t measured;          /* 0: derived from the other placement, or usual */
 } coll_core_costs;
 

@@ -44,10 +44,8 @@ MachineCosts costs_of(const Figures& f, const ProbedSizes& sizes) {
     between.streamed_write.seconds_per_byte[i] = without(f.stream_stage[i], costs.read.at(2 * n));
     between.streamed_read.seconds_per_byte[i] = without(f.stream_fetch[i], costs.write.at(2 * n));
   }
-  for (CostCurve* c :
-       {&between.write, &between.read, &between.streamed_write, &between.streamed_read}) {
-    c->bytes = sizes.messages;
-  }
+  between.read.bytes = between.streamed_read.bytes = sizes.messages;
+  between.write.bytes = between.streamed_write.bytes = sizes.reused;
   costs.measured[static_cast<std::size_t>(placement)] = true;
   derive_other_placement(costs, placement);
   return costs;

@@ -26,9 +26,10 @@ struct Figures {
   Points stage = kNoPoints, fetch = kNoPoints, stream_stage = kNoPoints, stream_fetch = kNoPoints;
 };
 
-// The bytes at which curves are measured.
+// The bytes at which curves are measured: all of a rank's data, a message, and what two ranks go
+// through until a message takes the place of another.
 struct ProbedSizes {
-  Figures::Points wholes{}, messages{};
+  Figures::Points wholes{}, messages{}, reused{};
 };
 
 // Of what each rank found the median, taken apart: reading costs what a second source does.

@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kKiB = 1024, kMiB = kKiB * kKiB;
 // Shares of the time. Flags have a millisecond in all.
-constexpr double kOfExchanges = 0.4, kOfOwnWork = 0.4, kOfFirstTouch = 0.1;
+constexpr double kOfExchanges = 0.4, kOfOwnWork = 0.4, kOfFirstTouch = 0.2;
 constexpr double kFlagSeconds = 1e-3;
 
 double cache_bytes(int name, double otherwise) {
@@ -56,6 +56,13 @@ Figures::Points message_sizes(const Segment& segment) {
   }
   const auto whole = [&](double share) { return std::floor(most / share / kLine) * kLine; };
   return {whole(64), whole(16), whole(4), whole(1)};
+}
+
+// The slots of both ranks, and what each copies from and to.
+Figures::Points reused_bytes(const Segment& segment, const Figures::Points& messages) {
+  Figures::Points bytes = messages;
+  for (double& b : bytes) b *= 2 * segment.shape().depth + 2;
+  return bytes;
 }
 
 // The cores that the ranks have between them; 0: enough.
@@ -153,8 +160,10 @@ Probed probe_machine(const Segment& segment, int rank, const ProbedWork& work,
   const int ranks = static_cast<int>(segment.shape().ranks), cores = shared_cores(segment);
   const double enough = 4 * task.seconds + task.timeout;
   Meeting meeting(segment, rank, task.token, enough, cores > 0);
+  const auto messages = message_sizes(segment);
   const ProbedSizes sizes{.wholes = whole_sizes(known, ranks, task.seconds),
-                          .messages = message_sizes(segment)};
+                          .messages = messages,
+                          .reused = reused_bytes(segment, messages)};
   OwnWork own(work, sizes.wholes);
   meeting.line_up();
   Probed probed;

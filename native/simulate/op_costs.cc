@@ -50,9 +50,11 @@ OpCosts::OpCosts(const Plan& plan, const MachineCosts& machine, const MemoryTask
     }
     double staged = 0;  // everybody's stage comes by
     for (const RankPlan& other : plan.ranks) staged += other.stage_cells;
-    const double slots = std::min(plan.depth, tiles);
+    const double slots = std::min(plan.depth, tiles), all = plan.depth;
+    const double buffers = cells * tiling.chunk;
     // Ranks that share a core share its cache.
-    whole_.push_back(on_core * (cells * tiling.chunk + staged * slots * tiling.tile));
+    whole_.push_back(on_core * (buffers + staged * slots * tiling.tile));
+    reused_.push_back(on_core * (buffers * slots / tiles + staged * all * tiling.tile));
   }
   find_first_touches();
 }
@@ -96,8 +98,9 @@ double OpCosts::source(int rank, const Operand& o, bool first, double bytes) con
 double OpCosts::destination(int rank, const Operand& o, bool first, double bytes,
                             bool stages) const {
   const double own = bytes * machine_.write.at(within_caches(rank, first));
-  const double shared = bytes * between_.write.at(bytes);
-  if (o.area >= 0) return task_.streams ? bytes * between_.streamed_write.at(bytes) : shared;
+  const double reused = o.area >= 0 ? reused_[index(rank)] : whole_[index(rank)];
+  const double shared = bytes * between_.write.at(reused);
+  if (o.area >= 0) return task_.streams ? bytes * between_.streamed_write.at(reused) : shared;
   const double plain = o.rank == rank ? own : std::max(own, shared);
   const double around = bytes * machine_.stream.at(within_caches(rank, first));
   return bulky_ && !stages ? std::min(plain, around) : plain;

@@ -48,7 +48,8 @@ class OpCosts {
   const CoreCosts& between_;
   double recent_;  // share of a rank's data that it goes through between two touches of a tile
   bool bulky_;     // results are large enough to be written around the caches
-  std::vector<double> whole_;             // by rank: bytes of all that it goes through
+  std::vector<double> whole_;             // by rank: bytes of all that it goes through,
+  std::vector<double> reused_;            // and until it uses a slot again
   std::vector<std::vector<char>> first_;  // by rank and operand of its pool
 };
 

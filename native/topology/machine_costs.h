@@ -23,13 +23,14 @@ struct CostCurve {
   bool operator==(const CostCurve&) const = default;
 };
 
-// Between two cores, by the bytes of a message.
+// Between two cores. To read, by the bytes of a message; to write, by all that the two have gone
+// through since the other has read what is overwritten: until then it may be in the other's cache.
 struct CoreCosts {
   double flag = 0;           // seconds until one sees what the other has stored
   CostCurve read;            // what the other has just written
-  CostCurve write;           // over what the other has just read
+  CostCurve write;           // over what the other has read
   CostCurve streamed_read;   // what the other has written around the caches
-  CostCurve streamed_write;  // likewise, around the caches
+  CostCurve streamed_write;  // over what the other has read, around the caches
   bool operator==(const CoreCosts&) const = default;
 };
 
