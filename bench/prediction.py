@@ -39,7 +39,7 @@ SIZES = tuple(64 << i for i in range(10, 20, 2))  # 64 KiB to 16 MiB
 COLLECTIVES = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall")
 TILES = (64 << 10, 256 << 10)
 LAGS = (0, 1)
-PROBE_S = 0.03
+PROBE_S = 0.2
 DIFFERENT = 1.05
 BLOCK = 3  # calls of a plan in a row
 
@@ -73,12 +73,21 @@ class Timed:
         return median(self.predicted)
 
 
+def different(kind: str) -> list[str]:
+    """Return the algorithms of a collective: of those that do the same among two, the first."""
+    found: dict[object, str] = {}
+    for a in cl.algorithms(kind):
+        if a.fits(RANKS):
+            made = cl.schedule(a.name, RANKS, kind)
+            found.setdefault((made.chunks, made.ranks), a.name)
+    return list(found.values())
+
+
 def candidates(kind: str) -> list[Candidate]:
     """Return all plans of a collective that are compared."""
     return [
-        Candidate(a.name, lag, tile, streams)
-        for a in cl.algorithms(kind)
-        if a.fits(RANKS)
+        Candidate(name, lag, tile, streams)
+        for name in different(kind)
         for lag in LAGS
         for tile in TILES
         for streams in (False, True)
