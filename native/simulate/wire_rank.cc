@@ -54,7 +54,12 @@ WireRank::WireRank(const WirePlan& plan, int tiles)
     }
     if (!ops.empty()) lanes_.emplace_back(plan, std::move(ops), tiles);
   };
-  for (const int peer : plan.peers) lane_of(WireAct::send, peer);
+  // Connections share a port evenly. Here messages go one after the other: were all ranks to begin
+  // with the same peer, its port would be a queue and the others idle, which they are not.
+  std::vector<int> peers = plan.peers;
+  const auto later = std::ranges::upper_bound(peers, plan.rank);
+  std::rotate(peers.begin(), later, peers.end());
+  for (const int peer : peers) lane_of(WireAct::send, peer);
   for (const int peer : plan.peers) lane_of(WireAct::receive, peer);
   lane_of(WireAct::fold, -1);
 }

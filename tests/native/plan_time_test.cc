@@ -223,6 +223,12 @@ TEST(one_port_takes_one_message_after_another) {
   CHECK(close(found, 6e6 / 1e9, 1e-3));
 }
 
+TEST(who_exchanges_with_all_fills_all_ports) {
+  const double found = wire(Kind::allgather, "direct", 4, "hosts:4x1,us=0,overhead_us=1,gbit=8",
+                            {.bytes = 8e6, .tile_bytes = 1e5, .alone = true}, {.pace = 4});
+  CHECK(close(found, 6e6 / 1e9, 0.02));
+}
+
 TEST(a_wire_fold_hides_behind_the_next_tile) {
   const auto seconds = [](double tile) {
     return wire(Kind::allreduce, "ring", 4,
