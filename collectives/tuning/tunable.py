@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -183,6 +182,8 @@ def _offered(table: Any, here: str, ranks: int) -> bytes:
 
     The others are waiting for what rank 0 says.
     """
+    import json  # as little as possible comes with the package
+
     from collectives.tuning.table import TunedTable, table_in
 
     if table is None:
