@@ -29,10 +29,10 @@ from collectives._ffi import ffi, lib
 from collectives.cli.worker import pin_to_core
 from collectives.exact import Buffers, Workload
 from collectives.machine_costs import MachineCosts
+from collectives.machine_probe import measured_costs
 from collectives.measure import Contender, bind, timed
 from collectives.names import KINDS, algorithm_index
 from collectives.prediction import predict
-from collectives.probe import measured_costs
 
 RANKS = 2
 SIZES = tuple(64 << i for i in range(10, 20, 2))  # 64 KiB to 16 MiB

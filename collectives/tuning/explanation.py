@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 class Rival:
     """An algorithm that was not chosen, and why.
 
-    ``measured`` is the median of its fastest plan in seconds, where it was raced at that size.
+    ``measured`` is the median of its fastest plan in seconds, where it was raced at that size;
+    ``predicted`` what the cost model says of its plan with the parameters of the choice.
     """
 
     algorithm: str
     why: str
     measured: float | None = None
+    predicted: float | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Explanation:
     """What a call runs, and why nothing else. Printed, it is a table.
 
     ``source`` is "measured", "wished for" (COLLECTIVES_ALGORITHM or force()) or "rule".
-    ``measured`` seconds are those of the race that decided, on vectors of ``measured_at`` bytes.
+    ``measured`` seconds are those of the race that decided, on vectors of ``measured_at`` bytes;
+    ``predicted`` ones those of the cost model, of ranks that share memory (None of others).
     """
 
     kind: str
@@ -49,6 +52,7 @@ class Explanation:
     rivals: tuple[Rival, ...]
     measured: float | None = None
     measured_at: int | None = None
+    predicted: float | None = None
 
     def __str__(self) -> str:
         """Return the explanation as a few lines."""
@@ -63,10 +67,18 @@ class Explanation:
                 else ""
             ),
         ]
-        lines += [f"  {rival.algorithm}: {rival.why}" for rival in self.rivals]
+        if self.predicted is not None:
+            lines.append(f"  predicted: {_microseconds(self.predicted)}")
+        lines += [
+            f"  {rival.algorithm}: {rival.why}"
+            + (f" (predicted: {_microseconds(rival.predicted)})" if rival.predicted else "")
+            for rival in self.rivals
+        ]
         return "\n".join(lines)
 
 
+_MOST_PREDICTED = 16  # ranks: of more it would take seconds
+_ALONE = 64 << 10  # bytes from which on races look at one call at a time
 _SOURCES = {
     "measured": "the fastest that was measured here",
     "wished for": "wished for by COLLECTIVES_ALGORITHM or force()",
@@ -84,8 +96,14 @@ def explained(
         source = "wished for"
     cell = _nearest(kind, nbytes, cells)
     times = _fastest(cell)
+    predicted = _predicted(comm, choice, nbytes)
     rivals = [
-        Rival(a.name, _why(kind, a.name, comm.size, choice, times, source), times.get(a.name))
+        Rival(
+            a.name,
+            _why(kind, a.name, comm.size, choice, times, source),
+            times.get(a.name),
+            predicted.get(a.name),
+        )
         for a in algorithms(kind)
         if a.name != choice.algorithm
     ]
@@ -99,7 +117,32 @@ def explained(
         rivals=tuple(sorted(rivals, key=lambda rival: rival.measured or math.inf)),
         measured=times.get(choice.algorithm) if source == "measured" else None,
         measured_at=cell.nbytes if cell is not None else None,
+        predicted=predicted.get(choice.algorithm),
     )
+
+
+def _predicted(comm: Communicator, choice: Choice, nbytes: int) -> dict[str, float]:
+    """Return what the cost model says of each algorithm, with the parameters of the choice."""
+    from collectives.machine_costs import usual_costs
+    from collectives.prediction import predict
+
+    if choice.mode == "wire" or not 1 < comm.size <= _MOST_PREDICTED or nbytes == 0:
+        return {}
+    costs = comm._costs if comm._costs is not None else usual_costs()
+    return {
+        name: predict(
+            costs,
+            choice.kind,
+            name,
+            nbytes,
+            comm.size,
+            mode=choice.mode,
+            lag=choice.lag,
+            tile_bytes=choice.tile_bytes,
+            alone=nbytes >= _ALONE,
+        )
+        for name in distinct(choice.kind, comm.size)
+    }
 
 
 def _nearest(kind: str, nbytes: int, cells: Sequence[Cell]) -> Cell | None:

@@ -17,9 +17,13 @@ from collectives.names import choose_from, integer
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
+    from collectives.machine_costs import MachineCosts
     from collectives.tuning.explanation import Explanation
     from collectives.tuning.table import Choice, TunedTable
     from collectives.tuning.tuner import Cell
+
+
+_PROBE = 0.2  # seconds, of what the machine costs
 
 
 class Tunable(Caller):
@@ -30,6 +34,7 @@ class Tunable(Caller):
         super().__init__(*arguments, **options)
         self._measured: tuple[Choice, ...] = ()  # what was measured,
         self._cells: tuple[Cell, ...] = ()  # and the races that decided
+        self._costs: MachineCosts | None = None  # of the machine, as probed by tune()
         self._wishes: dict[str, list[Choice]] = {}  # within force(), by collective
 
     def tune(
@@ -54,6 +59,7 @@ class Tunable(Caller):
                 within :meth:`force`.
         """
         from collectives._ffi import lib, text
+        from collectives.machine_probe import measured_costs
         from collectives.tuning import tuner
         from collectives.tuning.forced import ALGORITHM, wished_kinds
         from collectives.tuning.machine import fingerprint
@@ -68,6 +74,8 @@ class Tunable(Caller):
         lengths = tuple(usual if sizes is None else _sizes(sizes))
         budget = _seconds(budget_s)
         with comm.dup() as apart:
+            if apart.transport == "memory" and apart.size > 1:
+                self._costs = measured_costs(apart, min(_PROBE, budget / 20))
             cells = list(tuner.tuned(apart, named, lengths, budget))
             where = fingerprint(apart)
         raced = [cell for cell in cells if cell.standings]

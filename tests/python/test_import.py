@@ -7,8 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Collection
+from pathlib import Path
 
 import pytest
+
+import collectives as cl
 
 LATE = (
     "asyncio",
@@ -133,3 +136,11 @@ async def main():
 assert asyncio.run(main()) is x
 """
     assert "asyncio" in loaded(program)
+
+
+def test_no_module_that_comes_later_takes_the_place_of_a_public_name() -> None:
+    """The import of a submodule sets an attribute of the package."""
+    folder, modules = Path(cl.__file__).parent, loaded()
+    named = [n for n in cl.__all__ if (folder / f"{n}.py").exists() or (folder / n).is_dir()]
+    assert "draw" in named
+    assert [name for name in named if f"collectives.{name}" not in modules] == []

@@ -14,8 +14,8 @@ import pytest
 
 import collectives as cl
 from collectives.machine_costs import Curve, MachineCosts, load_costs, usual_costs
+from collectives.machine_probe import host_fingerprint, measured_costs
 from collectives.prediction import predict, predict_wire
-from collectives.probe import host_fingerprint, measured_costs
 from tests.python.ranks import on_ranks
 
 MIB = 1 << 20

@@ -147,10 +147,14 @@ def test_tuned_calls_run_what_won() -> None:
             assert chosen is not None
             assert shown.choice.algorithm == chosen.algorithm
             assert shown.measured is not None
+            assert shown.predicted is not None
+            assert 0 < shown.predicted < 1
             assert {r.algorithm for r in shown.rivals} | {shown.choice.algorithm} == {
                 a.name for a in cl.algorithms(kind)
             }
-        assert comm.explain("reduce", 8).source == "rule"
+        by_rule = comm.explain("reduce", 8)
+        assert by_rule.source == "rule"
+        assert "predicted" in str(by_rule)
         assert comm.explain("allreduce", 8192 * 4).source == "rule"  # far beyond what was raced
         for count in (1, 100, 5000):
             assert (comm.allreduce(np.full(count, comm.rank + 1.0)) == 6).all()
