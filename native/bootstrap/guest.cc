@@ -125,9 +125,22 @@ Membership Guest::settle(const Descriptor& rank0, Descriptor memfd, const Segmen
     await_all(rank0, membership.segment);
     return membership;
   } catch (const Error& error) {
+    // Rank 0 tells why before it gives up the memory: that is the cause of what was found here.
+    if (const std::optional<Notice> told = notice_there(rank0)) throw error_of(*told);
     tell_rank0(rank0, error);
     throw;
   }
+}
+
+// What rank 0 has said already and was not heard yet.
+std::optional<Notice> Guest::notice_there(const Descriptor& rank0) {
+  for (int tries = 0; tries < 2; ++tries) {
+    char packet[sizeof(Notice) + 64];
+    const ssize_t n = receive_packet(rank0, packet, sizeof packet, nullptr);
+    if (n > 0) return read_notice(packet, static_cast<std::size_t>(n));
+    if (n != -ECONNRESET) return std::nullopt;
+  }
+  return std::nullopt;
 }
 
 // Rank 0 closes the connection when all are there; where it has ended, not all are.

@@ -24,6 +24,7 @@ class Guest {
   std::optional<Error> objection(const Notice& welcome) const;
   Membership settle(const Descriptor& rank0, Descriptor memfd, const SegmentShape& shape);
   void await_all(const Descriptor& rank0, const Segment& segment);
+  static std::optional<Notice> notice_there(const Descriptor& rank0);
   std::optional<Notice> next_notice(const Descriptor& rank0, Descriptor* passed);
   void tell_rank0(const Descriptor& rank0, const Error& error) noexcept;
   Error nobody_answers() const;
