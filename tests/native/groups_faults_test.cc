@@ -85,7 +85,7 @@ TEST(ranks_that_do_not_ask_for_the_same) {
   mismatch(
       [](coll_comm* comm, bool odd, coll_comm** made) {
         std::vector<char> bytes(1000);
-        return odd ? coll_allgather(comm, bytes.data(), bytes.data() + 152, 152, COLL_UINT8)
+        return odd ? coll_allgather(comm, bytes.data(), bytes.data() + 160, 160, COLL_UINT8)
                    : coll_split(comm, 0, 0, made);
       },
       "rank 0 calls split, rank 1 calls allgather");
