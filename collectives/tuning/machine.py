@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,22 +14,6 @@ if TYPE_CHECKING:
 _DIGEST = 8  # bytes
 
 
-@cache
-def processor() -> str:
-    """Return the name of this machine's processor, as the kernel has it."""
-    wanted = ("model name", "cpu family", "model", "CPU implementer", "CPU part")
-    found = []
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return os.uname().machine
-    for line in text.split("\n\n", 1)[0].splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in wanted:
-            found.append(value.strip())
-    return " ".join(found) or os.uname().machine
-
-
 def fingerprint(comm: Communicator) -> str:
     """Return a text that is equal where a table measured here is worth something.
 
@@ -40,8 +21,9 @@ def fingerprint(comm: Communicator) -> str:
     may use, how many ranks there are on each host, in their order, and by what bytes travel.
     """
     from collectives.launchers.meeting import host
+    from collectives.machine_probe import host_fingerprint
 
-    own = f"{processor()}, {len(os.sched_getaffinity(0))} cores, {os.cpu_count()} of the machine"
+    own = host_fingerprint()
     words = b"".join(hashlib.sha256(text.encode()).digest()[:_DIGEST] for text in (own, host()))
     gathered = np.empty(comm.size * len(words), np.uint8)
     comm.allgather(np.frombuffer(words, np.uint8), gathered)

@@ -29,7 +29,6 @@ SHARED_SIZES = (
     8, 96, 1024, 4096, 12_000, 32 << 10, 100_000, 256 << 10, 1 << 20, 3_000_000, 8 << 20, 64 << 20,
 )  # fmt: skip
 WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
-_MOST_BYTES = 4  # buffers of a race take this many vectors at most
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
 _NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
 _BEYOND = 4  # times the last size: so far its winner is trusted
