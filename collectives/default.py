@@ -46,6 +46,8 @@ def init(
     and all have the same UCX, ``"auto"`` takes it; ``"ucx"`` then raises InvalidArgumentError where
     a rank meets the others elsewhere. ``comm.transport`` tells what was taken.
 
+    With COLLECTIVES_TUNE=seconds it also calls :meth:`Communicator.tune`, on all ranks.
+
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open (where the settings
     of one rank make none, on all ranks, which say whose, and why), BootstrapError
@@ -54,7 +56,7 @@ def init(
     """
     global _default
     # Not with the package: launchers need sockets, JSON, hashes, which many a program never uses.
-    from collectives.environment import checked_silence
+    from collectives.environment import checked_silence, tuning_seconds
     from collectives.launchers.detect import place
 
     with _making:
@@ -65,8 +67,11 @@ def init(
                 "other ranks. Use what the first call returned, or close() it first"
             )
         quiet = None if silence is None else checked_silence("silence", silence)
+        tuning = tuning_seconds()
         found = place(timeout, insecure=insecure, transport=transport, trusted=trusted)
         _default = join(found if quiet is None else replace(found, silence=quiet), timeout)
+        if tuning > 0:
+            _default.tune(tuning)
         return _default
 
 

@@ -37,6 +37,7 @@ JOB = "COLLECTIVES_JOB"
 ATTEMPT = "COLLECTIVES_ATTEMPT"
 TIMEOUT = "COLLECTIVES_TIMEOUT"
 SILENCE = "COLLECTIVES_SILENCE"
+TUNE = "COLLECTIVES_TUNE"
 MASTER = "COLLECTIVES_MASTER"
 
 SILENCES = (2.0, 3600.0)  # seconds; the kernel counts in whole ones, and needs two probes
@@ -93,6 +94,11 @@ def place(variables: Mapping[str, str] | None = None) -> Place:
     attempt = whole_number(env, ATTEMPT, 0, 0, LARGEST)
     silence = _seconds(env, SILENCE, *SILENCES)
     return Place(rank, size, _name(env), attempt, _seconds(env, TIMEOUT), silence=silence)
+
+
+def tuning_seconds(variables: Mapping[str, str] | None = None) -> float:
+    """Return for how long init() may tune, 0 where it is not to. Raises InvalidArgumentError."""
+    return _seconds(os.environ if variables is None else variables, TUNE)
 
 
 def _name(env: Mapping[str, str]) -> str | None:

@@ -66,9 +66,13 @@ class Groups(Caller):
         return self._form("subgroup", lib.coll_subgroup, native, len(members))
 
     def dup(self) -> Communicator:
-        """Return another communicator of the same ranks, whose calls are independent."""
+        """Return another communicator of the same ranks, whose calls are independent.
+
+        It chooses by the same table (:meth:`tune`) for a start.
+        """
         made = self._form("dup", lib.coll_dup)
         assert made is not None
+        made._inherit(cast("Communicator", self))
         return made
 
     def shrink(self, *, timeout: float | None = None) -> Communicator:

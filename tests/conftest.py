@@ -16,6 +16,9 @@ import pytest
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What a test finds in the user's cache would change what it runs.
+os.environ["COLLECTIVES_CACHE"] = "off"
+
 ALLOWED = Path(__file__).with_name("allowed-skips.txt")
 
 

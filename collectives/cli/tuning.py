@@ -16,7 +16,6 @@ from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.tuning_worker import Tuning
-from collectives.tuning.tuner import KINDS
 
 _RANKS = click.option(
     "-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, show_default=True
@@ -35,7 +34,7 @@ def tune(
 ) -> None:
     """Race every plan on this machine and show which wins from which size on."""
     wanted = Tuning(
-        kinds=list(kinds or KINDS),
+        kinds=list(kinds),
         sizes=None if sizes is None else parse_sizes(sizes),
         seconds=budget,
         table=None if output is None else str(output.absolute()),
@@ -54,6 +53,8 @@ def tune(
         shown.add_row("" if kind == before else kind, format_size(nbytes), how)
         before = kind
     console().print(shown, markup=False, highlight=False)
+    if found[0]["kept"] is not None:
+        click.echo(f"{found[0]['kept']}: found by comm.tune() and COLLECTIVES_TUNE")
     if output is not None:
         click.echo(f"{output}: for {ranks} ranks on machines like this one")
 

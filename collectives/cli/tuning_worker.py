@@ -13,6 +13,7 @@ from collectives import Communicator, init
 from collectives.cli.worker import pin_to_core, reported, say
 from collectives.environment import place
 from collectives.tuning.guidelines import measured
+from collectives.tuning.kept import table_path
 from collectives.tuning.table import TuningWarning
 
 
@@ -55,11 +56,16 @@ def work(wanted: Tuning) -> None:
 
 
 def _race(comm: Communicator, wanted: Tuning) -> None:
-    kept = comm.tune(wanted.seconds, kinds=wanted.kinds or None, sizes=wanted.sizes)
+    table = comm.tune(wanted.seconds, kinds=wanted.kinds or None, sizes=wanted.sizes, again=True)
     if comm.rank == 0:
         if wanted.table is not None:
-            kept.save(wanted.table)
-        say(choices=[[c.kind, c.nbytes, str(c), c.far] for c in kept.choices])
+            table.save(wanted.table)
+        whole = not wanted.kinds and wanted.sizes is None
+        kept = table_path(table.machine) if whole else None
+        say(
+            choices=[[c.kind, c.nbytes, str(c), c.far] for c in table.choices],
+            kept=str(kept) if kept is not None and kept.is_file() else None,
+        )
 
 
 def _explain(comm: Communicator, wanted: Tuning) -> None:

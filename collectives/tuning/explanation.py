@@ -123,12 +123,11 @@ def explained(
 
 def _predicted(comm: Communicator, choice: Choice, nbytes: int) -> dict[str, float]:
     """Return what the cost model says of each algorithm, with the parameters of the choice."""
-    from collectives.machine_costs import usual_costs
     from collectives.prediction import predict
 
     if choice.mode == "wire" or not 1 < comm.size <= _MOST_PREDICTED or nbytes == 0:
         return {}
-    costs = comm._costs if comm._costs is not None else usual_costs()
+    costs = comm._known_costs
     return {
         name: predict(
             costs,

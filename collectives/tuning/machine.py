@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,25 +13,45 @@ if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
 _DIGEST = 8  # bytes
+_CORES = 1024  # that are told apart
 
 
 def fingerprint(comm: Communicator) -> str:
     """Return a text that is equal where a table measured here is worth something.
 
-    Every rank must call it, and gets the same. It names the processors, how many cores each rank
-    may use, how many ranks there are on each host, in their order, and by what bytes travel.
+    Every rank must call it, and gets the same. It names the processors, how many cores the ranks of
+    each host have between them (pinned or not), how many ranks there are on each host, in their
+    order, and by what bytes travel.
     """
     from collectives.launchers.meeting import host
-    from collectives.machine_probe import host_fingerprint
+    from collectives.tuning.host_kind import host_fingerprint
 
-    own = host_fingerprint()
-    words = b"".join(hashlib.sha256(text.encode()).digest()[:_DIGEST] for text in (own, host()))
+    own = b"".join(
+        hashlib.sha256(text.encode()).digest()[:_DIGEST] for text in (host_fingerprint(), host())
+    )
+    words = own + _usable_cores()
     gathered = np.empty(comm.size * len(words), np.uint8)
     comm.allgather(np.frombuffer(words, np.uint8), gathered)
     rows = [bytes(row) for row in gathered.reshape(comm.size, -1)]
-    kinds = hashlib.sha256(b"".join(row[:_DIGEST] for row in rows)).hexdigest()[:16]
-    hosts = [row[_DIGEST:] for row in rows]
-    numbers = {host: i for i, host in enumerate(dict.fromkeys(hosts))}
-    places = "".join(f"{numbers[host]}," for host in hosts) if len(numbers) > 1 else "one host"
-    where = hashlib.sha256(places.encode()).hexdigest()[:8] if len(numbers) > 1 else "one-host"
+    cores: dict[bytes, int] = {}
+    for row in rows:
+        host_of = row[_DIGEST : 2 * _DIGEST]
+        cores[host_of] = cores.get(host_of, 0) | int.from_bytes(row[2 * _DIGEST :], "little")
+    counts = ",".join(str(mask.bit_count()) for mask in cores.values())
+    kinds = _short(b"".join(row[:_DIGEST] for row in rows) + counts.encode(), 16)
+    numbers = {host_of: i for i, host_of in enumerate(cores)}
+    places = "".join(f"{numbers[row[_DIGEST : 2 * _DIGEST]]}," for row in rows)
+    where = _short(places.encode(), 8) if len(cores) > 1 else "one-host"
     return f"{comm.transport}-{comm.size}-{where}-{kinds}"
+
+
+def _usable_cores() -> bytes:
+    """Return the cores that this process may use, a bit for each."""
+    mask = 0
+    for core in os.sched_getaffinity(0):
+        mask |= 1 << core % _CORES
+    return mask.to_bytes(_CORES // 8, "little")
+
+
+def _short(words: bytes, digits: int) -> str:
+    return hashlib.sha256(words).hexdigest()[:digits]

@@ -103,10 +103,15 @@ class TunedTable:
                 says what.
             OSError: it cannot be read.
         """
-        if not Path(path).is_file():
-            raise InvalidArgumentError(f"{path} is no file")
-        with open(path, "rb") as file:
-            return table_in(file.read(LONGEST + 1), str(path))
+        return table_in(content_of(path), str(path))
+
+
+def content_of(path: str | os.PathLike[str]) -> bytes:
+    """Return what a file holds, or more than a table may have of it."""
+    if not Path(path).is_file():
+        raise InvalidArgumentError(f"{path} is no file")
+    with open(path, "rb") as file:
+        return file.read(LONGEST + 1)
 
 
 def table_in(content: bytes, name: str) -> TunedTable:
@@ -135,15 +140,15 @@ def table_in(content: bytes, name: str) -> TunedTable:
 
 
 def _choices(listed: list[Any], name: str) -> Iterable[Choice]:
+    names: dict[str, list[str]] = {}
     for number, one in enumerate(listed):
         if not isinstance(one, dict) or set(one) != _KEYS:
             _refuse(name, f"has no choice at place {number}: its keys are not those of one")
         kind, algorithm = one["kind"], one["algorithm"]
-        if (
-            not isinstance(kind, str)
-            or kind not in KINDS
-            or algorithm not in [RULE, *algorithm_names(KINDS[kind])]
-        ):
+        known = isinstance(kind, str) and kind in KINDS
+        if known and kind not in names:
+            names[kind] = [RULE, *algorithm_names(KINDS[kind])]
+        if not known or algorithm not in names[kind]:
             _refuse(name, f"names no algorithm of this library at place {number}: tune again")
         numbers = [integer(one[key]) for key in ("nbytes", "lag", "tile_bytes")]
         wrong = any(n is None or not 0 <= n <= _MOST for n in numbers)

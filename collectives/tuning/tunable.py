@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from collectives.caller import Caller
 from collectives.errors import InvalidArgumentError
 from collectives.names import choose_from, integer
@@ -34,6 +32,7 @@ class Tunable(Caller):
         super().__init__(*arguments, **options)
         self._measured: tuple[Choice, ...] = ()  # what was measured,
         self._cells: tuple[Cell, ...] = ()  # and the races that decided
+        self._machine = ""  # where: by what tables are kept
         self._costs: MachineCosts | None = None  # of the machine, as probed by tune()
         self._wishes: dict[str, list[Choice]] = {}  # within force(), by collective
 
@@ -43,47 +42,83 @@ class Tunable(Caller):
         *,
         kinds: Sequence[str] | None = None,
         sizes: Sequence[int] | None = None,
+        again: bool = False,
     ) -> TunedTable:
-        """Race all plans that calls could run, and use the fastest from now on.
+        """Race all plans that calls could run, once for each kind of machine, and use the fastest.
 
-        Every rank must call it, with the same arguments; it takes about ``budget_s`` seconds, and
-        whoever shares the machine is measured as well. ``kinds`` are collectives (the six that are
-        used most), ``sizes`` bytes of vectors in ascending order. Returns the table, the same on
-        all ranks, to be saved and given to :meth:`use_table` of later communicators. What is not
-        measured, and where the time did not suffice, is chosen as before.
+        Every rank must call it, with the same arguments. The first time it takes about ``budget_s``
+        seconds, and whoever shares the machine is measured as well. The table is kept in the cache
+        of rank 0's user (COLLECTIVES_CACHE), where later calls for as many ranks on such machines
+        find it within milliseconds; ``again=True`` races all the same. ``kinds`` are collectives
+        (the six that are used most), ``sizes`` bytes of vectors in ascending order: where they are
+        given, it races and keeps nothing. Returns the table, the same on all ranks, to be saved and
+        given to :meth:`use_table` elsewhere. What is not measured, and where the time did not
+        suffice, is chosen as before.
 
         What is wished for by COLLECTIVES_ALGORITHM is not raced, as it runs whatever is faster.
 
         Raises:
-            InvalidArgumentError: there is no such collective or size, or no time, or it is called
-                within :meth:`force`.
+            InvalidArgumentError: there is no such collective or size, or no time, or the ranks do
+                not ask for the same, or it is called within :meth:`force`.
         """
-        from collectives._ffi import lib, text
-        from collectives.machine_probe import measured_costs
-        from collectives.tuning import tuner
         from collectives.tuning.forced import ALGORITHM, wished_kinds
         from collectives.tuning.machine import fingerprint
-        from collectives.tuning.table import TunedTable
+        from collectives.tuning.shared import check_equal
 
         comm = cast("Communicator", self)
         if self._wishes:
             raise InvalidArgumentError("tune: leave the block of force() first")
         wished = wished_kinds(os.environ.get(ALGORITHM, ""))
-        named = tuple(kind for kind in _kinds(kinds, tuner.KINDS) if kind not in wished)
-        usual = tuner.SHARED_SIZES if comm.transport == "memory" else tuner.WIRE_SIZES
-        lengths = tuple(usual if sizes is None else _sizes(sizes))
+        named = None if kinds is None else tuple(_kinds(kinds))
+        lengths = None if sizes is None else tuple(_sizes(sizes))
         budget = _seconds(budget_s)
+        asked = repr((named, lengths, budget, bool(again), wished))
+        check_equal(comm, "tune: the arguments", asked)
+        self._machine = fingerprint(comm)
+        whole = named is None and lengths is None and not wished
+        if whole and not again and (known := self._take_kept()) is not None:
+            return known
+        table = self._race(named, lengths, wished, budget)
+        if whole and self.rank == 0:
+            _keep(table, self._costs)
+        return table
+
+    def _race(
+        self,
+        kinds: Sequence[str] | None,
+        sizes: Sequence[int] | None,
+        wished: Sequence[str],
+        budget: float,
+    ) -> TunedTable:
+        """Race all but what is wished for, and choose by what came of it from now on."""
+        from collectives._ffi import lib, text
+        from collectives.machine_probe import measured_costs
+        from collectives.tuning import tuner
+        from collectives.tuning.installed import install
+        from collectives.tuning.table import TunedTable
+
+        comm = cast("Communicator", self)
+        if sizes is None:
+            sizes = tuner.SHARED_SIZES if comm.transport == "memory" else tuner.WIRE_SIZES
+        named = [kind for kind in kinds or tuner.KINDS if kind not in wished]
         with comm.dup() as apart:
+            install(apart, ())
             if apart.transport == "memory" and apart.size > 1:
                 self._costs = measured_costs(apart, min(_PROBE, budget / 20))
-            cells = list(tuner.tuned(apart, named, lengths, budget))
-            where = fingerprint(apart)
+            cells = list(tuner.tuned(apart, named, sizes, budget))
         raced = [cell for cell in cells if cell.standings]
         choices = tuner.lines(raced, comm.size)
-        table = TunedTable(comm.size, where, text(lib.coll_version()), tuple(choices))
+        table = TunedTable(comm.size, self._machine, text(lib.coll_version()), tuple(choices))
         self._measured, self._cells = table.choices, tuple(raced)
         self._install()
         return table
+
+    def _take_kept(self) -> TunedTable | None:
+        """Use the table that rank 0's user has kept for such a machine, if there is one."""
+        from collectives.tuning.kept import table_path
+
+        path = table_path(self._machine) if self.rank == 0 else None
+        return self._use(path if path is not None and path.is_file() else None)
 
     def use_table(self, table: TunedTable | str | os.PathLike[str] | None) -> bool:
         """Choose by a table from now on: one of :meth:`tune`, or the path of one that was saved.
@@ -93,9 +128,17 @@ class Tunable(Caller):
         cannot be read, is of a newer version, or of another machine or number of ranks, all ranks
         get a TuningWarning that says so, and the library chooses.
         """
+        from collectives.tuning.machine import fingerprint
+
+        self._machine = fingerprint(cast("Communicator", self))
+        return self._use(table) is not None
+
+    def _use(self, table: TunedTable | str | os.PathLike[str] | None) -> TunedTable | None:
+        """Take the table of rank 0, which must be of this machine; None: there is none."""
+        from collectives.tuning.shared import shared_table
         from collectives.tuning.table import TuningWarning
 
-        found, why = self._shared_table(table)
+        found, why = shared_table(cast("Communicator", self), table, self._machine)
         self._measured, self._cells = (found.choices if found is not None else ()), ()
         try:
             self._install()
@@ -103,8 +146,15 @@ class Tunable(Caller):
             self._measured, found, why = (), None, f"the tuned table is not used: {error}"
             self._install()
         if why:
-            warnings.warn(f"{why}: the library chooses by itself", TuningWarning, stacklevel=2)
-        return found is not None
+            warnings.warn(f"{why}: the library chooses by itself", TuningWarning, stacklevel=3)
+        return found
+
+    def _inherit(self, other: Tunable) -> None:
+        """Choose as another communicator of the same ranks does."""
+        self._measured, self._cells = other._measured, other._cells
+        self._costs, self._machine = other._costs, other._machine
+        if self._measured:
+            self._install()
 
     @contextmanager
     def force(self, **algorithms: str) -> Iterator[None]:
@@ -151,6 +201,16 @@ class Tunable(Caller):
         return explained(comm, kind, length, self._cells, kind in self._wishes)
 
     @property
+    def _known_costs(self) -> MachineCosts:
+        """What the machine costs: as probed, as an earlier tune() has kept it, or the usual."""
+        from collectives.machine_costs import usual_costs
+        from collectives.tuning.kept import kept_costs
+
+        if self._costs is None and self._machine:
+            self._costs = kept_costs(self._machine)
+        return self._costs if self._costs is not None else usual_costs()
+
+    @property
     def _choices(self) -> list[Choice]:
         """What is in use: wishes, and of other collectives what was measured."""
         wished = [choice for lines in self._wishes.values() for choice in lines]
@@ -161,60 +221,26 @@ class Tunable(Caller):
 
         install(cast("Communicator", self), self._choices)
 
-    def _shared_table(
-        self, table: TunedTable | str | os.PathLike[str] | None
-    ) -> tuple[TunedTable | None, str]:
-        """Return the table of rank 0 on all ranks, and why there is none."""
-        from collectives.tuning.machine import fingerprint
-        from collectives.tuning.table import table_in
 
-        comm = cast("Communicator", self)
-        here = fingerprint(comm)
-        words = b""
-        if self.rank == 0:
-            words = _offered(table, here, self.size)
-        length = np.array([len(words)])
-        comm.broadcast(length, root=0)
-        content = np.zeros(int(length[0]), np.uint8)
-        if self.rank == 0:
-            content[:] = np.frombuffer(words, np.uint8)
-        comm.broadcast(content, root=0)
-        offered = content.tobytes()
-        if offered[:1] != b"{":
-            return None, offered.decode("utf-8")
-        return table_in(offered, "the table of rank 0"), ""
+def _keep(table: TunedTable, costs: MachineCosts | None) -> None:
+    """Keep a table for later runs, or warn."""
+    from collectives.tuning.kept import CACHE, NOWHERE, keep
+    from collectives.tuning.table import TuningWarning
 
-
-def _offered(table: Any, here: str, ranks: int) -> bytes:
-    """Return a table as JSON, or why there is none; nothing: none is wanted. It never raises.
-
-    The others are waiting for what rank 0 says.
-    """
-    import json  # as little as possible comes with the package
-
-    from collectives.tuning.table import TunedTable, table_in
-
-    if table is None:
-        return b""
     try:
-        given = table if isinstance(table, TunedTable) else TunedTable.load(table)
-        words = json.dumps(given.as_json()).encode()
-        table_in(words, "the tuned table")
-    except Exception as error:
-        return f"tuned table: {error}".encode("utf-8", "backslashreplace")
-    if given.ranks != ranks:
-        return f"the tuned table is for {given.ranks} ranks, not for {ranks}".encode()
-    if given.machine != here:
-        where = f"{given.machine!a:.80}"
-        return f"the tuned table is of another machine ({where}, here {here!r})".encode()
-    return words
+        keep(table, costs)
+    except OSError as error:
+        warnings.warn(
+            f"the tuned table is not kept for later runs: {error}; set {CACHE} to a folder that "
+            f"can be written, or to '{NOWHERE}'",
+            TuningWarning,
+            stacklevel=3,
+        )
 
 
-def _kinds(kinds: Any, usual: Sequence[str]) -> Sequence[str]:
+def _kinds(kinds: Any) -> Sequence[str]:
     from collectives.names import KINDS
 
-    if kinds is None:
-        return usual
     raced = [name for name in KINDS if name not in ("scan", "exscan")]
     try:
         named = [kinds] if isinstance(kinds, str) else list(kinds)

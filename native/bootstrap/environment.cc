@@ -65,6 +65,11 @@ constexpr Variable kVariables[] = {
      "What calls run that leave it open, on all ranks, as allreduce:ring,broadcast:chain: "
      "`collbench "
      "list` shows what there is."},
+    {"COLLECTIVES_TUNE", "seconds", "",
+     "How long init() may race the plans that calls could run, on all ranks, where no table of an "
+     "earlier race is found for such a machine; without it init() does not look for one."},
+    {"COLLECTIVES_CACHE", "path or off", "",
+     "Where tables of races are kept, by rank 0; else collectives in XDG_CACHE_HOME or ~/.cache."},
     {"COLLECTIVES_UCX", "path", "",
      "Where libucp.so.0 is, or its folder; without it the PyPI package libucx-cu12 or libucx-cu13, "
      "or where the loader finds it."},
@@ -89,6 +94,8 @@ enum Index {
   kTransport,
   kTrusted,
   kAlgorithm,
+  kTune,
+  kCache,
   kUcx,
   kFault,
   kIndexEnd

@@ -18,7 +18,7 @@ COLLRUN = (sys.executable, "-m", "collectives.launch")
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return this environment without a job in it, changed as told."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("COLLECTIVES")}
-    return kept | dict(changes or {})
+    return kept | {"COLLECTIVES_CACHE": "off"} | dict(changes or {})
 
 
 def collrun(

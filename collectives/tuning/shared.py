@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rank 0 has, told to all: a table, or why there is none; and whether all ask for the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from collectives.errors import InvalidArgumentError
+from collectives.tuning.table import TunedTable, content_of, table_in
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+
+
+def check_equal(comm: Communicator, what: str, words: str) -> None:
+    """Raise InvalidArgumentError on all ranks where they do not all say the same."""
+    own = np.frombuffer(hashlib.sha256(words.encode()).digest()[:8], np.uint8)
+    all_of_them = np.empty(comm.size * len(own), np.uint8)
+    comm.allgather(own, all_of_them)
+    rows = all_of_them.reshape(comm.size, -1)
+    others = [rank for rank in range(comm.size) if (rows[rank] != rows[0]).any()]
+    if others:
+        raise InvalidArgumentError(
+            f"{what} of rank {others[0]} are not those of rank 0: all ranks must give the same "
+            f"(here {words:.200})"
+        )
+
+
+def from_rank_0(comm: Communicator, words: bytes) -> bytes:
+    """Return what rank 0 gives."""
+    length = np.array([len(words)])
+    comm.broadcast(length, root=0)
+    content = np.zeros(int(length[0]), np.uint8)
+    if comm.rank == 0:
+        content[:] = np.frombuffer(words, np.uint8)
+    comm.broadcast(content, root=0)
+    return content.tobytes()
+
+
+def shared_table(comm: Communicator, table: Any, where: str) -> tuple[TunedTable | None, str]:
+    """Return the table of rank 0 on all ranks, and why there is none ("": none is wanted)."""
+    given, words = _offered(table, where, comm.size) if comm.rank == 0 else (None, b"")
+    offered = from_rank_0(comm, words)
+    if offered[:1] != b"{":
+        return None, offered.decode("utf-8")
+    return given or table_in(offered, "the table of rank 0"), ""
+
+
+def _offered(table: Any, here: str, ranks: int) -> tuple[TunedTable | None, bytes]:
+    """Return a table, and as JSON, or why there is none; nothing: none is wanted. It never raises.
+
+    The others are waiting for what rank 0 says.
+    """
+    if table is None:
+        return None, b""
+    try:
+        if isinstance(table, TunedTable):
+            words = json.dumps(table.as_json()).encode()
+            given = table_in(words, "the tuned table")
+        else:
+            words = content_of(table).strip()
+            given = table_in(words, os.fspath(table))
+    except Exception as error:
+        return None, f"tuned table: {error}".encode("utf-8", "backslashreplace")
+    if given.ranks != ranks:
+        return None, f"the tuned table is for {given.ranks} ranks, not for {ranks}".encode()
+    if given.machine != here:
+        where = f"{given.machine!a:.80}"
+        return None, f"the tuned table is of another machine ({where}, here {here!r})".encode()
+    return given, words

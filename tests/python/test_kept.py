@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables that are kept for later runs: where, when they are found, and what may be wrong."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import collectives as cl
+from collectives.machine_costs import usual_costs
+from collectives.tuning.host_kind import host_fingerprint
+from collectives.tuning.kept import folder
+from collectives.tuning.table import TunedTable, TuningWarning
+from tests.processes.jobs import collrun
+from tests.python.ranks import on_ranks
+
+SHORT = 0.3  # seconds: some sizes are raced
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cache of the test's own."""
+    monkeypatch.setenv("COLLECTIVES_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def _tuned(comm: cl.Communicator) -> TunedTable:
+    return comm.tune(SHORT)
+
+
+def test_the_second_call_finds_what_the_first_has_kept(cache: Path) -> None:
+    first = on_ranks(2, _tuned)[0]
+    (kept,) = cache.glob("tuned-*.json")
+    assert TunedTable.load(kept) == first
+    assert len(list(cache.iterdir())) == 2  # and the costs of the machine
+    written = kept.stat().st_mtime_ns
+
+    def later(comm: cl.Communicator) -> None:
+        assert comm.tune(SHORT) == first
+        shown = comm.explain("allreduce", 8)
+        assert shown.source == "measured"
+        won = first.of("allreduce", 8)
+        assert won is not None
+        assert shown.choice.algorithm == won.algorithm
+        assert shown.measured is None  # what the race took is not kept
+        with comm.dup() as other:
+            assert other.explain("allreduce", 8).choice == shown.choice
+            assert other.explain("allreduce", 8).source == "measured"
+        assert comm._known_costs != usual_costs()
+
+    on_ranks(2, later)
+    assert kept.stat().st_mtime_ns == written
+
+    def again(comm: cl.Communicator) -> TunedTable:
+        return comm.tune(SHORT, again=True)
+
+    raced = on_ranks(2, again)[0]
+    assert kept.stat().st_mtime_ns > written
+    assert TunedTable.load(kept) == raced
+    on_ranks(3, _tuned)  # another number of ranks has a table of its own
+    assert len(list(cache.glob("tuned-*.json"))) == 2
+
+
+def test_a_damaged_table_is_raced_again(cache: Path) -> None:
+    on_ranks(2, _tuned)
+    (kept,) = cache.glob("tuned-*.json")
+    kept.write_text("{")
+    with pytest.warns(TuningWarning, match="is not JSON") as caught:
+        raced = on_ranks(2, _tuned)[0]
+    assert len(caught) == 2
+    assert TunedTable.load(kept) == raced
+    (costs,) = cache.glob("costs-*.json")
+    costs.write_text("{")
+
+    def work(comm: cl.Communicator) -> bool:
+        assert comm.tune(SHORT) == raced
+        return comm._known_costs == usual_costs()
+
+    assert on_ranks(2, work) == [True, True]
+
+
+def test_what_was_asked_for_by_name_is_not_kept(cache: Path) -> None:
+    on_ranks(2, lambda comm: comm.tune(0.1, kinds=["allreduce"]))
+    on_ranks(2, lambda comm: comm.tune(0.1, sizes=[8]))
+    assert not cache.exists()
+
+
+def test_nothing_is_kept_where_it_is_switched_off(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLLECTIVES_CACHE", "off")
+    on_ranks(1, lambda comm: comm.tune(0.1))
+    assert not cache.exists()
+
+
+def test_a_cache_that_cannot_be_written_warns_on_rank_0(cache: Path) -> None:
+    cache.write_text("a file")
+    with pytest.warns(TuningWarning, match=r"is not kept.*COLLECTIVES_CACHE") as caught:
+        on_ranks(2, lambda comm: comm.tune(0.1))
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"budget_s": 0.2}, {"sizes": [8]}, {"kinds": ["allreduce"]}, {"again": True}],
+)
+def test_ranks_that_ask_for_different_things_are_told(arguments: dict[str, Any]) -> None:
+    def work(comm: cl.Communicator) -> float:
+        with pytest.raises(cl.InvalidArgumentError, match="tune: the arguments of rank 1"):
+            comm.tune(**({"budget_s": 0.1} | (arguments if comm.rank == 1 else {})))
+        return float(comm.allreduce(np.ones(1))[0])
+
+    assert on_ranks(3, work) == [3.0] * 3
+
+
+def test_the_host_has_a_name() -> None:
+    assert host_fingerprint() == host_fingerprint()
+    assert len(host_fingerprint()) == 16
+    assert int(host_fingerprint(), 16) >= 0
+
+
+def test_where_tables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert folder({"COLLECTIVES_CACHE": "/x"}) == Path("/x")
+    assert folder({"COLLECTIVES_CACHE": "off", "XDG_CACHE_HOME": "/x"}) is None
+    assert folder({"XDG_CACHE_HOME": "/x"}) == Path("/x/collectives")
+    assert folder({"XDG_CACHE_HOME": "x"}) == Path.home() / ".cache" / "collectives"
+
+    def homeless() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert folder({}) is None
+
+
+def test_a_program_that_is_not_to_be_changed(cache: Path) -> None:
+    program = "import collectives as cl; print(cl.init().explain('allreduce', 8).source)"
+    words = {"COLLECTIVES_CACHE": str(cache), "COLLECTIVES_TUNE": str(SHORT)}
+    for _ in range(2):
+        done = collrun("-n", 2, sys.executable, "-c", program, env=words)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("measured") == 2
+    assert len(list(cache.glob("tuned-*.json"))) == 1
+    for wrong in ("0", "ten", "nan"):
+        done = collrun(
+            "-n", 2, sys.executable, "-c", program, env=words | {"COLLECTIVES_TUNE": wrong}
+        )
+        assert done.returncode != 0
+        assert f"COLLECTIVES_TUNE={wrong}" in done.stderr.replace("'", "")
