@@ -71,6 +71,7 @@ class Row:
     wrong: int = 0
     placement: str | None = None
     refused: str | None = None
+    blocks: tuple[float, ...] = ()  # the medians of blocks of calls
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for JSON, which has no NaN."""
@@ -84,7 +85,7 @@ class Row:
         """Read what ``as_json`` wrote."""
         floats = {"p50", "p99", "least", "algbw", "busbw"}
         absent = {key: math.nan for key in floats if values[key] is None}
-        return cls(**values | absent)
+        return cls(**values | absent | {"blocks": tuple(values.get("blocks", ()))})
 
 
 Probe = Callable[[], float]
@@ -289,6 +290,8 @@ def _row(comm: Communicator, buffers: Buffers, sample: _Samples) -> Row:
     slowest: Durations = np.concatenate([*sample.durations, np.empty(0)])
     if len(slowest):
         comm.allreduce(slowest, op="max")
+    ends = np.cumsum([len(block) for block in sample.durations])
+    blocks = np.split(slowest, ends[:-1]) if len(slowest) else []
     wrong = np.array([sample.wrong], np.int64)
     comm.allreduce(wrong, op="sum")
     middle = percentile(slowest, 0.5)
@@ -303,4 +306,5 @@ def _row(comm: Communicator, buffers: Buffers, sample: _Samples) -> Row:
         busbw=busbw,
         wrong=int(wrong[0]),
         placement=placement(sample.lines),
+        blocks=tuple(percentile(block, 0.5) * 1e6 for block in blocks),
     )

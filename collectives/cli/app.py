@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from collectives.cli import health, run, show, simulate, tuning
+from collectives.cli import compare, health, run, show, simulate, topology, tuning
 from collectives.errors import CollectiveError
 from collectives.exact import KINDS
 from collectives.launch import lead_nowhere
@@ -99,5 +99,12 @@ def collbench() -> None:
 for _kind in KINDS:
     collbench.add_command(run.command(_kind))
 _OTHERS = (show.list_algorithms, show.verify, show.draw, show.env, simulate.simulate)
-for _command in (*_OTHERS, tuning.tune, tuning.explain, health.doctor):
+for _command in (
+    *_OTHERS,
+    tuning.tune,
+    tuning.explain,
+    health.doctor,
+    topology.topo,
+    compare.compare,
+):
     collbench.add_command(_command)

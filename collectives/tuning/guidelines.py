@@ -7,6 +7,7 @@ Distributed Systems 21(5), 2010.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -72,6 +73,33 @@ def measured(comm: Communicator, sizes: Sequence[int] = SIZES) -> list[Guideline
             for kind in KINDS[:-1]:
                 rule = f"{kind} of {below} bytes <= of more"
                 found.append(_of(rule, nbytes, times[kind, below] / here[kind]))
+    for p in range(2, comm.size):
+        found += _one_more(comm, p, sizes)
+    return found
+
+
+def _one_more(comm: Communicator, p: int, sizes: Sequence[int]) -> list[Guideline]:
+    """Return whether p ranks take no longer than p + 1, of which one could have nothing to say."""
+    found = []
+    more = comm.subgroup(range(p + 1))
+    fewer = comm.subgroup(range(p))
+    for nbytes in sizes:
+        taken = np.zeros((2, ROUNDS))
+        vectors = np.ones(max(nbytes // 4, 1), np.float32)
+        for turn in range(2 * ROUNDS):
+            which = turn % 2 if turn // 2 % 2 == 0 else 1 - turn % 2
+            group = (fewer, more)[which]
+            comm.barrier()
+            if group is not None:
+                begin = time.perf_counter()
+                group.allreduce(vectors, op="max")
+                taken[which, turn // 2] = time.perf_counter() - begin
+        comm.allreduce(taken, op="max")
+        rule = f"allreduce among {p} ranks <= among {p + 1}"
+        found.append(_of(rule, nbytes, taken[0] / taken[1]))
+    for group in (more, fewer):
+        if group is not None:
+            group.close()
     return found
 
 

@@ -36,10 +36,15 @@ def test_guidelines() -> None:
     def work(comm: cl.Communicator) -> list[Guideline]:
         return measured(comm, (8, 4096))
 
-    one, other = on_ranks(2, work)
-    assert one == other
-    assert len(one) == 2 * 2 + 1 + 5
-    assert all(g.low <= g.ratio <= g.high for g in one)
+    for p in (2, 4):
+        one, *others = on_ranks(p, work)
+        assert all(one == other for other in others)
+        assert len(one) == 2 * 2 + 1 + 5 + 2 * (p - 2)
+        assert all(g.low <= g.ratio <= g.high for g in one)
+    assert [g.rule for g in one if "among" in g.rule][::2] == [
+        "allreduce among 2 ranks <= among 3",
+        "allreduce among 3 ranks <= among 4",
+    ]
 
 
 @pytest.mark.parametrize(

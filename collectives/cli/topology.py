@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The subcommand that shows where ranks are and what lies between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from collectives.cli.run import MOST_RANKS
+from collectives.cli.team import Event, RankFailedError, Team
+from collectives.cli.topology_worker import Look
+from collectives.topology import Topology
+from collectives.topology.files import topology_in
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("-n", "--ranks", type=click.IntRange(1, MOST_RANKS), help="Processes.  [default: 2]")
+@click.option("--measure/--no-measure", default=True, help="Links, too.  [default: measure]")
+@click.option("-o", "--output", type=_FILE, help="Keep it here, for cl.Topology.load().")
+@click.option("--draw", type=_FILE, help="Draw it here (svg).")
+def topo(
+    file: str | None, ranks: int | None, measure: bool, output: Path | None, draw: Path | None
+) -> None:
+    """Show where the ranks of this machine are, and what lies between them.
+
+    FILE: that of an earlier look, or of comm.topology().save() on other machines, instead.
+    """
+    if file is not None and ranks is not None:
+        raise click.UsageError("FILE says which ranks there are: leave --ranks out")
+    if draw is not None and draw.suffix.lower() != ".svg":
+        raise click.UsageError(f"cannot draw to {draw}; its name must end in .svg")
+    shown = Topology.load(file) if file is not None else _looked(ranks or 2, measure)
+    click.echo(str(shown))
+    try:
+        if output is not None:
+            shown.save(output)
+            click.echo(f"{output}: for cl.Topology.load() and collbench simulate")
+        if draw is not None:
+            draw.write_text(shown.draw(), encoding="utf-8")
+            click.echo(f"{draw}: the drawing")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None
+
+
+def _looked(ranks: int, measure: bool) -> Topology:
+    """Start the ranks, and return what they found."""
+    heard: list[Event] = []
+    try:
+        Team(ranks, Look(measure), heard.append).run()
+    except RankFailedError as error:
+        raise click.ClickException(str(error)) from None
+    return topology_in(heard[0]["topology"].encode(), "what the ranks found")

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two sets of measurements held against each other: what became slower, and is it beyond doubt."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from collectives.errors import InvalidArgumentError
+
+Logs = npt.NDArray[np.float64]
+
+SLACK = 1.05  # times as long: below that nothing is called slower
+LONGEST = 1 << 28  # bytes of a file
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a file holds: logarithms of the times of each row, or of ratios to a peer.
+
+    ``beside_peers``: of every round the ratio of our time to that of another library, measured in
+    the same round; else microseconds of the blocks of a run.
+    """
+
+    name: str
+    beside_peers: bool
+    cpu: str
+    rows: dict[str, Logs] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A row: how many times as long, with a 95 % interval.
+
+    ``verdict`` is "slower" or "faster" (beyond doubt by more than 5 %), "alike", or "unsure".
+    """
+
+    what: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """What comes of it."""
+        if self.low > SLACK:
+            return "slower"
+        if self.high < 1 / SLACK:
+            return "faster"
+        return "alike" if self.low > 1 / SLACK and self.high < SLACK else "unsure"
+
+
+def against(old: Measured, new: Measured) -> list[Compared]:
+    """Compare the rows that both have: all differences between a block of one and of the other.
+
+    The interval is that of H. B. Mann and D. R. Whitney (On a test of whether one of two random
+    variables is stochastically larger than the other, Annals of Mathematical Statistics 18, 1947).
+    Raises InvalidArgumentError where the files are of different kinds or have no row in common.
+    """
+    if old.beside_peers != new.beside_peers:
+        raise InvalidArgumentError(
+            f"{old.name} and {new.name} cannot be compared: one has times, the other ratios"
+        )
+    common = [what for what in old.rows if what in new.rows]
+    if not common:
+        raise InvalidArgumentError(f"{old.name} and {new.name} have no row in common")
+    return [_differences(what, old.rows[what], new.rows[what]) for what in common]
+
+
+def beside_peers(measured: Measured) -> list[Compared]:
+    """Return our times over those of each peer, round by round.
+
+    Raises InvalidArgumentError where the file has no peers.
+    """
+    if not measured.beside_peers:
+        raise InvalidArgumentError(
+            f"{measured.name} has the times of one library: give another file to compare it with"
+        )
+    return [paired(what, logs) for what, logs in measured.rows.items()]
+
+
+def paired(what: str, logs: Logs) -> Compared:
+    """Return the median of paired log ratios, and its interval by order statistics."""
+    reach = 0.98 * math.sqrt(len(logs))  # 1.96 standard deviations of a binomial of n and 1/2
+    return _of(what, np.sort(logs), len(logs) / 2, reach)
+
+
+def _differences(what: str, old: Logs, new: Logs) -> Compared:
+    every = np.sort((new[:, None] - old[None, :]).ravel())
+    n, m = len(old), len(new)
+    reach = 1.96 * math.sqrt(n * m * (n + m + 1) / 12)
+    return _of(what, every, n * m / 2, reach)
+
+
+def _of(what: str, ordered: Logs, middle: float, reach: float) -> Compared:
+    left_out = math.floor(middle - reach) - 1  # at either end
+    known = left_out >= 0
+    logs = (ordered[left_out], ordered[-1 - left_out]) if known else (-math.inf, math.inf)
+    return Compared(what, *(float(np.exp(log)) for log in (np.median(ordered), *logs)))
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str]) -> Measured:
+    """Return what a file of ``collbench KIND --json`` or of ``python -m bench.peers`` holds.
+
+    Raises InvalidArgumentError, which says what is wrong with it, or OSError.
+    """
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        content = file.read(LONGEST + 1)
+    if len(content) > LONGEST:
+        _refuse(name, f"has more than {LONGEST} bytes")
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        _refuse(name, f"is not JSON: {error!s:.100}")
+    if not isinstance(document, dict):
+        _refuse(name, "holds no measurements")
+    machine = document.get("machine")
+    cpu = str(machine.get("cpu", "")) if isinstance(machine, dict) else ""
+    has_cells = isinstance(document.get("cells"), list)
+    try:
+        if has_cells:
+            rows = dict(_of_peers(document["cells"]))
+        else:
+            rows = dict(_of_collbench(document["rows"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        _refuse(name, f"is neither of collbench nor of bench.peers: {error!s:.100}")
+    if not rows:
+        _refuse(name, "has no row with times of several blocks: measure again")
+    return Measured(name, has_cells, cpu, rows)
+
+
+def _of_collbench(rows: Sequence[Any]) -> Iterator[tuple[str, Logs]]:
+    for row in rows:
+        blocks = row.get("blocks") or ()
+        if len(blocks) < 2:
+            continue
+        op = "" if row["op"] == "none" else f" {row['op']}"
+        mode = "" if row["mode"] == "auto" else f" {row['mode']}"
+        what = (
+            f"{row['kind']}{op} {row['dtype']} {row['size']} B, {row['ranks']} ranks, "
+            f"{row['algorithm']}{mode}"
+        )
+        yield what, _logs(blocks)
+
+
+def _of_peers(cells: Sequence[Any]) -> Iterator[tuple[str, Logs]]:
+    for cell in cells:
+        where = f"{cell['kind']} {cell['dtype']} {cell['nbytes']} B, {cell['ranks']} ranks"
+        for place, sheet in cell["sheets"].items():
+            teams = {team: _rounds(line) for team, line in sheet["blocks"].items()}
+            ours = [team for team in teams if team.partition("/")[0] == OURS]
+            for own, peer in itertools.product(ours, sorted(teams.keys() - set(ours))):
+                both = sorted(teams[own].keys() & teams[peer].keys())
+                if len(both) > 1:
+                    way = own.partition("/")[2]
+                    pairs = [teams[own][turn] / teams[peer][turn] for turn in both]
+                    yield f"{where}, {place}: {way} / {peer}", _logs(pairs)
+
+
+def _rounds(line: str) -> dict[int, float]:
+    """Read ``round microseconds, ...``."""
+    pairs = (block.split() for block in line.split(", ") if block)
+    return {int(turn): float(microseconds) for turn, microseconds in pairs}
+
+
+def _logs(values: Sequence[float]) -> Logs:
+    found = np.array(values, np.float64)
+    if found.ndim != 1 or not (np.isfinite(found).all() and (found > 0).all()):
+        raise ValueError("a time is no number above 0")
+    return np.log(found)
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise InvalidArgumentError(f"{name} {why}")
