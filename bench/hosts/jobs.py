@@ -19,6 +19,7 @@ from tests.hosts import Host
 
 PATIENCE_S = 120.0
 RANK = "bench.hosts.ranks.start"
+COMMAND = (sys.executable, "-m", RANK)
 
 Process = subprocess.Popen[Any]
 # Starts all processes of a job, with a folder of its own; they print into the file.
@@ -132,7 +133,8 @@ def python_in_folder(hosts: Sequence[Host], each: int) -> Launch:
     """Return what starts Python ranks on hosts, which meet in a folder."""
 
     def launch(folder: Path, said: IO[bytes]) -> list[Process]:
-        return _on_hosts(hosts, each, {"COLLECTIVES_RENDEZVOUS": str(folder / "meeting")}, said)
+        meeting = {"COLLECTIVES_RENDEZVOUS": str(folder / "meeting")}
+        return on_hosts(hosts, each, COMMAND, meeting, said)
 
     return launch
 
@@ -149,7 +151,7 @@ def python_by_master(hosts: Sequence[Host], each: int, port: int) -> Launch:
             "MASTER_PORT": str(port),
             "COLLECTIVES_SECRET_FILE": str(file),
         }
-        return _on_hosts(hosts, each, variables, said)
+        return on_hosts(hosts, each, COMMAND, variables, said)
 
     return launch
 
@@ -180,11 +182,15 @@ def python_by_pmi(hosts: Sequence[Host], each: int, mpich: Path) -> Launch:
     return launch
 
 
-def _on_hosts(
-    hosts: Sequence[Host], each: int, variables: dict[str, str], said: IO[bytes]
+def on_hosts(
+    hosts: Sequence[Host],
+    each: int,
+    command: Sequence[str],
+    variables: dict[str, str],
+    said: IO[bytes],
 ) -> list[Process]:
+    """Start a command on hosts, as ranks that know their places; `variables` say how they meet."""
     ranks = each * len(hosts)
-    command = [sys.executable, "-m", RANK]
     return [
         _start(hosts[rank // each], command, _places(rank, ranks) | variables, said)
         for rank in range(ranks)
