@@ -134,7 +134,6 @@ def _lane(scale: _Scale, way: str, number: int, names: Sequence[str]) -> Iterato
 
 def _block(scale: _Scale, block: Block, top: float, names: Sequence[str]) -> str:
     begin, end = scale.x(block.begin), scale.x(block.end)
-    room = end - begin - 8
     hue = names.index(block.algorithm) % len(HUES)
     parts = [
         f"<g><title>{escape(block.choice)}\n{_size(block.begin)} to {_size(block.end)}</title>",
@@ -142,10 +141,11 @@ def _block(scale: _Scale, block: Block, top: float, names: Sequence[str]) -> str
         f'height="{_LANE:g}" rx="3" class="block a{hue}"/>',
     ]
     middle = (begin + end) / 2
-    for words, y in ((block.algorithm, top + 13), (block.parameters, top + 25)):
-        if _LETTER * len(words) <= room:
-            kind = "name middle" if words == block.algorithm else "parameters middle"
-            parts.append(_text(middle, y, words, kind))
+    name, parameters = block.lines((end - begin - 8) / _LETTER)
+    if name:
+        parts.append(_text(middle, top + 13, name, "name middle"))
+    if parameters:
+        parts.append(_text(middle, top + 25, parameters, "parameters middle"))
     return "".join([*parts, "</g>"])
 
 

@@ -41,6 +41,18 @@ class Block:
         words = self.choice.split(", ")[1:]
         return " ".join(_short(word) for word in words)
 
+    @property
+    def brief(self) -> str:
+        """What of these matters most: the length of a tile, else the mode."""
+        words = self.parameters.split()
+        return words[-1] if "/" in words else "".join(words[:1])
+
+    def lines(self, room: float) -> tuple[str, str]:
+        """Return its name and parameters, each as far as there is room for its letters."""
+        name = self.algorithm if len(self.algorithm) <= room else ""
+        fitting = (words for words in (self.parameters, self.brief) if len(words) <= room)
+        return name, next(fitting, "")
+
 
 def _short(word: str) -> str:
     tile = word.removeprefix("tiles of ")

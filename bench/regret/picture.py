@@ -13,7 +13,7 @@ from collectives.cli.sizes import format_size
 _MARKS = {"tuned": "o", "rule": "s", "model": "D"}
 _APART = 1.06  # of the points of one size, as a factor
 _COLUMNS = 2
-_ROOM = 0.011  # of the width of a path, for a letter
+_LETTER = 0.0105  # mean width of one, as a share of a path
 
 
 def picture(of_kind: Sequence[Panel], path: Path) -> None:
@@ -95,16 +95,10 @@ def _paths(axes: Any, panel: Panel, names: Sequence[str]) -> None:
                 color=hsv_to_rgb((hue, 0.22, 0.95)), edgecolor="white", linewidth=1,
             )  # fmt: skip
             begin, end = (float(place.transform((edge, 0))[0]) for edge in (block.begin, block.end))
-            _write(
-                axes, (block.begin * block.end) ** 0.5, number, end - begin, block.algorithm, -0.2
-            )
-            _write(
-                axes, (block.begin * block.end) ** 0.5, number, end - begin, block.parameters, 0.22
-            )
-
-
-def _write(axes: Any, x: float, lane: int, width: float, words: str, aside: float) -> None:
-    """Write what there is room for."""
-    if _ROOM * len(words) <= width:
-        colour = "#1b1f24" if aside < 0 else "#59636e"
-        axes.text(x, lane + aside, words, ha="center", va="center", fontsize=6.5, color=colour)
+            middle = (block.begin * block.end) ** 0.5
+            name, parameters = block.lines((end - begin) / _LETTER)
+            for words, aside, colour in ((name, -0.2, "#1b1f24"), (parameters, 0.22, "#59636e")):
+                axes.text(
+                    middle, number + aside, words, ha="center", va="center", fontsize=6.5,
+                    color=colour,
+                )  # fmt: skip

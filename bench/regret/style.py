@@ -29,7 +29,8 @@ th:first-child, td:first-child, td.words { text-align: left }
 .none { color: var(--soft) }
 .grid-of { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr));
   gap: 1rem }
-figure { margin: 0; padding: .75rem 1rem; border-radius: .6rem; background: var(--card) }
+figure { margin: 0; min-width: 0; padding: .75rem 1rem; border-radius: .6rem;
+  background: var(--card) }
 figcaption { display: flex; justify-content: space-between; gap: 1rem; font-weight: 600 }
 figcaption small { font-weight: 400; color: var(--soft) }
 svg { display: block; width: 100%; height: auto; font-family: inherit }

@@ -106,7 +106,16 @@ def test_a_path_changes_half_way_in_logarithms() -> None:
     assert (first.algorithm, second.algorithm) == ("direct <&>", "ring")
     assert first.end == second.begin == 2000
     assert len(panel.path("best")) == 1
-    assert Block(1, 2, "ring, staged, lag 1, tiles of 4096").parameters == "staged lag 1 / 4K"
+    tiled, whole = (
+        Block(1, 2, f"ring, {how}") for how in ("staged, lag 1, tiles of 4096", "wire, lag 0")
+    )
+    assert [tiled.lines(room) for room in (17, 16, 3, 1)] == [
+        ("ring", "staged lag 1 / 4K"),
+        ("ring", "4K"),
+        ("", "4K"),
+        ("", ""),
+    ]
+    assert whole.lines(5) == ("ring", "wire")
     assert panel.sizes() == [64, 512, 4096]
 
 
