@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -19,7 +20,9 @@ from collectives.tuning.table import Choice
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
-ALONE = 64 << 10  # bytes from which on races look at one call at a time
+# Bytes from which on a call is looked at alone, as races do. Short calls may follow one another at
+# once, or not: what is good at the one only, as a chain is, can be bad at the other.
+ALONE = 64 << 10
 # Of staged vectors from so many bytes on all ranks first wait for all (native/select/choose.cc).
 _AGREED_BY_TWO, _AGREED = 8 << 10, 64 << 10
 _PACE = 4  # of every plan for the wire (native/select/choose_wire.cc)
@@ -28,7 +31,11 @@ _KEPT = 4096  # choices
 
 @dataclass(frozen=True)
 class Predicted:
-    """A plan that a call could run, and the seconds that it is predicted to take."""
+    """A plan that a call could run, and the seconds that it is predicted to take.
+
+    Of vectors below 64 KiB in shared memory: the geometric mean of those of a call alone, and of
+    one call after another.
+    """
 
     choice: Choice
     seconds: float
@@ -114,7 +121,6 @@ def _place(
 
 
 def _seconds(costs: MachineCosts | Topology | str, choice: Choice, p: int) -> float:
-    alone = choice.nbytes >= ALONE
     if not isinstance(costs, MachineCosts):
         return predict_wire(
             costs,
@@ -125,8 +131,15 @@ def _seconds(costs: MachineCosts | Topology | str, choice: Choice, p: int) -> fl
             lag=choice.lag,
             tile_bytes=choice.tile_bytes,
             pace=_PACE,
-            alone=alone,
+            alone=True,
         )
+    alone = _in_memory(costs, choice, p, alone=True)
+    if choice.nbytes >= ALONE:
+        return alone
+    return math.sqrt(alone * _in_memory(costs, choice, p, alone=False))
+
+
+def _in_memory(costs: MachineCosts, choice: Choice, p: int, alone: bool) -> float:
     agrees = choice.mode == "staged" and choice.nbytes >= (_AGREED_BY_TWO if p == 2 else _AGREED)
     far = costs.far.measured
     return predict(

@@ -59,6 +59,30 @@ def test_the_first_of_all_candidates_is_chosen_and_ties_stay_in_order() -> None:
     assert [one.choice for one in predicted(free, "allgather", 1024, 3)] == every
 
 
+def test_short_calls_are_looked_at_alone_and_one_after_another() -> None:
+    costs = usual_costs()
+    first = predicted(costs, "broadcast", 8, 4)[0]
+    alone, following = (
+        predict(
+            costs, "broadcast", first.choice.algorithm, 8, 4,
+            mode=first.choice.mode, lag=first.choice.lag, alone=alone,
+        )
+        for alone in (True, False)
+    )  # fmt: skip
+    assert following < first.seconds < alone
+    assert first.seconds**2 == pytest.approx(alone * following)
+
+
+def test_between_hosts_calls_are_looked_at_alone() -> None:
+    words = "hosts:8x1,gbit=1,us=30"
+    # One after another, no rank of a chain sends twice; but the last hears of a call seven hops on.
+    chain, tree = (
+        predict_wire(words, "broadcast", name, 6000, 8) for name in ("chain", "binomial")
+    )
+    assert chain < tree
+    assert modelled(words, "broadcast", 6000, 8).algorithm != "chain"
+
+
 def test_far_cores_are_seen() -> None:
     usual = usual_costs()
     slow = replace(usual.far, measured=True, flag=1e-3)
