@@ -21,7 +21,7 @@ bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals
 bench-hosts: setup ## all between hosts with shaped links, 25 min; needs root (BENCH_HOSTS="--help": the first table)
 	@$(in_venv) python -m $(if $(BENCH_HOSTS),bench.hosts $(BENCH_HOSTS),bench.hosts.all)
 
-regret: setup ## how far what a call runs is from the best plan, for 2, 3 and 4 ranks, 10 min (REGRET="--help")
+regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 40 min, and its page (REGRET="--hosts 4")
 	@$(in_venv) python -m bench.regret $(REGRET)
 
 test: setup ## native tests, then pytest

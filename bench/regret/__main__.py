@@ -35,7 +35,7 @@ MBIT = 1000.0  # of a link
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep, and write the page. A failure is 2."""
+    """Measure, print, keep, and write the page. A failure is 2, a Ctrl-C 130."""
     chosen = _parser().parse_args(arguments)
     if not chosen.ranks and chosen.hosts is None:
         chosen.ranks = list(RANKS)
@@ -54,6 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DocumentError, jobs.JobError, OSError, RuntimeError) as error:
         sys.stderr.write(f"bench.regret: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write(f"bench.regret: interrupted; {chosen.output} has the jobs that ended\n")
+        return 130
     return 0
 
 

@@ -17,6 +17,7 @@ from bench.record import ROOT
 from bench.regret import __main__ as program
 from bench.regret.document import DocumentError, Row, Team, load, merged, teams
 from bench.regret.figures import few_undecided, figures, held_out_ranks, summary, verdicts
+from bench.regret.jobs import JobError, _await, on_machine
 from bench.regret.rank import Schedule
 from collectives.tuning.tuner import SHARED_SIZES, WIRE_SIZES
 from tests.bench.regrets import cell, document, job
@@ -209,9 +210,14 @@ def test_a_small_run_on_hosts(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_fails_ends_the_job(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from bench.regret.jobs import JobError, on_machine
-
     wrong = {"kinds": ["allsum"], "tuned": [8], "held_out": [], "budget": 0.1, "cell": 0.1}
     with pytest.raises(JobError, match="a rank ended with exit code"):
         on_machine(1, wrong | {"limit": 10.0})
     assert "allsum" in capfd.readouterr().err
+
+
+def test_a_job_ends_when_its_time_is_over() -> None:
+    with subprocess.Popen(["sleep", "60"]) as program:
+        with pytest.raises(JobError, match="were not done in 0 s"):
+            _await([program], 0.1)
+        assert program.returncode is not None
