@@ -120,12 +120,12 @@ def asked(chosen: argparse.Namespace, place: str, size: int) -> dict[str, Any]:
 
 def measure(chosen: argparse.Namespace, place: str, size: int) -> None:
     """Measure one job, print its figures, and keep it beside the others of the file."""
-    job = asked(chosen, place, size)
+    job, here = asked(chosen, place, size), machine()  # with its load before that of the job
     if place == "ranks":
         found = jobs.on_machine(size, job)
     else:
         found = jobs.on_shaped(size, chosen.mbit, job)
-    found = {"asked": job, "machine": machine(), **found}
+    found = {"asked": job, "machine": here, **found}
     whole = merged(chosen.output, place, size, found)
     of_all = teams(whole)
     for team in of_all:
