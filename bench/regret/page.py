@@ -149,10 +149,11 @@ def _figure(verdict: Verdict) -> str:
 
 
 def _machines(jobs: Sequence[Team]) -> Iterator[str]:
-    heads = ["job", *(title for _, title in FACTS), "predictions"]
+    heads = ["job", *(title for _, title in FACTS), "all predictions"]
     rows = []
     for team in jobs:
-        words = [escape(str(team.machine.get(key, ""))) for key, _ in FACTS]
+        facts = {**team.machine, "date": _date(team, 16)}
+        words = [escape(str(facts.get(key, ""))) for key, _ in FACTS]
         took = "&ndash;" if team.predicting is None else f"{team.predicting:.2f} s"
         cells = "".join(f'<td class="words">{word}</td>' for word in words)
         rows.append(f"<tr><td>{escape(team.title)}</td>{cells}<td>{took}</td></tr>")
@@ -160,12 +161,17 @@ def _machines(jobs: Sequence[Team]) -> Iterator[str]:
     yield _table(heads, rows)
 
 
+def _date(team: Team, letters: int) -> str:
+    """Return when a job was measured, as a day (10 letters) or to the minute (16)."""
+    return str(team.machine.get("date", ""))[:letters].replace("T", " ")
+
+
 def _section(kind: str, of_kind: Sequence[Panel]) -> Iterator[str]:
     names = algorithms(of_kind)
     yield f'<section id="{kind}"><h2>{escape(kind)}</h2><div class="grid-of">'
     for panel in of_kind:
-        date = str(panel.team.machine.get("date", ""))[:10]
-        yield f"<figure><figcaption>{escape(panel.team.title)}<small>{escape(date)}</small>"
+        date = escape(_date(panel.team, 10))
+        yield f"<figure><figcaption>{escape(panel.team.title)}<small>{date}</small>"
         yield f"</figcaption>{drawn(panel, names)}"
         yield f"<details><summary>In figures</summary>{_numbers(panel)}</details></figure>"
     yield "</div></section>"

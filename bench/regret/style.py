@@ -18,13 +18,13 @@ _PAGE = """
 body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 100rem; background: var(--page);
   color: var(--ink); font: 16px/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif }
 h1 { margin: 0 0 .5rem; font-size: 1.9rem } h2 { margin: 2.5rem 0 .75rem; font-size: 1.35rem }
-p { max-width: 46rem } a { color: inherit } nav a { margin-right: 1rem }
+p { max-width: 46rem } a { color: inherit } nav { margin: 1.5rem 0 } nav a { margin-right: 1rem }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--grid); text-align: right;
   white-space: nowrap; vertical-align: bottom }
 th { font-weight: 600 } th small { display: block; font-weight: 400; color: var(--soft) }
-th:first-child, td:first-child, td.words { text-align: left }
+th:first-child, td:first-child, .words { text-align: left }
 .met { color: var(--good) } .missed { color: var(--bad); font-weight: 600 }
 .none { color: var(--soft) }
 .grid-of { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr));
