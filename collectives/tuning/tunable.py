@@ -105,7 +105,7 @@ class Tunable(Caller):
             install(apart, ())
             if apart.transport == "memory" and apart.size > 1:
                 self._costs = measured_costs(apart, min(_PROBE, budget / 20))
-            cells = list(tuner.tuned(apart, named, sizes, budget))
+            cells = list(tuner.tuned(apart, named, sizes, budget, self._costs))
         raced = [cell for cell in cells if cell.standings]
         choices = tuner.lines(raced, comm.size)
         table = TunedTable(comm.size, self._machine, text(lib.coll_version()), tuple(choices))

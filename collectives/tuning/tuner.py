@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a communicator is tuned: which sizes are raced, for how long, and what becomes of it.
 
-At each size all candidates run a few rounds, the slow ones drop out (successive halving), and those
-that are left race until their order is certain or their time is over. Between two sizes with
-different winners these meet once more in the middle.
+At each size all candidates that the cost model does not rule out run a few rounds, the slow ones
+drop out (successive halving), and those that are left race until their order is certain or their
+time is over.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from collectives.tuning.candidates import candidates
-from collectives.tuning.installed import chosen
+from collectives.tuning.installed import HIERARCHICAL, chosen
+from collectives.tuning.pruning import pruned
 from collectives.tuning.race import Buffers, Race, Standing, runners
 from collectives.tuning.table import RULE, Choice
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
+    from collectives.machine_costs import MachineCosts
 
 KINDS = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall")
 # Odd sizes besides powers of two: what fits those alone would be chosen wrongly for all others.
@@ -64,9 +66,15 @@ class Clock:
 
 
 def tuned(
-    comm: Communicator, kinds: Sequence[str], sizes: Sequence[int], budget: float
+    comm: Communicator,
+    kinds: Sequence[str],
+    sizes: Sequence[int],
+    budget: float,
+    costs: MachineCosts | None = None,
 ) -> Iterator[Cell]:
     """Race at every size; yield each cell when it is done. Every rank must go to the end.
+
+    ``costs`` of the machine: what they rule out is not raced.
 
     Small vectors come first: where time runs out, what is larger is left to the library.
     """
@@ -79,21 +87,26 @@ def tuned(
         if left <= 0:
             return
         share = left * _weight(cell) / sum(_weight(other) for other in cells[number:])
-        race_cell(comm, cell, before.get(cell.kind), share, shared)
+        race_cell(comm, cell, before.get(cell.kind), share, shared, costs)
         before[cell.kind] = cell
         yield cell
 
 
 def _weight(cell: Cell) -> float:
     """Long vectors take longer, but no more rounds are needed for them."""
-    return 1.0 + cell.nbytes / (1 << 20)
+    return 1.0 + cell.nbytes / (8 << 20)
 
 
 def race_cell(
-    comm: Communicator, cell: Cell, before: Cell | None, seconds: float, shared: bool
+    comm: Communicator,
+    cell: Cell,
+    before: Cell | None,
+    seconds: float,
+    shared: bool,
+    costs: MachineCosts | None = None,
 ) -> None:
     """Find how the candidates of a cell stand, in about so many seconds."""
-    entered = _entered(comm, cell, before, shared)
+    entered = pruned(comm, costs, cell.kind, cell.nbytes, _entered(comm, cell, before, shared))
     buffers = Buffers(cell.kind, cell.nbytes, comm.size)
     ready = runners(comm, entered, buffers)
     race = Race(comm, ready, buffers)
@@ -109,9 +122,14 @@ def race_cell(
 
 
 def _entered(comm: Communicator, cell: Cell, before: Cell | None, shared: bool) -> list[Choice]:
-    """Return the candidates; of long vectors those that were not far behind at the size before."""
+    """Return the candidates, and what the library would run by its rules.
+
+    Of long vectors those that were not far behind at the size before.
+    """
     every = candidates(cell.kind, comm.size, cell.nbytes, shared)
     usual, _ = chosen(comm, cell.kind, cell.nbytes)
+    if usual not in every and usual.algorithm != HIERARCHICAL:
+        every.append(usual)
     if before is None or cell.nbytes < (1 << 20 if shared else 64 << 10):
         return every
     limit = _NEAR_BEHIND * before.standings[0].seconds
