@@ -19,7 +19,7 @@ from bench.record import ROOT
 from tests.hosts import Hosts
 
 RANK = "bench.regret.rank"
-SPARE_S = 300.0  # beyond the limit of the cells: tuning, the last cell, start and end
+SPARE_S = 600.0  # beyond the limit of the cells: tuning, the last cell, start and end
 
 
 class JobError(Exception):
