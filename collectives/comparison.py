@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectives.errors import InvalidArgumentError
+from collectives.intervals import of_median, of_shift
 
 Logs = npt.NDArray[np.float64]
 
@@ -62,8 +62,6 @@ class Compared:
 def against(old: Measured, new: Measured) -> list[Compared]:
     """Compare the rows that both have: all differences between a block of one and of the other.
 
-    The interval is that of H. B. Mann and D. R. Whitney (On a test of whether one of two random
-    variables is stochastically larger than the other, Annals of Mathematical Statistics 18, 1947).
     Raises InvalidArgumentError where the files are of different kinds or have no row in common.
     """
     if old.beside_peers != new.beside_peers:
@@ -73,7 +71,7 @@ def against(old: Measured, new: Measured) -> list[Compared]:
     common = [what for what in old.rows if what in new.rows]
     if not common:
         raise InvalidArgumentError(f"{old.name} and {new.name} have no row in common")
-    return [_differences(what, old.rows[what], new.rows[what]) for what in common]
+    return [_of(what, *of_shift(old.rows[what], new.rows[what])) for what in common]
 
 
 def beside_peers(measured: Measured) -> list[Compared]:
@@ -89,23 +87,12 @@ def beside_peers(measured: Measured) -> list[Compared]:
 
 
 def paired(what: str, logs: Logs) -> Compared:
-    """Return the median of paired log ratios, and its interval by order statistics."""
-    reach = 0.98 * math.sqrt(len(logs))  # 1.96 standard deviations of a binomial of n and 1/2
-    return _of(what, np.sort(logs), len(logs) / 2, reach)
+    """Return the median of paired log ratios, and its interval."""
+    return _of(what, float(np.median(logs)), *of_median(logs))
 
 
-def _differences(what: str, old: Logs, new: Logs) -> Compared:
-    every = np.sort((new[:, None] - old[None, :]).ravel())
-    n, m = len(old), len(new)
-    reach = 1.96 * math.sqrt(n * m * (n + m + 1) / 12)
-    return _of(what, every, n * m / 2, reach)
-
-
-def _of(what: str, ordered: Logs, middle: float, reach: float) -> Compared:
-    left_out = math.floor(middle - reach) - 1  # at either end
-    known = left_out >= 0
-    logs = (ordered[left_out], ordered[-1 - left_out]) if known else (-math.inf, math.inf)
-    return Compared(what, *(float(np.exp(log)) for log in (np.median(ordered), *logs)))
+def _of(what: str, *logs: float) -> Compared:
+    return Compared(what, *(float(np.exp(log)) for log in logs))
 
 
 # ---- files ---------------------------------------------------------------------------------------

@@ -22,13 +22,14 @@ import collectives as cl
 from bench.regret.document import UNDECIDED
 from collectives.cli.worker import pin_to_core
 from collectives.environment import place
+from collectives.intervals import of_median
 from collectives.machine_costs import MachineCosts
 from collectives.machine_probe import measured_costs
 from collectives.topology import Topology
 from collectives.tuning.candidates import candidates
 from collectives.tuning.installed import chosen, install
 from collectives.tuning.modelled import agreed
-from collectives.tuning.race import Buffers, Race, Runner, interval
+from collectives.tuning.race import Buffers, Race, Runner
 from collectives.tuning.table import Choice
 from collectives.tuning.tuner import Cell, Clock, race_cell
 
@@ -120,7 +121,7 @@ def ratio(race: Race, runner: Runner, best: Runner) -> dict[str, float]:
     """Return the median of a runner's times over the best one's, pair by pair, and its interval."""
     a, b = (np.array(race.samples[id(one)]) for one in (runner, best))
     logs = np.log(a / b)
-    low, high = interval(logs)
+    low, high = of_median(logs)
     return {
         "ratio": float(np.exp(np.median(logs))),
         "low": float(np.exp(low)),

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from collectives.intervals import of_median
 from collectives.tuning.installed import chosen
-from collectives.tuning.race import Buffers, Race, Runner, Seconds, interval
+from collectives.tuning.race import Buffers, Race, Runner, Seconds
 from collectives.tuning.table import Choice
 
 if TYPE_CHECKING:
@@ -130,6 +131,6 @@ class _Together(Buffers):
 
 def _of(rule: str, nbytes: int, ratios: Seconds) -> Guideline:
     logs: Seconds = np.log(ratios)
-    low, high = interval(logs)
+    low, high = of_median(logs)
     middle = float(np.median(logs))
     return Guideline(rule, nbytes, *(float(np.exp(log)) for log in (middle, low, high)))

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectives.errors import UnsupportedError
+from collectives.intervals import of_median
 from collectives.tuning.installed import install
 from collectives.tuning.table import Choice
 
@@ -191,18 +192,7 @@ class Race:
         return [Standing(r.choice, self.median(r), len(self.samples[id(r)])) for r in order]
 
 
-def interval(logs: Seconds) -> tuple[float, float]:
-    """Return a 95 % interval for the median of paired log ratios, by order statistics."""
-    ordered = np.sort(logs)
-    n = len(ordered)
-    reach = 0.98 * np.sqrt(n)  # 1.96 standard deviations of a binomial of n and 1/2
-    low, high = int(np.floor(n / 2 - reach)), int(np.ceil(n / 2 + reach))
-    if low < 0 or high >= n:
-        return -np.inf, np.inf
-    return float(ordered[low]), float(ordered[high])
-
-
 def separate(logs: Seconds) -> bool:
     """Tell whether pairs differ beyond doubt, or beyond doubt by less than ``ALIKE``."""
-    low, high = interval(logs)
+    low, high = of_median(logs)
     return low > 0 or high < 0 or (low > -ALIKE and high < ALIKE)
