@@ -26,9 +26,9 @@ def draw(name: str, p: int, kind: str = "allreduce", root: int = 0, *, format: s
         return timeline(shown)
     # Not with the package: most programs never draw.
     from collectives.svg import space_time
-    from collectives.trace import trace
+    from collectives.symbolic import symbolic_run
 
-    return space_time(shown, trace(shown))
+    return space_time(shown, symbolic_run(shown))
 
 
 def timeline(shown: Schedule) -> str:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from collectives.algorithms import Schedule
-from collectives.trace import Cells, Message
+from collectives.symbolic import Cells, Message
 
 _MOVED = ("allgather", "broadcast", "gather", "scatter")  # where nothing is folded
 _BESIDE = 0.45  # how high a cell is filled with what is there and not yet in the result

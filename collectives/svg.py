@@ -16,7 +16,7 @@ from html import escape
 
 from collectives.algorithms import ROOTED, Schedule
 from collectives.panel import Panel, panel_of
-from collectives.trace import Cells, Message, Trace
+from collectives.symbolic import Cells, Message, SymbolicRun
 
 Marks = tuple[int, ...]
 Point = tuple[float, float]
@@ -61,12 +61,12 @@ class _Grid:
         return self.y(self.p - 1) + self.height / 2
 
 
-def space_time(schedule: Schedule, trace: Trace) -> str:
+def space_time(schedule: Schedule, run: SymbolicRun) -> str:
     """Return the drawing."""
     panel = panel_of(schedule)
-    grid = _grid(schedule.p, trace.rounds, panel)
+    grid = _grid(schedule.p, run.rounds, panel)
     colours = [_colour(hue, panel.hues) for hue in range(panel.hues)]
-    sets = sorted({marks for m in trace.messages if len(marks := panel.marks(m)) > 1})
+    sets = sorted({marks for m in run.messages if len(marks := panel.marks(m)) > 1})
     paints = {together: f"url(#m{i})" for i, together in enumerate(sets)}
     parts = [
         *_head(schedule, grid),
@@ -75,9 +75,9 @@ def space_time(schedule: Schedule, trace: Trace) -> str:
         *_patterns(panel, grid, colours),
         "</defs>",
         *_frame(schedule, grid),
-        *_arrows(trace.messages, grid, panel, colours, paints),
-        *_panels(trace, grid, panel, colours),
-        *_legend(trace, grid, panel, colours),
+        *_arrows(run.messages, grid, panel, colours, paints),
+        *_panels(run, grid, panel, colours),
+        *_legend(run, grid, panel, colours),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -166,9 +166,9 @@ def _is_root(schedule: Schedule, rank: int) -> bool:
     return schedule.kind in ROOTED and rank == schedule.root
 
 
-def _panels(trace: Trace, grid: _Grid, panel: Panel, colours: list[str]) -> list[str]:
+def _panels(run: SymbolicRun, grid: _Grid, panel: Panel, colours: list[str]) -> list[str]:
     lines = []
-    for boundary, ranks in enumerate(trace.held):
+    for boundary, ranks in enumerate(run.held):
         for rank, cells in enumerate(ranks):
             x, y = grid.left(boundary), grid.y(rank) - grid.height / 2
             lines.append(f'<g transform="translate({x:.1f} {y:.1f})">')
@@ -312,7 +312,7 @@ def _numbers(words: str, curve: list[Point], place: Point, colour: str) -> list[
     ]
 
 
-def _legend(trace: Trace, grid: _Grid, panel: Panel, colours: list[str]) -> list[str]:
+def _legend(run: SymbolicRun, grid: _Grid, panel: Panel, colours: list[str]) -> list[str]:
     """Explain the signs that occur, on one line below."""
     y, x, colour = grid.bottom + 38, _LEFT, colours[len(colours) // 2]
     cell = [
@@ -322,9 +322,9 @@ def _legend(trace: Trace, grid: _Grid, panel: Panel, colours: list[str]) -> list
         "</g>",
     ]
     entries = [(cell, 13.0, panel.words)]
-    if any(m.folds for m in trace.messages):
+    if any(m.folds for m in run.messages):
         entries.append((_line(colour) + _fold_sign(14 + _SIGN, 0, colour), 27.0, "folds"))
-    if not all(m.folds for m in trace.messages):
+    if not all(m.folds for m in run.messages):
         entries.append((_line(colour) + _head_sign(18, 0, colour), 24.0, "overwrites"))
     lines = []
     for drawn, width, words in entries:

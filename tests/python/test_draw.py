@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawings: well-formed, complete, and the trace below them right."""
+"""Drawings: well-formed, complete, and the symbolic run below them right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import collectives as cl
 from collectives.panel import listed, panel_of
 from collectives.svg import _colour
-from collectives.trace import trace
+from collectives.symbolic import symbolic_run
 
 TABLE = cl.algorithms()
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,15 +48,17 @@ def results(kind: str, rank: int, p: int, chunks: int) -> dict[int, set[int]]:
 
 
 @pytest.mark.parametrize(("algorithm", "p"), fitting(1, 2, 5, 8))
-def test_a_trace_ends_with_what_the_collective_promises(algorithm: cl.Algorithm, p: int) -> None:
+def test_a_symbolic_run_ends_with_what_the_collective_promises(
+    algorithm: cl.Algorithm, p: int
+) -> None:
     shown = cl.schedule(algorithm.name, p, algorithm.kind)
-    for rank, cells in enumerate(trace(shown).held[-1]):
+    for rank, cells in enumerate(symbolic_run(shown).held[-1]):
         found = {c: set(ranks) for (buffer, _), (c, ranks) in cells.items() if buffer == "output"}
         assert found == results(algorithm.kind, rank, p, shown.chunks)
 
 
-def test_the_trace_of_a_ring() -> None:
-    found = trace(cl.schedule("ring", 3))
+def test_the_symbolic_run_of_a_ring() -> None:
+    found = symbolic_run(cl.schedule("ring", 3))
     assert len(found.messages) == 3 * 4
     assert found.rounds == (0, 1, 2, 3)
     assert all(
@@ -68,7 +70,7 @@ def test_the_trace_of_a_ring() -> None:
 
 def test_chunks_fill_with_contributions() -> None:
     shown = cl.schedule("ring", 4)
-    found, panel = trace(shown), panel_of(shown)
+    found, panel = symbolic_run(shown), panel_of(shown)
     assert panel.shares(found.held[0][2]) == {(0, chunk): 0.25 for chunk in range(4)}
     assert sorted(panel.shares(found.held[2][2]).values()) == [0.25, 0.25, 0.5, 0.75]
     assert panel.label(found.messages[0]) == str(found.messages[0].chunks[0])
@@ -76,7 +78,7 @@ def test_chunks_fill_with_contributions() -> None:
 
 def test_scans_show_whose_operands_are_in_the_result() -> None:
     shown = cl.schedule("doubling_123", 4, "exscan")
-    found, panel = trace(shown), panel_of(shown)
+    found, panel = symbolic_run(shown), panel_of(shown)
     assert found.rounds == (1, 2)  # the first works on its own
     assert (panel.rows, panel.columns) == (1, 4)
     half = panel.shares(found.held[0][2])[0, 2]
@@ -92,7 +94,7 @@ def test_scans_show_whose_operands_are_in_the_result() -> None:
 
 def test_an_alltoall_turns_rows_into_columns() -> None:
     shown = cl.schedule("pairwise", 3, "alltoall")
-    found, panel = trace(shown), panel_of(shown)
+    found, panel = symbolic_run(shown), panel_of(shown)
     assert set(panel.shares(found.held[0][1])) == {(1, 0), (1, 1), (1, 2)}
     full = {place for place, share in panel.shares(found.held[-1][1]).items() if share == 1}
     assert full == {(0, 1), (1, 1), (2, 1)}
@@ -112,7 +114,7 @@ def test_drawings_are_well_formed_and_show_all(algorithm: cl.Algorithm, p: int) 
     root = ET.fromstring(cl.draw(algorithm.name, p, algorithm.kind))
     words = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
     assert [f"rank {r}" for r in range(p)] == [w for w in words if w.startswith("rank ")]
-    found = trace(shown)
+    found = symbolic_run(shown)
     assert [f"round {t}" for t in found.rounds] == [w for w in words if "round " in w[:6]]
     assert len(found.rounds) == shown.rounds == len(found.held) - 1
     curves = [path for path in root.iter(f"{SVG}path") if "C" in path.get("d", "")]

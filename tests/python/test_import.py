@@ -37,7 +37,7 @@ LATE_OF_OURS = (
     "collectives.panel",
     "collectives.supervise",
     "collectives.svg",
-    "collectives.trace",
+    "collectives.symbolic",
 )
 
 BEGIN = """

@@ -32,7 +32,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Trace:
+class SymbolicRun:
     """A schedule as it runs.
 
     ``rounds`` are the labels of those in which messages travel; ``held[t][rank]`` is what the
@@ -44,7 +44,7 @@ class Trace:
     held: tuple[tuple[Cells, ...], ...]
 
 
-def trace(schedule: Schedule) -> Trace:
+def symbolic_run(schedule: Schedule) -> SymbolicRun:
     """Run a schedule on symbolic values."""
     memory = [dict(_inputs(schedule, rank)) for rank in range(schedule.p)]
     messages: list[Message] = []
@@ -58,7 +58,7 @@ def trace(schedule: Schedule) -> Trace:
             rounds.append(label)
             held.append(before)
     held.append(tuple(memory))
-    return Trace(tuple(messages), tuple(rounds), tuple(held))
+    return SymbolicRun(tuple(messages), tuple(rounds), tuple(held))
 
 
 def _inputs(schedule: Schedule, rank: int) -> Iterator[tuple[tuple[str, int], Value]]:
