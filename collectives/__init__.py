@@ -64,6 +64,7 @@ from collectives.errors import (
     UnsupportedError,
 )
 from collectives.groups import Mesh
+from collectives.last import LastCall
 from collectives.operations import Operation, op
 from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
 from collectives.pending import Pending
@@ -74,6 +75,7 @@ from collectives.simulation import Moment, Simulation, simulate
 from collectives.start import local
 from collectives.topology import Topology
 from collectives.torus import torus
+from collectives.tracing import Trace, trace
 
 __version__ = _text(_lib.coll_version())
 
@@ -90,6 +92,7 @@ __all__ = [
     "Communicator",
     "InternalError",
     "InvalidArgumentError",
+    "LastCall",
     "Mesh",
     "MismatchError",
     "Moment",
@@ -111,6 +114,7 @@ __all__ = [
     "Step",
     "SystemCallError",
     "Topology",
+    "Trace",
     "UnsupportedError",
     "__version__",
     "algorithm",
@@ -147,5 +151,6 @@ __all__ = [
     "sendrecv",
     "simulate",
     "torus",
+    "trace",
     "verify",
 ]

@@ -118,6 +118,22 @@ class _Lib:
     COLL_ACT_RECEIVE: int
     COLL_ACT_FOLD: int
     COLL_ACT_COPY: int
+    COLL_ACT_ENTER: int
+    COLL_ACT_LEAVE: int
+    COLL_TIMES_OF_NONE: int
+    COLL_TIMES_OF_LARGE: int
+    COLL_TIMES_OF_ALL: int
+    COLL_TRACE_OPERATION: int
+    COLL_TRACE_MESSAGE: int
+    COLL_TRACE_STEP: int
+    COLL_TRACE_WAIT: int
+    COLL_TRACE_SEND: int
+    COLL_TRACE_RECV: int
+    COLL_TRACE_SENDRECV: int
+    COLL_TRACE_PROBE: int
+    COLL_TRACE_WAITED: int
+    COLL_TRACE_ISEND: int
+    COLL_TRACE_IRECV: int
     COLL_PHASE_CIRCULANT: int
     COLL_PHASE_DIRECT: int
     COLL_PHASE_HALVING: int
@@ -171,6 +187,13 @@ class _Lib:
     ) -> int: ...
     def coll_memory_new(self, comm: CData, bytes: int, memory: CData, data: CData, /) -> int: ...
     def coll_memory_free(self, memory: CData, /) -> None: ...
+    def coll_tell_times(self, comm: CData, which: int, /) -> int: ...
+    def coll_last(self, comm: CData, out: CData, /) -> int: ...
+    def coll_trace_begin(self, comm: CData, most: int, /) -> int: ...
+    def coll_trace_end(self, comm: CData, /) -> int: ...
+    def coll_trace_read(
+        self, comm: CData, events: CData, room: int, count: CData, dropped: CData, /
+    ) -> int: ...
     def coll_is_symmetric(self, comm: CData, data: CData, bytes: int, /) -> int: ...
     def coll_resume(self, comm: CData, /) -> int: ...
     def coll_collective(

@@ -185,6 +185,7 @@ class Caller:
 
         self._handle.call("algorithm", add)
         self._schedules[number, root] = place[0]
+        self._handle.given_names[place[0]] = own.name
         return int(place[0])
 
     def _submit(self, name: str, job: Callable[[], Any], pending: Pending | None = None) -> Pending:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,9 +15,11 @@ from collectives.pairwise import Pairwise
 from collectives.persistent import PersistentCalls
 from collectives.reductions import Reductions
 from collectives.symmetric import Symmetric
+from collectives.tracing import EVENTS, Trace
 from collectives.tuning.tunable import Tunable
 
 if TYPE_CHECKING:
+    from collectives.last import LastCall
     from collectives.topology import Topology
 
 
@@ -99,6 +102,27 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
         it, with what ``x`` holds then.
         """
         return PersistentCalls(self)
+
+    @property
+    def last(self) -> LastCall | None:
+        """What its last collective was, how long it took here, and how much of that it waited.
+
+        ``print(comm.last)`` tells it in a line. None where no collective is done, and where the
+        last one failed. Small calls are timed from the first time on that this is read. Like a
+        call it waits for those in flight, and raises ClosedError after close().
+        """
+        from collectives.last import last_call
+
+        found: LastCall | None = self._in_order("last", lambda: last_call(self._handle))
+        return found
+
+    def trace(self, path: str | os.PathLike[str], *, events: int = EVENTS) -> Trace:
+        """Record the calls of this communicator, as :func:`collectives.trace` does of all.
+
+        Groups that are made of it in the block are recorded as well. For ranks that are threads,
+        which all call it.
+        """
+        return Trace(self, path, events)
 
     def topology(self, *, measure: bool = True, host: str | None = None) -> Topology:
         """Find where all ranks are, and measure the links between them. Every rank must call it.

@@ -134,7 +134,10 @@ class Groups(Caller):
             self._call(name, function, *arguments, made)
             if made[0] == NOTHING:
                 return None
-            return cast("Communicator", type(self)(Handle(made[0])))
+            handle, tracer = Handle(made[0]), self._handle.tracer
+            if tracer is not None and handle.tracer is None:
+                tracer.opened(handle)
+            return cast("Communicator", type(self)(handle))
         except BaseException:
             if made[0] != NOTHING:
                 lib.coll_close(made[0])

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from collectives._ffi import IN_PROGRESS, check, ffi, lib, text
 from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
@@ -22,6 +22,19 @@ _resume = lib.coll_resume
 # How long close() waits for another thread's call to notice that it was aborted. Calls look every
 # 50 ms; a signal handler that closes what its own thread is using waits in vain.
 _CLOSING_S = 0.5
+
+
+class Tracer(Protocol):
+    """Who records the calls of communicators (collectives/tracing.py)."""
+
+    def opened(self, handle: Handle) -> None:
+        """Hear of one that is new."""
+
+    def closing(self, handle: Handle, native: Any) -> None:
+        """Hear of one that is about to end: what it has recorded is lost with it."""
+
+
+tracing_all: Tracer | None = None  # who records every communicator of this process
 
 
 class Handle:
@@ -38,9 +51,12 @@ class Handle:
         "_unfinished",
         "_why_gone",
         "door",
+        "given_names",
         "rank",
         "size",
         "timeout",
+        "times_all",
+        "tracer",
         "transport",
     )
 
@@ -61,8 +77,14 @@ class Handle:
         self._ending = threading.RLock()
         self._held = 0
         self._last_sequence = 0
+        self.given_names: dict[int, str] = {}  # of algorithms of the program, by native number
+        self.tracer: Tracer | None = None
+        self.times_all = False  # collectives/last.py
+        lib.coll_tell_times(native, lib.COLL_TIMES_OF_LARGE)
         self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"
         _living.add(self)
+        if tracing_all is not None:
+            tracing_all.opened(self)
 
     @property
     def _in_call(self) -> bool:
@@ -145,6 +167,8 @@ class Handle:
                     return  # in use further up this very stack: aborted, but not to be freed
             for call in list(self._persistent):
                 call.free()
+            if self.tracer is not None:
+                self.tracer.closing(self, native)
             check(lib.coll_close(native))
 
     def abort(self, reason: str) -> None:
@@ -196,6 +220,11 @@ class Handle:
 
 
 _living: weakref.WeakSet[Handle] = weakref.WeakSet()
+
+
+def living() -> list[Handle]:
+    """Return the communicators of this process that are open."""
+    return [handle for handle in list(_living) if handle.open]
 
 
 def _after_fork() -> None:

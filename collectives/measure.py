@@ -23,6 +23,7 @@ import numpy.typing as npt
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.exact import REDUCING, ROOTED, Buffers, Workload
+from collectives.last import bus_share
 
 Durations = npt.NDArray[np.float64]
 
@@ -122,15 +123,7 @@ def bandwidths(kind: str, nbytes: int, seconds: float, ranks: int) -> tuple[floa
     if kind == "barrier" or not seconds > 0:
         return math.nan, math.nan
     algbw = nbytes / seconds / 1e9
-    share = {
-        "allreduce": 2 * (ranks - 1) / ranks,
-        "reduce_scatter": (ranks - 1) / ranks,
-        "allgather": (ranks - 1) / ranks,
-        "gather": (ranks - 1) / ranks,
-        "scatter": (ranks - 1) / ranks,
-        "alltoall": (ranks - 1) / ranks,
-    }.get(kind, 1.0)
-    return algbw, algbw * share
+    return algbw, algbw * bus_share(kind, ranks)
 
 
 def placement(lines: Sequence[float]) -> str | None:

@@ -20,6 +20,8 @@
 namespace coll {
 namespace {
 
+// What a clock costs is little beside a call of so many.
+constexpr std::size_t kTimedElements = 16 << 10;
 constexpr int kMailNap = 500;  // microseconds of sleep where messages are on their way besides
 
 }  // namespace
@@ -92,6 +94,7 @@ void Communicator::report_failure() {
   const Failure failure = read_failure(segment_);
   // A peer may still be writing into an array of the call.
   if (active_ && heap_) heap_->retire();
+  if (watch_.active()) watch_.end(true);
   knows_failure_ = true;
   active_ = false;
   pairwise_.withdraw();
@@ -167,6 +170,7 @@ void Communicator::begin(Prepared& prepared) {
   active_ = true;
   const bool told =
       prepared.within != nullptr && tells_reach(segment_, clock_.calls, prepared.names);
+  if (watch_.on()) watch_.begin(event_of(prepared.note, ranks_));
   executor_.begin(*prepared.binding, clock_,
                   {prepared.choices.placed, prepared.far, told ? prepared.within : nullptr});
 }
@@ -175,6 +179,30 @@ void Communicator::begin(Prepared& prepared) {
 void Communicator::end() {
   active_ = false;
   now_->accumulation.end();
+  if (watch_.active()) end_watched();
+}
+
+// Which of the call's choices has run.
+const Choice& Communicator::ran() const noexcept {
+  const Binding* bound = executor_.binding();
+  const Choices& choices = now_->choices;
+  if (bound == now_->within && choices.within_reach) return *choices.within_reach;
+  return bound == now_->far ? choices.far : choices.near;
+}
+
+void Communicator::end_watched() noexcept {
+  watch_.runs(ran().algorithm, static_cast<int>(ran().mode));
+  watch_.end();
+}
+
+std::optional<LastCall> Communicator::last() {
+  const Guard guard(*this);
+  // A call that was refused may have taken the place of what was told of the one before.
+  if (active_ || knows_failure_ || now_->note.number == 0 || now_->note.number != clock_.calls) {
+    return std::nullopt;
+  }
+  return last_call(event_of(now_->note, ranks_), ran().algorithm, static_cast<int>(ran().mode),
+                   watch_);
 }
 
 void Communicator::enter() {
@@ -183,6 +211,12 @@ void Communicator::enter() {
     throw Error(Status::invalid_argument,
                 "the call before is still in progress: resume it first, or abort");
   }
+}
+
+void Communicator::arrive(const Call& call) noexcept {
+  if (!watch_.wanted()) return;
+  watch_.arrive(call.counts != nullptr || call.count >= kTimedElements);
+  executor_.watched_by(watch_.on() ? &watch_ : nullptr);
 }
 
 // Gives a call that was resolved bindings of its own.
@@ -233,6 +267,7 @@ Prepared& Communicator::ready(const Call& call) {
 Status Communicator::run(const Call& call) {
   const Guard guard(*this);
   enter();
+  arrive(call);
   const auto make_ready = [this](const Call& made) {
     if (!last_->repeats(made)) last_ = &ready(made);
   };

@@ -13,6 +13,7 @@
 #include "bootstrap/membership.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
+#include "communicator/last_call.h"
 #include "communicator/pairwise.h"
 #include "communicator/patience.h"
 #include "communicator/plans.h"
@@ -68,6 +69,9 @@ class Communicator {
   // For arrays within reach of all ranks; null of threads, which reach all memory. Throws Error
   // (unsupported) where the job has none.
   std::shared_ptr<SymmetricHeap> heap() const;
+  // What the last collective was that is done; none before the first, and after a failure.
+  std::optional<LastCall> last();
+  Watch& watch() noexcept { return watch_; }
   // Whether all ranks can reach this memory.
   bool reaches(const void* data, std::size_t bytes) const noexcept;
   // Its rank in the group that all began in.
@@ -92,7 +96,10 @@ class Communicator {
   Prepared& ready(const Call& call);
   int most_lag() const noexcept { return static_cast<int>(segment_.shape().depth) - 1; }
   std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
+  void arrive(const Call& call) noexcept;
   void begin(Prepared& prepared);
+  const Choice& ran() const noexcept;
+  void end_watched() noexcept;
   void look_at_cores();
   void end();
   Status drive();
@@ -127,6 +134,7 @@ class Communicator {
   Executor executor_;
   GroupClock clock_;
   WaitPolicy policy_;
+  Watch watch_;
   Tuned tuned_;
   Recent recent_;             // small calls
   Prepared large_;            // the last other one that was not persistent

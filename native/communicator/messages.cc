@@ -20,6 +20,7 @@ bool Communicator::serve_mail() {
 
 void Communicator::enter(const PairCall& call) {
   enter();
+  if (watch_.wanted()) watch_.arrive(false);
   validate(call, ranks_);
   if (const auto cause = pairwise_.unreachable(call)) fail(*cause);
   ++messages_;
@@ -30,6 +31,7 @@ Status Communicator::run(const PairCall& call) {
   const Guard guard(*this);
   enter(call);
   pairwise_.begin(call);
+  if (watch_.records()) watch_.begin(event_of(call, false));
   patience_.begin(call.timeout > 0 ? call.timeout : timeout_);
   return drive_pairwise();
 }
@@ -39,6 +41,7 @@ coll_request Communicator::post(const PairCall& call) {
   enter(call);
   const coll_request request = pairwise_.post(call);
   if (const auto cause = pairwise_.fault()) fail(*cause);
+  if (watch_.records()) watch_.tell(event_of(call, true));
   return request;
 }
 
@@ -79,16 +82,20 @@ bool Communicator::drain_mail() {
 }
 
 Status Communicator::drive_pairwise() {
-  int spins = policy_.spins;
+  int spins = watch_.active() ? 0 : policy_.spins;  // what is not there at once is waited for
   for (int turn = 0;; ++turn) {
     const Pairwise::Turn end = pairwise_.advance(spins);
     if (end == Pairwise::Turn::fault) fail(*pairwise_.fault());
     if (end == Pairwise::Turn::done) {
+      if (watch_.active()) watch_.end();
       pairwise_.conclude();
       return Status::ok;
     }
     const bool moved = end == Pairwise::Turn::moved;
     if (moved) turn = 0;
+    if (watch_.active()) {
+      moved ? watch_.wait_ends() : watch_.wait_begins(pairwise_.waits().peer);
+    }
     spins = std::min(spins, 20);  // as in drive(): to wait once is enough
     if (!moved && turn < policy_.yields) {
       sys::yield();
@@ -111,6 +118,7 @@ Status Communicator::wait_for_mail(bool moved) {
   if (patience_.over()) {
     const Cause cause = pairwise_.timed_out(patience_.limit());
     if (!pairwise_.gentle()) fail(cause);
+    if (watch_.active()) watch_.end(true);
     pairwise_.withdraw();
     throw Error(cause.status, cause.text, cause.culprit);
   }

@@ -43,6 +43,7 @@ void Communicator::forget(Persistent& persistent) {
 void Communicator::start(Persistent& persistent) {
   const Guard guard(*this);
   enter();
+  arrive(persistent.kept.prepared.call);
   begin(persistent.kept.prepared);
   persistent.state = Persistent::State::started;
   // What can be done without waiting is done: it may be all that the peers need.
@@ -74,6 +75,7 @@ Status Communicator::finish(Persistent& persistent) {
 Status Communicator::run(Persistent& persistent) {
   const Guard guard(*this);
   enter();
+  arrive(persistent.kept.prepared.call);
   begin(persistent.kept.prepared);
   return drive();
 }

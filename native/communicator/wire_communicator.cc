@@ -82,6 +82,7 @@ Failure WireCommunicator::failure_of(const Cause& cause) const noexcept {
 void WireCommunicator::remember(const Failure& failure, int from) noexcept {
   failure_ = failure;
   active_ = false;
+  if (watch_.active()) watch_.end(true);
   links_.serve_last();  // who has come to the door is told too
   tell(failure, from);
   mail_.give_up();
@@ -147,6 +148,7 @@ void WireCommunicator::enter() {
     throw Error(Status::invalid_argument,
                 "the call before is still in progress: resume it first, or abort");
   }
+  if (watch_.wanted()) watch_.arrive(true);  // messages between machines take longer than a clock
 }
 
 Status WireCommunicator::run(const Call& given) {
@@ -180,6 +182,7 @@ void WireCommunicator::begin(WireReady& ready) {
   notes_[calls_ % notes_.size()] = ready.note;
   patience_.begin(ready.call.timeout > 0 ? ready.call.timeout : timeout_);
   active_ = true;
+  if (watch_.on()) watch_.begin(event_of(ready.note, ranks_));
   began_ = doubts_ = false;
   still_since_.reset();
   lost_since_.clear();
@@ -189,11 +192,21 @@ void WireCommunicator::begin(WireReady& ready) {
 // Connects to the peers of the plan, then runs it. Whether the call is done.
 bool WireCommunicator::advance() {
   if (!began_) {
+    if (watch_.active()) watch_.step_begins();
     if (!links_.connect(now_->plan->peers)) return false;
-    links_.executor().begin(*now_->binding, {calls_, fingerprint_});
-    began_ = true;
+    connected();
   }
   return links_.executor().advance();
+}
+
+void WireCommunicator::connected() {
+  if (watch_.active()) {
+    watch_.wait_ends();
+    watch_.step_ends_if_it_waited({.act = Event::Act::enter});
+  }
+  links_.executor().watched_by(watch_.active() && watch_.records() ? &watch_ : nullptr);
+  links_.executor().begin(*now_->binding, {calls_, fingerprint_});
+  began_ = true;
 }
 
 // Does what can be done without waiting. Whether the call is done.
@@ -208,7 +221,16 @@ bool WireCommunicator::go() {
   if (!done) return false;
   active_ = false;
   now_->accumulation.end();
+  if (watch_.active()) watch_.end();
   return true;
+}
+
+std::optional<LastCall> WireCommunicator::last() {
+  const Entered entered(*this);
+  // A call that was refused may have taken the place of what was told of the one before.
+  const CallNote& note = now_->note;
+  if (active_ || failure_ || note.number == 0 || note.number != calls_) return std::nullopt;
+  return last_call(event_of(note, ranks_), note.algorithm, note.mode, watch_);
 }
 
 Status WireCommunicator::drive() {
@@ -218,6 +240,7 @@ Status WireCommunicator::drive() {
     const bool moved = mail_.pending() ? mail_.progress() : links_.turn();
     check_mail();
     if (moved) still_since_.reset();
+    if (watch_.active()) moved ? watch_.wait_ends() : watch_.wait_begins(waits_for());
     if (moved && ++turns_ % kLookEvery != 0) continue;
     look();
     if (!moved) wait();

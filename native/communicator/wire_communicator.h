@@ -16,6 +16,7 @@
 
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
+#include "communicator/last_call.h"
 #include "communicator/pair_calls.h"
 #include "communicator/patience.h"
 #include "communicator/wire_links.h"
@@ -58,6 +59,9 @@ class WireCommunicator {
   WireChoice choice(Kind kind, std::size_t bytes, const Wish& wish) const {
     return choose_for_wire(kind, ranks_, bytes, wish, plans_.hosts_are_shared(), tuned_);
   }
+  // What the last collective was that is done; none before the first, and after a failure.
+  std::optional<LastCall> last();
+  Watch& watch() noexcept { return watch_; }
   // Ends this group with a cause that all its ranks report, unless it has ended before.
   [[noreturn]] void fail(const Cause& cause);
   // A communicator like this one, at a place of its own.
@@ -86,6 +90,7 @@ class WireCommunicator {
   void bind(const Call& call, WireReady& ready, std::vector<std::byte>& scratch);
   void begin(WireReady& ready);
   bool go();
+  void connected();
   Status drive();
   bool advance();
   void wait();
@@ -149,6 +154,7 @@ class WireCommunicator {
   bool shrunk_ = false;
   bool doubts_ = false;  // whether this call will end
   unsigned turns_ = 0;
+  Watch watch_;
   std::vector<pollfd> watched_;
   Patience patience_, polls_;
   // Since when nothing has moved, and since when what is seen of a peer may be explained by news.

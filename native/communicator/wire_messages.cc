@@ -29,6 +29,7 @@ Status WireCommunicator::run(const PairCall& call) {
   const Entered entered(*this);
   enter(call);
   mail_.begin(call);
+  if (watch_.records()) watch_.begin(event_of(call, false));
   patience_.begin(call.timeout > 0 ? call.timeout : timeout_);
   still_since_.reset();
   strange_since_.reset();
@@ -41,6 +42,7 @@ coll_request WireCommunicator::post(const PairCall& call) {
   enter(call);
   const coll_request request = mail_.post(call);
   serve_mail();
+  if (watch_.records()) watch_.tell(event_of(call, true));
   return request;
 }
 
@@ -92,11 +94,13 @@ Status WireCommunicator::drive_messages() {
     }
     check_mail();
     if (end == PairTurn::done) {
+      if (watch_.active()) watch_.end();
       mail_.finish();
       return Status::ok;
     }
     const bool moved = end == PairTurn::moved;
     if (moved) still_since_.reset();
+    if (watch_.active()) moved ? watch_.wait_ends() : watch_.wait_begins(mail_.waits().peer);
     if (moved && ++turns_ % 64 != 0) continue;
     patience_.turn();
     look_after(mail_.all_waits(), true);
@@ -109,6 +113,7 @@ Status WireCommunicator::drive_messages() {
 void WireCommunicator::give_up_messages() {
   const Cause cause = late_message();
   if (!mail_.gentle()) fail(cause);
+  if (watch_.active()) watch_.end(true);
   mail_.give_up();
   throw Error(cause.status, cause.text, cause.culprit);
 }

@@ -36,13 +36,29 @@ inline void Executor::publish(std::atomic<std::uint64_t>& word, std::uint64_t va
 }
 
 inline bool Executor::reached(const Blocked& wait, int spins) noexcept {
-  while (!wait.met()) {
+  if (wait.met()) return true;
+  if (watch_ != nullptr) [[unlikely]]
+    return reached_watched(wait, spins);
+  do {
     if (spins-- <= 0) {
       blocked_ = wait;
       return false;
     }
     pause();
+  } while (!wait.met());
+  return true;
+}
+
+// The same where waits are told. One that is given up goes on in advance_watched().
+bool Executor::reached_watched(const Blocked& wait, int spins) noexcept {
+  watch_->wait_begins(wait.peer);
+  for (; !wait.met(); pause()) {
+    if (spins-- <= 0) {
+      blocked_ = wait;
+      return false;
+    }
   }
+  watch_->wait_ends();
   return true;
 }
 
@@ -280,6 +296,8 @@ void Executor::choose_plan() noexcept {
 }
 
 Progress Executor::advance(int spins) noexcept {
+  if (watch_ != nullptr) [[unlikely]]
+    return advance_watched(spins);
   // Which plan runs is known only behind the entrance.
   if (large_.agreed() && entrance_ != Entrance::within && !enter(spins)) {
     return stop(iteration_, op_, met_);
@@ -288,7 +306,28 @@ Progress Executor::advance(int spins) noexcept {
   return one_tile ? play<true>(spins) : play<false>(spins);
 }
 
-template <bool kOneTile>
+Progress Executor::advance_watched(int spins) noexcept {
+  if (watch_->waits() && !reached_watched(blocked_, spins)) return Progress::blocked;
+  if (entrance_ != Entrance::within) {
+    watch_->step_begins();
+    if (!enter(spins)) return stop(iteration_, op_, met_);
+    watch_->step_ends_if_it_waited({.act = Event::Act::enter});
+  }
+  const bool one_tile = iterations_ == 1;
+  if (!watch_->records()) return one_tile ? play<true>(spins) : play<false>(spins);
+  return one_tile ? play<true, true>(spins) : play<false, true>(spins);
+}
+
+Event Executor::step_of(std::size_t number, int tile) const noexcept {
+  const std::size_t skip =
+      tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * binding_->tile_elements();
+  return {.bytes = tile_elements(ops_[number], skip) * binding_->element_bytes(),
+          .tile = tile,
+          .plan = &binding_->plan(),
+          .number = static_cast<std::uint32_t>(number)};
+}
+
+template <bool kOneTile, bool kRecorded>
 inline Progress Executor::play(int spins) noexcept {
   int i = iteration_;
   std::size_t number = op_;
@@ -299,6 +338,7 @@ inline Progress Executor::play(int spins) noexcept {
       const BoundOp& op = ops_[number];
       const int tile = kOneTile ? 0 : i - op.lag;
       if (!kOneTile && (tile < 0 || tile >= tiles_)) continue;
+      if constexpr (kRecorded) watch_->step_begins();
       if (!ready<kOneTile>(op, tile, spins, met)) return stop(i, number, met);
       if (!move<kOneTile>(op, tile)) return Progress::failed;
       met = 0;
@@ -306,9 +346,12 @@ inline Progress Executor::play(int spins) noexcept {
       if (op.post) {
         publish(own_->progress.tick, clock_->base + op.when + tile_ticks(tile));
       }
+      if constexpr (kRecorded) watch_->step_ends(step_of(number, tile));
     }
   }
+  if constexpr (kRecorded) watch_->step_begins();
   if (!ready<kOneTile>(ops_[exit_], tiles_ - 1, spins, met)) return stop(i, exit_, met);
+  if constexpr (kRecorded) watch_->step_ends_if_it_waited({.act = Event::Act::leave});
   end<kOneTile>();
   return Progress::done;
 }

@@ -16,6 +16,7 @@
 #include "engine/binding.h"
 #include "engine/plan_trial.h"
 #include "engine/trial.h"
+#include "engine/watch.h"
 #include "transport/segment.h"
 #include "transport/symmetric_heap.h"
 
@@ -75,14 +76,20 @@ class Executor {
   Progress advance(int spins) noexcept;
   // What advance() returned for: the wait, or the peer whose call differs.
   const Blocked& blocked() const noexcept { return blocked_; }
+  // The binding that it runs, or ran last: that of the call, or one of its Large.
+  const Binding* binding() const noexcept { return binding_; }
+  // Who is told of waits and steps, from the next call on; null: nobody.
+  void watched_by(Watch* watch) noexcept { watch_ = watch; }
   // Of a call that failed: it is not the user's operation, but that peers' memory cannot be mapped.
   bool unmapped() const noexcept { return unmapped_; }
 
  private:
   void take_up(const Binding& binding) noexcept;
   // kOneTile: the call has one iteration, which spares much arithmetic where every ns counts.
-  template <bool kOneTile>
+  template <bool kOneTile, bool kRecorded = false>
   Progress play(int spins) noexcept;
+  Progress advance_watched(int spins) noexcept;
+  Event step_of(std::size_t number, int tile) const noexcept;
   template <bool kOneTile>
   bool ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept;
   void find_slots() noexcept;
@@ -96,6 +103,7 @@ class Executor {
   bool has_credit(int tile) const noexcept;
   bool earn_credit(std::uint64_t free, int spins) noexcept;
   bool reached(const Blocked& wait, int spins) noexcept;
+  bool reached_watched(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
   Trial* trial_of(const BoundOp& op) noexcept;
   // `around`: results are written around the caches.
@@ -148,6 +156,7 @@ class Executor {
   std::shared_ptr<SymmetricHeap> heap_;
   RankControl* own_;
   int rank_;
+  Watch* watch_ = nullptr;
   const Binding* binding_ = nullptr;
   Large large_;
   std::uint64_t version_ = 0;

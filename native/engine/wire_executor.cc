@@ -24,6 +24,7 @@ class WireExecutor::Link final : public TcpReceiver {
   std::unique_ptr<Stream> stream;
   Cursor posting, sending, receiving;  // what to post next; what is with the kernel next
   std::uint64_t settled = 0;           // messages of the stream that are known to be sent
+  std::int64_t sending_since = 0, receiving_since = 0;  // where steps are told: of the next
 };
 
 void WireExecutor::Cursor::reset(const WireLane& lane, const WireBinding& binding) noexcept {
@@ -82,6 +83,7 @@ void WireExecutor::begin(WireBinding& binding, const WireCall& call) {
     link.sending = link.posting;
     link.receiving.reset(binding.receives()[i], binding);
     link.settled = link.stream->posted();
+    if (watch_ != nullptr) link.receiving_since = Watch::now();
     now_.push_back(&link);
   }
   folds_.reset(binding.folds(), binding);
@@ -127,6 +129,7 @@ bool WireExecutor::settle_sent(Link& link) noexcept {
   const std::uint64_t sent = link.stream->sent();
   if (link.settled >= sent) return false;
   for (; link.settled < sent; ++link.settled, link.sending.next()) {
+    if (watch_ != nullptr) tell(Event::Act::send, link.sending, link.peer, link.sending_since);
     ++done_[index(link.sending.op())];
   }
   return true;
@@ -140,9 +143,27 @@ bool WireExecutor::post_to(Link& link) noexcept {
     if (!ready(op, tile)) break;
     const auto size = binding_->size(op, tile);
     const std::byte* payload = packed(op, tile, size);
+    const bool idle = link.stream->posted() == link.settled;
+    if (watch_ != nullptr && idle) link.sending_since = Watch::now();
     if (!link.stream->post(header_of(op, tile, size.bytes), payload)) break;
   }
   return any;
+}
+
+// A step is over that was the next of its lane; the one behind it has begun at the earliest now.
+void WireExecutor::tell(Event::Act act, const Cursor& at, int peer, std::int64_t& since) noexcept {
+  watch_->wait_ends();
+  const BoundWireOp& op = binding_->ops()[index(at.op())];
+  const std::int64_t end = Watch::now();
+  watch_->add({.act = act,
+               .begin = since,
+               .end = end,
+               .bytes = binding_->size(op, at.tile()).bytes,
+               .peer = peer,
+               .peers = peer < 0 ? 0 : 1,
+               .round = binding_->plan().ops[index(at.op())].round,
+               .tile = at.tile()});
+  since = end;
 }
 
 TcpHeader WireExecutor::header_of(const BoundWireOp& op, int tile,
@@ -193,7 +214,9 @@ bool WireExecutor::fold_next() noexcept {
   if (folds_.at_end()) return false;
   const BoundWireOp& op = binding_->ops()[index(folds_.op())];
   if (!ready(op, folds_.tile())) return false;
+  std::int64_t since = watch_ != nullptr ? Watch::now() : 0;
   fold(op, folds_.tile());
+  if (watch_ != nullptr) tell(op.k > 1 ? Event::Act::fold : Event::Act::copy, folds_, -1, since);
   ++done_[index(folds_.op())];
   folds_.next();
   return true;
@@ -257,6 +280,7 @@ void WireExecutor::landed(Link& link) noexcept {
   const BoundWireOp& op = binding_->ops()[index(link.receiving.op())];
   const int tile = link.receiving.tile();
   if (!op.staged && binding_->size(op, tile).pieces > 1) unpack(op, tile);
+  if (watch_ != nullptr) tell(Event::Act::receive, link.receiving, link.peer, link.receiving_since);
   ++done_[index(link.receiving.op())];
   link.receiving.next();
 }

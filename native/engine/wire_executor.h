@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/watch.h"
 #include "engine/wire_binding.h"
 #include "transport/stream.h"
 
@@ -40,6 +41,9 @@ class WireExecutor {
   void attach(int peer, std::unique_ptr<Stream> stream);
   Stream* stream(int peer) const noexcept;
 
+  // Who is told of steps, from the next call on; null: nobody. Folds, and the messages to a peer
+  // and from it, go on beside each other.
+  void watched_by(Watch* watch) noexcept { watch_ = watch; }
   // Every peer of the plan must be attached. Allocates where it meets a plan for the first time.
   void begin(WireBinding& binding, const WireCall& call);
   // Does all that can be done now: posts messages, folds. Returns whether the call is finished.
@@ -79,6 +83,7 @@ class WireExecutor {
   bool ready(const BoundWireOp& op, int tile) const noexcept;
   bool post_to(Link& link) noexcept;
   bool settle_sent(Link& link) noexcept;
+  void tell(Event::Act act, const Cursor& at, int peer, std::int64_t& since) noexcept;
   bool fold_next() noexcept;
   void fold(const BoundWireOp& op, int tile) noexcept;
   const std::byte* packed(const BoundWireOp& op, int tile, const WireBinding::Size& size) noexcept;
@@ -91,6 +96,7 @@ class WireExecutor {
   std::vector<std::unique_ptr<Link>> links_;  // by peer; null: never asked for
   std::vector<Link*> now_;                    // of this call, in the order of the plan's peers
   WireBinding* binding_ = nullptr;
+  Watch* watch_ = nullptr;
   WireCall call_;
   Cursor folds_;
   std::vector<int> done_;  // by op: tiles finished

@@ -249,6 +249,13 @@ const std::vector<Row> kData = {
      kNone},
     {"coll_chosen", [](coll_comm* c) -> int { return coll_chosen(c, 0, 8, 0, nullptr, nullptr); },
      kNone, kNone},
+    {"coll_tell_times", [](coll_comm* c) -> int { return coll_tell_times(c, 1); }, kGone, COLL_OK},
+    {"coll_last", [](coll_comm* c) -> int { return coll_last(c, nullptr); }, kNone, kNone},
+    {"coll_trace_begin", [](coll_comm* c) -> int { return coll_trace_begin(c, 0); }, kNone, kNone},
+    {"coll_trace_end", [](coll_comm* c) -> int { return coll_trace_end(c); }, kGone, COLL_OK},
+    {"coll_trace_read",
+     [](coll_comm* c) -> int { return coll_trace_read(c, nullptr, 1, nullptr, nullptr); }, kNone,
+     kNone},
     {"coll_network_of_words",
      [](coll_comm*) -> int { return coll_network_of_words("node:2", nullptr); }, kNone, kNone},
     {"coll_network_of_rooms",
@@ -349,40 +356,6 @@ TEST(each_that_is_refused_says_what_is_missing) {
       if (coll_last_error() == before) check::fail(std::string(row.name) + " says nothing");
     }
   }
-}
-
-// All but one argument are there: the one that is missing is seen, too.
-TEST(a_single_null_pointer_is_refused) {
-  const std::int32_t words[] = {1, 2, 3};
-  coll_proof proof;
-  double value = 0;
-  std::int32_t number = 0;
-  std::size_t length = 0;
-  CHECK(coll_prove_encoded(words, 3, 0, -1, COLL_CHECK_ALL, nullptr) == kNone);
-  CHECK(coll_prove_encoded(nullptr, 8, 0, -1, COLL_CHECK_ALL, &proof) == kNone);
-  CHECK(coll_prove_encoded(nullptr, 0, 0, -1, COLL_CHECK_ALL, &proof) == kNone);
-  CHECK(coll_formula(nullptr, 3, &value) == kNone);
-  CHECK(coll_formula("p", 3, nullptr) == kNone);
-  CHECK(coll_choose(0, 2, 8, &number, nullptr) == kNone);
-  CHECK(coll_choose(0, 2, 8, nullptr, &number) == kNone);
-  CHECK(coll_choose(77, 2, 8, &number, &number) == kNone);
-  CHECK(coll_schedule(0, 2, 0, nullptr, &length) == kNone);
-  CHECK(coll_op_create(nullptr, nullptr, 1, nullptr, &number) == kNone);
-}
-
-TEST(the_builder_refuses_null_pointers) {
-  coll_builder* builder = nullptr;
-  CHECK(coll_builder_new(COLL_ALLREDUCE, 2, 0, 2, &builder) == COLL_OK);
-  CHECK(coll_builder_rank(builder, 0) == COLL_OK);
-  const std::int32_t pair[] = {0, 1}, peer[] = {1};
-  CHECK(coll_builder_send(builder, 0, nullptr, 1, pair, 1) == kNone);
-  CHECK(coll_builder_send(builder, 0, peer, 1, nullptr, 1) == kNone);
-  CHECK(coll_builder_recv(builder, 0, 1, nullptr, 1) == kNone);
-  CHECK(coll_builder_recv_reduce(builder, 0, nullptr, 1, 0, pair, 1) == kNone);
-  CHECK(coll_builder_recv_reduce(builder, 0, peer, 1, 0, nullptr, 1) == kNone);
-  CHECK(coll_builder_copy(builder, 0, 0, 1, nullptr, 1) == kNone);
-  CHECK(coll_builder_finish(builder, nullptr, nullptr) == kNone);
-  coll_builder_free(builder);
 }
 
 TEST(every_function_of_the_headers_is_called) {

@@ -8,6 +8,9 @@ from contextlib import ExitStack
 from typing import Any
 
 import collectives as cl
+from collectives.environment import Place
+from collectives.launchers import wire
+from collectives.start import join
 from tests.python.conftest import run_threads
 
 
@@ -17,4 +20,18 @@ def on_ranks(p: int, work: Callable[[cl.Communicator], Any]) -> list[Any]:
         comms = cl.local(p, timeout=20)
         for comm in comms:
             stack.callback(comm.close)
+        return run_threads(comms, work)
+
+
+def on_wired_ranks(p: int, work: Callable[[cl.Communicator], Any]) -> list[Any]:
+    """Do the same with ranks that take themselves for ranks of ``p`` machines: TCP at loopback."""
+    listeners = [wire.listen("127.0.0.1") for _ in range(p)]
+    doors = [wire._text_of(listener) for listener in listeners]
+    hosts = [f"host{rank}" for rank in range(p)]
+    with ExitStack() as stack:
+        comms = []
+        for rank, listener in enumerate(listeners):
+            ways = wire.Wire(listener, doors, hosts, bytes(32), shares_cores=True)
+            comms.append(join(Place(rank, p, "tests", 0, 20.0, wire=ways)))
+            stack.callback(comms[-1].close)
         return run_threads(comms, work)

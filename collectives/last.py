@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last collective of a rank: what it was, how long it took, and how much of that it waited."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from collectives._ffi import check, ffi, lib, text
+from collectives.names import KIND_NAMES, MODES
+
+if TYPE_CHECKING:
+    from collectives.handle import Handle
+
+MODE_NAMES = {code: name for name, code in MODES.items()} | {lib.COLL_MODE_AUTO: "wire"}
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass(frozen=True)
+class LastCall:
+    """The last collective of this rank that is done: ``comm.last``.
+
+    ``nbytes`` are those of the whole vector, of alltoall those that one rank hands in. ``seconds``
+    it took on this rank, from the call to its end; ``waiting`` is the share of these, 0 to 1, in
+    which it waited for other ranks. ``busbw``, bytes per second, is what the busiest link must
+    have carried, as nccl-tests define it; NaN for a barrier. ``sequence`` is its number.
+
+    The three are NaN where the call was not timed: one of fewer than 16384 elements, on one
+    machine, before ``last`` was read for the first time.
+    """
+
+    kind: str
+    algorithm: str
+    mode: str
+    nbytes: int
+    seconds: float
+    busbw: float
+    waiting: float
+    sequence: int
+
+    def __str__(self) -> str:
+        """Tell all of it in a line."""
+        what = self.kind if self.kind == "barrier" else f"{self.kind} of {_amount(self.nbytes)}"
+        how = f"{what} by {self.algorithm} ({self.mode})"
+        if math.isnan(self.seconds):
+            return f"{how}: not timed, the next one is"
+        rate = "" if math.isnan(self.busbw) else f", busbw {self.busbw / 1e9:.3g} GB/s"
+        return f"{how}: {self.seconds * 1e6:.4g} us{rate}, {self.waiting:.0%} waiting"
+
+
+def bus_share(kind: str, ranks: int) -> float:
+    """Return which part of a vector's bytes the busiest link carries, as nccl-tests define it.
+
+    Scans, which nccl-tests lack, count as a vector that travels once.
+    """
+    rest = (ranks - 1) / ranks
+    return {
+        "allreduce": 2 * rest,
+        "reduce_scatter": rest,
+        "allgather": rest,
+        "gather": rest,
+        "scatter": rest,
+        "alltoall": rest,
+    }.get(kind, 1.0)
+
+
+def algorithm_name(handle: Handle, number: int) -> str:
+    """Return the name of an algorithm of the table, or of one that the program has given."""
+    given = handle.given_names.get(number)
+    if given is not None:
+        return given
+    record = ffi.new("coll_algorithm *")
+    known = not lib.coll_algorithm_get(number, record)
+    return text(record.name) if known else "schedule"
+
+
+def last_call(handle: Handle) -> LastCall | None:
+    """Return the last collective of a communicator; None where none is done, or it failed."""
+    found = ffi.new("coll_last_call *")
+    found.size = ffi.sizeof("coll_last_call")
+    handle.call("last", lib.coll_last, found)
+    if not handle.times_all:  # a clock takes a tenth of a small call, which nobody may want
+        with handle.held("last") as native:
+            check(lib.coll_tell_times(native, lib.COLL_TIMES_OF_ALL))
+        handle.times_all = True
+    if found.kind < 0:
+        return None
+    kind = KIND_NAMES[found.kind]
+    seconds = float(found.seconds) or math.nan
+    moves = kind != "barrier" and seconds > 0
+    rate = found.bytes / seconds * bus_share(kind, handle.size) if moves else math.nan
+    return LastCall(
+        kind=kind + ("v" if found.parts else ""),
+        algorithm=algorithm_name(handle, found.algorithm),
+        mode=MODE_NAMES[found.mode],
+        nbytes=int(found.bytes),
+        seconds=seconds,
+        busbw=rate,
+        waiting=found.waiting / seconds,
+        sequence=int(found.number),
+    )
+
+
+def _amount(nbytes: int) -> str:
+    """Return "8 bytes" or "1.5 MiB"."""
+    power = max(0, min((nbytes.bit_length() - 1) // 10, len(_UNITS) - 1))
+    return f"{nbytes / 1024**power:.4g} {_UNITS[power]}"
