@@ -80,7 +80,7 @@ def last_call(handle: Handle) -> LastCall | None:
     found = ffi.new("coll_last_call *")
     found.size = ffi.sizeof("coll_last_call")
     handle.call("last", lib.coll_last, found)
-    if not handle.times_all:  # a clock takes a tenth of a small call, which nobody may want
+    if not handle.times_all:  # two readings of a clock are not little beside a small call
         with handle.held("last") as native:
             check(lib.coll_tell_times(native, lib.COLL_TIMES_OF_ALL))
         handle.times_all = True

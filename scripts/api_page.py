@@ -78,6 +78,12 @@ GROUPS = (
         "Which plan a call runs: [tuning](tuning.md).",
         members=("tune", "use_table", "force", "explain"),
     ),
+    Group(
+        "Traces",
+        "What ranks did, and when: [tracing](tracing.md).",
+        names=("trace", "Trace", "LastCall"),
+        members=("trace", "last"),
+    ),
     Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
     Group("Hierarchical algorithms", names=("product", "torus", "Product")),
     Group(

@@ -91,6 +91,7 @@ def _options(kind: str) -> list[click.Parameter]:
         option("--budget", type=Seconds(0.1), default=20.0, help="Seconds in all, about."),
         option("--json", "json_file", type=file, help="Write rows and machine here."),
         option("--plot", "plot_file", type=file, help="Draw the rows here (png, svg, pdf)."),
+        option("--trace", "trace_file", type=file, help="Write what all ranks do, and when, here."),
     ]
 
 
@@ -108,11 +109,10 @@ def _wish(kind: str, chosen: dict[str, Any]) -> Wish:
             plot.check_path(chosen["plot_file"])
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    if chosen["json_file"] is not None and not chosen["json_file"].parent.is_dir():
-        folder = chosen["json_file"].parent
-        raise click.UsageError(
-            f"cannot write {chosen['json_file']}; the folder {folder} does not exist"
-        )
+    for path in (chosen["json_file"], chosen["trace_file"]):
+        if path is not None and not path.parent.is_dir():
+            raise click.UsageError(f"cannot write {path}; the folder {path.parent} does not exist")
+    trace = chosen["trace_file"]
     pin = chosen["pin"]
     spec = Spec(
         kind=kind,
@@ -125,6 +125,7 @@ def _wish(kind: str, chosen: dict[str, Any]) -> Wish:
         seconds=chosen["budget"],
         iterations=chosen["iterations"],
         pin=ranks <= len(os.sched_getaffinity(0)) if pin is None else pin,
+        trace=None if trace is None else str(trace.resolve()),
     )
     return Wish(ranks, spec, chosen["json_file"], chosen["plot_file"])
 

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -36,6 +37,7 @@ class Spec:
     seconds: float
     iterations: int | None
     pin: bool
+    trace: str | None = None
 
     def as_json(self) -> str:
         """Write it for the command line."""
@@ -60,7 +62,7 @@ def work(spec: Spec) -> None:
         pin_to_core(rank)  # before init(), which looks at who shares a core with whom
     effort = Effort(spec.seconds / len(spec.sizes), spec.iterations)
     contenders = [Contender(name, spec.mode) for name in spec.algorithms]
-    with init() as comm:
+    with init() as comm, comm.trace(spec.trace) if spec.trace else nullcontext():
         for size in spec.sizes:
             load = Workload(spec.kind, size, spec.dtype, spec.op, spec.root)
             tick = (lambda: say(step=1)) if rank == 0 else None

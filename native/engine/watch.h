@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells the time of one communicator's calls, where somebody wants to know it: how long the last
 // one took and waited, and, while it is recorded, when each step and wait began and ended. Else no
-// clock is read: to read one takes a tenth of a small call.
+// clock is read: two readings are not little beside a small call.
 #pragma once
 
 #include <time.h>

@@ -72,9 +72,9 @@ def test_all_algorithms_of_a_kind(kind: str) -> None:
 
 
 @pytest.mark.processes
-def test_json_and_plot(tmp_path: Path) -> None:
-    data, picture = tmp_path / "rows.json", tmp_path / "rows.png"
-    files = ("--json", str(data), "--plot", str(picture))
+def test_json_plot_and_trace(tmp_path: Path) -> None:
+    data, picture, trace = (tmp_path / name for name in ("rows.json", "rows.png", "trace.json"))
+    files = ("--json", str(data), "--plot", str(picture), "--trace", str(trace))
     done = call("reduce-scatter", "-n", "2", "-s", "8,1M", "-d", "bfloat16", *QUICK, *files)
     assert done.exit_code == 0, done.output
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -82,6 +82,8 @@ def test_json_and_plot(tmp_path: Path) -> None:
     assert {"cpu", "cores", "kernel", "date"} <= document["machine"].keys()
     assert [row["size"] for row in document["rows"]] == [8, 1 << 20]
     assert all(row["dtype"] == "bfloat16" and row["wrong"] == 0 for row in document["rows"])
+    events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    assert {e["pid"] for e in events if e["name"] == "reduce_scatter"} == {0, 1}
 
 
 @pytest.mark.processes
@@ -116,6 +118,7 @@ def test_options_reach_the_ranks() -> None:
         (["allreduce", "--budget", "inf"], "inf is not a number of seconds"),
         (["allreduce", "--dtype", "int32", "--op", "avg"], "avg of int32 is not defined"),
         (["allreduce", "--json", "/no/such/folder/x.json"], "/no/such/folder does not exist"),
+        (["allreduce", "--trace", "/no/such/folder/x.json"], "/no/such/folder does not exist"),
         (["allreduce", "--plot", "x.doc"], "must end in one of"),
         (["allreduce", "--plot", "/no/such/folder/x.png"], "/no/such/folder does not exist"),
         (["broadcast", "-n", "2", "--root", "2"], "--root 2 is not one of the 2 ranks (0 to 1)"),
