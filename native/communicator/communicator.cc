@@ -213,8 +213,8 @@ void Communicator::enter() {
   }
 }
 
-void Communicator::arrive(const Call& call) noexcept {
-  if (!watch_.wanted()) return;
+// Whether the times of this call are told.
+void Communicator::arrive_watched(const Call& call) noexcept {
   watch_.arrive(call.counts != nullptr || call.count >= kTimedElements);
   executor_.watched_by(watch_.on() ? &watch_ : nullptr);
 }
