@@ -97,7 +97,8 @@ class Communicator {
   int most_lag() const noexcept { return static_cast<int>(segment_.shape().depth) - 1; }
   std::uint64_t buffer_name(const void* data, std::size_t bytes) const noexcept;
   void arrive(const Call& call) noexcept {
-    if (watch_.wanted()) [[unlikely]] arrive_watched(call);
+    if (watch_.wanted()) [[unlikely]]
+      arrive_watched(call);
   }
   void arrive_watched(const Call& call) noexcept;
   void begin(Prepared& prepared);
