@@ -67,6 +67,7 @@ from collectives.groups import Mesh
 from collectives.last import LastCall
 from collectives.operations import Operation, op
 from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
+from collectives.pack import Pack, SpanningTree, pack
 from collectives.pending import Pending
 from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
@@ -99,6 +100,7 @@ __all__ = [
     "Operation",
     "OutOfMemoryError",
     "OwnAlgorithm",
+    "Pack",
     "PeerLostError",
     "Pending",
     "PersistentCall",
@@ -110,6 +112,7 @@ __all__ = [
     "ScheduleBuilder",
     "Segment",
     "Simulation",
+    "SpanningTree",
     "Status",
     "Step",
     "SystemCallError",
@@ -137,6 +140,7 @@ __all__ = [
     "isend",
     "local",
     "op",
+    "pack",
     "probe",
     "product",
     "recv",

@@ -163,18 +163,22 @@ class OwnAlgorithm(Defined):
                 f"{most}"
             )
         try:
-            return self._written(p, root, chunks)
+            return written(self.kind, p, root, chunks, self.write)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{self._called}, {p} ranks: {error}") from error
 
-    def _written(self, p: int, root: int, chunks: int) -> list[int]:
-        place = ffi.new("coll_builder **")
-        check(lib.coll_builder_new(KINDS[self.kind], p, root, chunks, place))
-        native = ffi.gc(place[0], lib.coll_builder_free)
-        for rank in range(p):
-            check(lib.coll_builder_rank(native, rank))
-            self.write(ScheduleBuilder(native, rank, p, root, chunks))
-        return unpacked(lib.coll_builder_finish, native)
+
+def written(
+    kind: str, p: int, root: int, chunks: int, write: Callable[[ScheduleBuilder], None]
+) -> list[int]:
+    """Return the schedule that ``write`` makes, called for each rank, as numbers."""
+    place = ffi.new("coll_builder **")
+    check(lib.coll_builder_new(KINDS[kind], p, root, chunks, place))
+    native = ffi.gc(place[0], lib.coll_builder_free)
+    for rank in range(p):
+        check(lib.coll_builder_rank(native, rank))
+        write(ScheduleBuilder(native, rank, p, root, chunks))
+    return unpacked(lib.coll_builder_finish, native)
 
 
 def algorithm(

@@ -34,6 +34,7 @@ LATE_OF_OURS = (
     "collectives.launch",
     "collectives.launchers",
     "collectives.measure",
+    "collectives.packing",
     "collectives.panel",
     "collectives.supervise",
     "collectives.svg",
