@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from collectives.checks import checked_root
 from collectives.defined import Defined, define
@@ -189,13 +189,13 @@ def pack(
             the result speak of. Calls may have any root.
         name: what ``algorithm=`` calls it.
         trees: how many there may be, of an allgather or reduce_scatter for each rank; None: 16, or
-            p where that is more. Fewer send fewer messages; ``gap`` says what that costs.
+            2 p where that is more. Fewer send fewer messages; ``gap`` says what that costs.
         blocks: in how many parts each tree passes its chunks on, one behind the other.
 
-    The trees are optimal, but for what ``gap`` tells: the vector is cut into 64 shares at most, and
-    there are so many trees at most. Latencies (``alpha``) do not count: it is for long vectors.
-    Like one of :func:`algorithm` it is proved before its first use; all ranks define the same, of
-    the same numbers.
+    The trees are optimal, but for what ``gap`` tells: a vector is cut into 256 shares at most, and
+    there may be more trees than are wanted. Latencies (``alpha``) do not count: it is for long
+    vectors. Like one of :func:`algorithm` it is proved before its first use; all ranks define the
+    same, of the same numbers.
 
     Raises InvalidArgumentError where ranks are cut off, a link of an allreduce goes one way, or
     what is given is no graph; UnsupportedError for another kind.
@@ -215,7 +215,7 @@ def pack(
         p=p,
         root=checked_root("pack", root, p),
         capacities=found,
-        most=max(16, p) if trees is None else _number("trees", trees, 4096),
+        most=max(16, 2 * p) if trees is None else _number("trees", trees, 4096),
         blocks=_number("blocks", blocks, _MOST_BLOCKS),
     )
     made.encoded(p, made.root)
@@ -225,7 +225,5 @@ def pack(
 def _number(what: str, value: object, most: int) -> int:
     number = integer(value)
     if number is None or not 1 <= number <= most:
-        raise InvalidArgumentError(
-            f"pack: {what} is {value!r:.40}: give a number from 1 to {most}"
-        )
+        raise InvalidArgumentError(f"pack: {what} is {value!r:.40}: give a number from 1 to {most}")
     return number

@@ -87,6 +87,11 @@ GROUPS = (
     Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
     Group("Hierarchical algorithms", names=("product", "torus", "Product")),
     Group(
+        "Trees for networks of any shape",
+        "As many as the links carry: [trees](pack.md).",
+        names=("pack", "Pack", "SpanningTree"),
+    ),
+    Group(
         "Topology",
         "Where ranks are, and the links between them: [topology](topology.md).",
         names=("Topology",),

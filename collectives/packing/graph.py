@@ -91,5 +91,3 @@ def _check_ranks(p: int) -> None:
             f"pack: there are {p} ranks: trees are packed for {MOST_RANKS} at most; cl.product "
             "takes more, as hosts of ranks"
         )
-
-

@@ -13,7 +13,7 @@ from collectives.packing.flow import Matrix, bits
 from collectives.packing.forest import extended, share
 from collectives.packing.graph import Capacities, whole
 from collectives.packing.pipes import centred
-from collectives.packing.shares import MOST_SHARES, Tree, filled, shared
+from collectives.packing.shares import Tree, filled, shared
 from collectives.packing.spanning import directed
 
 # Kind: whether its data go up the trees, whether down, and whether every rank is a root.
@@ -60,8 +60,8 @@ def find(kind: str, capacities: Capacities, root: int, most: int, blocks: int) -
     else:
         bound, trees = _one_way(kind, units, unit, root, most)
         groups = [filled(trees, capacities, up, down)]
-    limit = min(MOST_SHARES, MOST_CHUNKS // (len(groups) * blocks))
-    rate, shares = shared(groups, capacities, up, down, bound, max(limit, 1))
+    limit = MOST_CHUNKS // (len(groups) * blocks)
+    rate, shares = shared(groups, capacities, up, down, bound, limit)
     chosen = [
         (parents, part)
         for group, parts in zip(groups, shares, strict=True)
@@ -108,9 +108,7 @@ def _both_ways(units: Matrix, unit: float, most: int) -> tuple[float, list[Tree]
     return best.numerator * unit, _in_bytes([(w, centred(tree)) for w, tree in trees], unit)
 
 
-def _forest(
-    kind: str, units: Matrix, unit: float, most: int
-) -> tuple[float, list[list[Tree]]]:
+def _forest(kind: str, units: Matrix, unit: float, most: int) -> tuple[float, list[list[Tree]]]:
     """Trees for each rank: a list for each."""
     p = len(units)
     for graph, forth in ((units, True), (_reversed(units), False)):

@@ -16,16 +16,11 @@ from fractions import Fraction
 from collectives.packing.flow import Matrix, Residual, bits
 
 
-def strength(units: Matrix) -> Fraction:
-    """Return min c(P) / (|P| - 1) over partitions; ``units`` is symmetric."""
-    return _strongest(units)[0]
-
-
 def directed(units: Matrix) -> tuple[Fraction, Matrix]:
-    """Return the strength, and arcs in which every node can get its numerator from node 0.
+    """Return min c(P) / (|P| - 1), and arcs in which node 0 can give its numerator to every node.
 
-    Arcs are in units of the strength's denominator: an arc and the one back together are at most
-    so many times their edge.
+    ``units`` is symmetric. An arc and the one back together have at most as much as their edge,
+    times the value's denominator.
     """
     value, left = _strongest(units)
     n = len(units)
@@ -36,7 +31,7 @@ def directed(units: Matrix) -> tuple[Fraction, Matrix]:
 
 
 def _strongest(units: Matrix) -> tuple[Fraction, Residual]:
-    """Return the strength and the edges kept for it, directed: ``left[b][a]`` enters b from a."""
+    """Return the value, and the edges kept for it, directed: ``left[b][a]`` enters b from a."""
     n = len(units)
     value = Fraction(sum(map(sum, units)) // 2, n - 1)
     while True:

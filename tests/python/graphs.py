@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs to pack trees into: irregular ones, known machines, and bounds by trying everything."""
+"""Graphs to pack trees into: a known machine, and the bounds of any by trying everything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
-
-from hypothesis import strategies as st
 
 Links = dict[tuple[int, int], float]
 
@@ -23,32 +21,18 @@ NVLINK = 25e9
 def dgx1(*gpus: int, without: tuple[int, int] | None = None) -> Links:
     """Return the NVLinks between these GPUs, which become ranks 0, 1, ...; by default all eight."""
     ranks = {gpu: rank for rank, gpu in enumerate(gpus or _NAMES)}
-    return both_ways({
-        (ranks[a], ranks[b]): count * NVLINK
-        for (a, b), count in _NVLINKS.items()
-        if a in ranks and b in ranks and (a, b) != without
-    })
+    return both_ways(
+        {
+            (ranks[a], ranks[b]): count * NVLINK
+            for (a, b), count in _NVLINKS.items()
+            if a in ranks and b in ranks and (a, b) != without
+        }
+    )
 
 
 def both_ways(links: Links) -> Links:
     """Return each link and the one back."""
     return links | {(b, a): rate for (a, b), rate in links.items()}
-
-
-@st.composite
-def graphs(draw: st.DrawFn, most: int = 9, both: bool = True) -> Links:
-    """Some links between 2 to ``most`` ranks, all joined by a random tree."""
-    p = draw(st.integers(2, most))
-    rate = st.integers(1, 6)
-    found = dict[tuple[int, int], float]()
-    for rank in range(1, p):
-        other = draw(st.integers(0, rank - 1))
-        found[rank, other], found[other, rank] = draw(rate), draw(rate)
-    for a, b in draw(st.lists(st.sampled_from([*combinations(range(p), 2)]), max_size=2 * p)):
-        found[a, b] = draw(rate)
-        if both:
-            found[b, a] = draw(rate)
-    return found
 
 
 def matrix(links: Links) -> list[list[int]]:
@@ -65,9 +49,7 @@ def sets(p: int) -> Iterator[set[int]]:
 
 def leaving(units: list[list[int]], inside: set[int]) -> int:
     """Return what goes out of a set of ranks."""
-    return sum(
-        units[a][b] for a in inside for b in range(len(units)) if b not in inside
-    )
+    return sum(units[a][b] for a in inside for b in range(len(units)) if b not in inside)
 
 
 def partitions(p: int) -> Iterator[list[int]]:
@@ -86,7 +68,9 @@ def strongest(units: list[list[int]]) -> Fraction:
     found = []
     for parts in partitions(p):
         between = sum(
-            min(units[a][b], units[b][a]) for a, b in combinations(range(p), 2) if parts[a] != parts[b]
+            min(units[a][b], units[b][a])
+            for a, b in combinations(range(p), 2)
+            if parts[a] != parts[b]
         )
         if len(set(parts)) > 1:
             found.append(Fraction(between, len(set(parts)) - 1))

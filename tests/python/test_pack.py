@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import collectives as cl
 from collectives.topology import Link, Place
-from tests.python.graphs import NVLINK, Links, bound, both_ways, dgx1, graphs
+from tests.python.graphs import NVLINK, Links, both_ways, bound, dgx1
+from tests.python.random_graphs import graphs
 from tests.python.ranks import on_ranks
 
 KINDS = ("allreduce", "broadcast", "reduce", "allgather", "reduce_scatter")
@@ -58,7 +59,7 @@ def test_irregular_graphs(links: Links, kind: str, data: st.DataObject) -> None:
     assert [proof.message for proof in proofs] == ["", ""]
     assert proofs[0].same_tree_on_ranks or kind == "reduce_scatter"
     per_root = p if kind in ("allgather", "reduce_scatter") else 1
-    assert len(made.trees) <= (trees or max(16, p)) * per_root
+    assert len(made.trees) <= (trees or max(16, 2 * p)) * per_root
     if p <= 6:
         assert made.bound == pytest.approx(float(bound(kind, links, root)))
 
@@ -262,7 +263,7 @@ def test_ranks_that_disagree() -> None:
         ({(0, 1): -1.0}, {}, "is -1.0: give"),
         ({(0, 1): math.nan}, {}, "is nan: give"),
         ({(0, 1): math.inf}, {}, "is inf: give"),
-        ({(0, 1): 10**400}, {}, "of type int: give"),
+        ({(0, 1): 10**400}, {}, r"is 10*\.\.\.: give"),
         ({(0, 1): True}, {}, "is True: give"),
         ({(0, 64): 1}, {}, "there are 65 ranks: trees are packed for 64 at most"),
         ({(0, 0): 1}, {}, r"\(0, 0\) is no link: give pairs of two ranks"),
@@ -282,7 +283,6 @@ def test_ranks_that_disagree() -> None:
         (TRIANGLE, {"blocks": 65}, "blocks is 65: give a number from 1 to 64"),
         (TRIANGLE, {"name": "ring"}, "'ring' is a built-in allreduce"),
     ],
-    ids=str,
 )
 def test_what_is_refused(links: Any, options: dict[str, Any], why: str) -> None:
     with pytest.raises(cl.InvalidArgumentError, match=why):
