@@ -13,6 +13,7 @@ from collectives.packing.flow import Matrix, Residual, bits
 from collectives.packing.forest import extended, share
 from collectives.packing.graph import whole
 from collectives.packing.pipes import centred, depths
+from collectives.packing.shares import Tree, filled, shared
 from collectives.packing.spanning import directed
 from tests.python.graphs import Links, bound, leaving, matrix, strongest
 from tests.python.random_graphs import graphs
@@ -121,3 +122,21 @@ def test_a_tree_gets_its_root_in_the_middle() -> None:
     assert centred((-1, 0, 0, 0)) == (-1, 0, 0, 0)
     assert centred((1, -1, 1)) == (1, -1, 1)
     assert depths((1, 2, -1, 2, 3)) == (2, 1, 0, 1, 2)
+
+
+def test_what_is_left_goes_to_one_tree_after_the_other() -> None:
+    """Both trees begin with the link from 0 to 1, which has 9."""
+    capacities = ((0.0, 9.0, 0.0), (0.0, 0.0, 6.0), (0.0, 0.0, 0.0))
+    down: list[Tree] = [(2.0, (-1, 0, 1)), (1.0, (-1, 0, 1))]
+    assert [weight for weight, _ in filled(down, capacities, up=False, down=True)] == [5.0, 1.0]
+    back = tuple(zip(*capacities, strict=True))
+    assert [weight for weight, _ in filled(down, back, up=True, down=False)] == [5.0, 1.0]
+
+
+def test_a_share_that_is_left_over_goes_where_it_is_carried_the_quickest() -> None:
+    capacities = ((0.0, 1.0, 10.0), (0.0, 0.0, 1.0), (0.0, 10.0, 0.0))
+    trees: list[Tree] = [(1.0, (-1, 0, 1)), (1.0, (-1, 2, 0))]
+    assert shared([trees], capacities, False, True, bound=11.0, most=1) == (10.0, [[0, 1]])
+    best = [(1.0, trees[0][1]), (10.0, trees[1][1])]
+    assert shared([best], capacities, False, True, bound=11.0, most=64) == (11.0, [[1, 10]])
+    assert shared([best], capacities, False, True, bound=11.0, most=10)[0] == 10.0
