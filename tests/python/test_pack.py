@@ -91,6 +91,19 @@ def test_fewer_trees_and_what_they_cost() -> None:
     check_rate(few, dgx1(), 0)
 
 
+def test_each_rank_of_a_forest_has_as_many_trees_as_are_wanted() -> None:
+    """The packing has four from rank 2, and one from ranks 0 and 1."""
+    links: Links = {
+        (0, 1): 8, (1, 0): 7, (0, 2): 2, (2, 0): 2, (0, 3): 9, (3, 0): 7,
+        (1, 2): 9, (2, 1): 6, (1, 3): 3, (3, 1): 2, (2, 3): 1, (3, 2): 5,
+    }  # fmt: skip
+    made = cl.pack(links, kind="allgather", trees=2)
+    check_rate(made, links, 0)
+    roots = [tree.root for tree in made.trees]
+    assert [roots.count(rank) for rank in range(4)] == [1, 1, 2, 2]
+    assert cl.pack(links, kind="allgather", trees=4).rate > made.rate
+
+
 def test_one_tree_takes_all_that_its_links_carry() -> None:
     ring = both_ways({(0, 1): 2.0, (1, 2): 2.0, (2, 0): 1.0})
     assert cl.pack(ring, trees=1).rate == 2.0
