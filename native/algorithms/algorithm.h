@@ -68,6 +68,9 @@ inline bool ones_then_zeros(int p) {
 }
 inline bool power_of_two(int p) { return std::has_single_bit(static_cast<unsigned>(p)); }
 inline Symmetry rotation(int) { return Symmetry::rotation; }
+// Of butterflies of which even ranks count upwards and odd ones downwards: an odd number of ranks
+// has one that is like none of them.
+inline Symmetry mirrored(int p) { return p % 2 == 0 ? Symmetry::mirrored : Symmetry::none; }
 // Of what goes by doubling or halving: without a fold, which only other numbers of ranks need.
 inline Symmetry flipped_bits(int p) {
   return power_of_two(p) ? Symmetry::exclusive_or : Symmetry::none;

@@ -22,8 +22,10 @@ const Algorithm allgather_bine = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      allgather_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::near);
-    }};
+    .generate =
+        [](Builder& b) {
+          allgather_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::near);
+        },
+    .symmetry = mirrored};
 
 }  // namespace coll

@@ -21,8 +21,10 @@ const Algorithm allgather_swing = {
     .tree = {.same_on_ranks = true, .same_in_vector = true},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      allgather_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::far);
-    }};
+    .generate =
+        [](Builder& b) {
+          allgather_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::far);
+        },
+    .symmetry = mirrored};
 
 }  // namespace coll

@@ -25,10 +25,12 @@ const Algorithm allreduce_bine = {
     .tree = {.same_on_ranks = true, .canonical = [](int p) { return p <= 3; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const Blocks blocks = split(b.all(), b.p());
-      const int round = reduce_scatter_negabinary_phase(b, 0, world(b), blocks, Begin::near);
-      allgather_negabinary_phase(b, round, world(b), blocks, Begin::near);
-    }};
+    .generate =
+        [](Builder& b) {
+          const Blocks blocks = split(b.all(), b.p());
+          const int round = reduce_scatter_negabinary_phase(b, 0, world(b), blocks, Begin::near);
+          allgather_negabinary_phase(b, round, world(b), blocks, Begin::near);
+        },
+    .symmetry = mirrored};
 
 }  // namespace coll

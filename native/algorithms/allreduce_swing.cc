@@ -24,10 +24,12 @@ const Algorithm allreduce_swing = {
     .tree = {.same_on_ranks = true, .canonical = [](int p) { return p <= 4; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      const Blocks blocks = negabinary_blocks(b.all(), b.p());
-      const int round = reduce_scatter_negabinary_phase(b, 0, world(b), blocks, Begin::far);
-      allgather_negabinary_phase(b, round, world(b), blocks, Begin::far);
-    }};
+    .generate =
+        [](Builder& b) {
+          const Blocks blocks = negabinary_blocks(b.all(), b.p());
+          const int round = reduce_scatter_negabinary_phase(b, 0, world(b), blocks, Begin::far);
+          allgather_negabinary_phase(b, round, world(b), blocks, Begin::far);
+        },
+    .symmetry = mirrored};
 
 }  // namespace coll

@@ -22,8 +22,10 @@ const Algorithm reduce_scatter_bine = {
     .tree = {.canonical = [](int p) { return p <= 3; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      reduce_scatter_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::near);
-    }};
+    .generate =
+        [](Builder& b) {
+          reduce_scatter_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::near);
+        },
+    .symmetry = mirrored};
 
 }  // namespace coll

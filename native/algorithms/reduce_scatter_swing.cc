@@ -21,8 +21,10 @@ const Algorithm reduce_scatter_swing = {
     .tree = {.canonical = [](int p) { return p <= 4; }},
     .fits = any_p,
     .chunks = chunk_per_rank,
-    .generate = [](Builder& b) {
-      reduce_scatter_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::far);
-    }};
+    .generate =
+        [](Builder& b) {
+          reduce_scatter_negabinary_phase(b, 0, world(b), split(b.all(), b.p()), Begin::far);
+        },
+    .symmetry = mirrored};
 
 }  // namespace coll

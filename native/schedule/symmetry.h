@@ -10,6 +10,7 @@ namespace coll {
 enum class Symmetry : std::uint8_t {
   none,
   rotation,     // rank r talks to r + d where rank 0 talks to d, modulo p
+  mirrored,     // ... to r + d if r is even, to r - d if it is odd
   exclusive_or  // ... to r ^ d
 };
 

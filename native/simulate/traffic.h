@@ -51,6 +51,10 @@ class Traffic {
         const int peer = rank + deed.peer;
         return peer < p_ ? peer : peer - p_;
       }
+      case Symmetry::mirrored: {
+        const int peer = rank % 2 == 0 ? rank + deed.peer : rank - deed.peer;
+        return peer < 0 ? peer + p_ : peer < p_ ? peer : peer - p_;
+      }
       case Symmetry::exclusive_or:
         return rank ^ deed.peer;
       default:

@@ -33,7 +33,8 @@ def test_every_collective_in_every_way(job: Job) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["algorithms", "reproducible", "groups", "messages", "persistent", "unsupported"]
+    "program",
+    ["algorithms", "packed", "reproducible", "groups", "messages", "persistent", "unsupported"],
 )
 def test_whatever_else_there_is_on_one_machine(job: Job, program: str) -> None:
     assert job.found(f"values.{program}") == [[]] * job.n

@@ -14,6 +14,7 @@ from tests import sweep
 from tests.canonical import canonical_fold, operands
 from tests.oracle import contribution, differs, reduction
 from tests.processes import messages as sent
+from tests.python.graphs import dgx1
 
 LENGTHS = 100_000  # elements: many messages
 LONG = 1 << 20  # elements: more than kernels hold of a connection
@@ -42,6 +43,18 @@ def counts(comm: cl.Communicator) -> list[str]:
 def algorithms(comm: cl.Communicator) -> list[str]:
     """Every algorithm by its name."""
     return sweep.algorithms(comm, (None,))
+
+
+def packed(comm: cl.Communicator) -> list[str]:
+    """Trees that are packed into the links of some GPUs of a DGX-1."""
+    wrong = []
+    for kind in ("allreduce", "broadcast", "reduce", "allgather", "reduce_scatter"):
+        cl.pack(dgx1(*range(comm.size)), kind=kind)
+        for count in (0, 3, LENGTHS):
+            for root in (0, comm.size - 1) if kind in sweep.ROOTED else (0,):
+                found = sweep.once(comm, kind, count, root=root, algorithm="pack")
+                wrong += [f"{kind} n={count} root={root}: {found}"] if found else []
+    return wrong
 
 
 def later(comm: cl.Communicator) -> list[str]:

@@ -47,9 +47,12 @@ Seen seen(const Traffic& t, int rank, Symmetry symmetry) {
   Seen all;
   for (const Deed& d : t.of(rank)) {
     const bool message = d.act == Act::send || d.act == Act::receive;
-    const int peer = !message                         ? 0
-                     : symmetry == Symmetry::rotation ? (d.peer - rank + t.p()) % t.p()
-                                                      : d.peer ^ rank;
+    const int away = (d.peer - rank + t.p()) % t.p();
+    const bool back = symmetry == Symmetry::mirrored && rank % 2 != 0;
+    const int peer = !message                             ? 0
+                     : symmetry == Symmetry::exclusive_or ? d.peer ^ rank
+                     : back                               ? (t.p() - away) % t.p()
+                                                          : away;
     all.emplace(d.round, static_cast<int>(d.act), peer, d.cells, d.operands);
   }
   return all;
@@ -128,9 +131,20 @@ TEST(symmetry_is_as_declared) {
   }
 }
 
+TEST(even_and_odd_ranks_of_a_butterfly_mirror_each_other) {
+  for (const char* name : {"swing", "bine"}) {
+    for (const Kind kind : {Kind::allreduce, Kind::reduce_scatter, Kind::allgather}) {
+      const Algorithm& a = algorithm(kind, name);
+      CHECK(a.symmetry(6) == Symmetry::mirrored && a.symmetry(64) == Symmetry::mirrored);
+      CHECK(a.symmetry(7) == Symmetry::none);  // its last rank is like no other
+    }
+  }
+}
+
 TEST(one_program_stands_for_all) {
   const auto network = network_of_words("fat-tree:8x4");
-  for (const char* name : {"ring", "circulant", "recursive_doubling", "direct_two_shot"}) {
+  for (const char* name :
+       {"ring", "circulant", "recursive_doubling", "direct_two_shot", "swing", "bine"}) {
     const Algorithm& a = algorithm(Kind::allreduce, name);
     const Task task = {.bytes = 1e6, .cells = a.chunks(32)};
     const Simulated one = simulate(traffic(a, 32, a.symmetry(32)), *network, task);
@@ -208,6 +222,9 @@ TEST(thousands_of_ranks) {
   const Simulated found = simulated("circulant", 4096, "fat-tree:4096", 1 << 26);
   CHECK(found.rounds == 24);
   CHECK(found.messages == 24 * 4096);
+  const Simulated swing = simulated("swing", 4096, "fat-tree:4096", 1 << 26);
+  CHECK(swing.rounds == 24);
+  CHECK(swing.messages == 24 * 4096);
   const Error error = thrown<Error>([] {
     const Algorithm& a = algorithm(Kind::allgather, "direct");
     traffic(a, 65536, a.symmetry(65536));
