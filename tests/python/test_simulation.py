@@ -69,8 +69,9 @@ def test_algorithms_of_the_program() -> None:
         cl.simulate(rows.name, "node:8", 1)
 
 
-def test_many_ranks() -> None:
-    found = cl.simulate("circulant", "fat-tree:4096", 1 << 26)
+@pytest.mark.parametrize("algorithm", ["circulant", "swing", "bine"])
+def test_many_ranks(algorithm: str) -> None:
+    found = cl.simulate(algorithm, "fat-tree:4096", 1 << 26)
     assert (found.p, found.rounds, found.messages) == (4096, 24, 24 * 4096)
 
 
