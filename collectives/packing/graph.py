@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from numbers import Real
 
 from collectives.errors import InvalidArgumentError
@@ -15,6 +16,7 @@ from collectives.topology.checked import shown
 from collectives.topology.value import Topology
 
 MOST_RANKS = 64
+_LEAST, _MOST = 1e-100, 1e100  # bytes per second, so that nothing overflows
 _DIGITS = 12  # of the largest capacity that are kept, and at least half as many of the least
 
 # [a][b]: from rank a to rank b, 0 where there is no link.
@@ -28,9 +30,9 @@ def capacities(graph: object) -> Capacities:
     """
     if isinstance(graph, Topology):
         _check_ranks(graph.size)
-        return tuple(map(tuple, rates(graph)))
+        return _checked(tuple(map(tuple, rates(graph))))
     if isinstance(graph, Mapping):
-        return _of_mapping(graph)
+        return _checked(_of_mapping(graph))
     raise InvalidArgumentError(
         f"pack: the topology is {shown(graph)}: give a Topology, or a mapping of pairs of ranks to "
         "bytes per second, such as {(0, 1): 25e9, (1, 0): 25e9}"
@@ -45,9 +47,20 @@ def whole(given: Capacities) -> tuple[Matrix, float]:
     values = [value for row in given for value in row if value]
     high, low = (math.floor(math.log10(f(values))) + 1 for f in (max, min))
     scale = 10 ** max(_DIGITS - high, _DIGITS // 2 - low, 0)
-    units = [[round(value * scale) for value in row] for row in given]
+    units = [[round(Fraction(value) * scale) for value in row] for row in given]
     common = math.gcd(*(unit for row in units for unit in row))
     return [[unit // common for unit in row] for row in units], common / scale
+
+
+def _checked(found: Capacities) -> Capacities:
+    for a, row in enumerate(found):
+        for b, value in enumerate(row):
+            if value and not _LEAST <= value <= _MOST:
+                raise InvalidArgumentError(
+                    f"pack: from rank {a} to rank {b} go {value!r} bytes per second: give a "
+                    f"number from {_LEAST} to {_MOST}"
+                )
+    return found
 
 
 def _of_mapping(given: Mapping[object, object]) -> Capacities:

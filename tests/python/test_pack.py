@@ -129,6 +129,12 @@ def test_it_is_listed_and_drawn() -> None:
     assert cl.pack(TRIANGLE, name="triangle") == made
 
 
+def test_links_as_unequal_as_can_be() -> None:
+    made = cl.pack({(0, 1): 1e-100, (1, 0): 1e100, (1, 2): 1e100, (2, 1): 3})
+    assert (made.rate, made.gap) == (pytest.approx(1e-100), 0.0)
+    assert cl.pack({(0, 1): 1e100, (1, 2): 7}, kind="broadcast").rate == pytest.approx(7)
+
+
 def test_one_rank_and_two() -> None:
     alone = cl.pack(cl.Topology((Place("a"),)))
     assert (alone.rate, alone.bound, alone.gap, alone.trees) == (math.inf, math.inf, 0.0, ())
@@ -282,6 +288,9 @@ def test_ranks_that_disagree() -> None:
         ({(0, 1): math.inf}, {}, "is inf: give"),
         ({(0, 1): 10**400}, {}, r"is 10*\.\.\.: give"),
         ({(0, 1): True}, {}, "is True: give"),
+        ({(0, 1): 1, (1, 0): 1e101}, {}, r"rank 1 to rank 0 go 1e\+101 bytes per second: give a n"),
+        ({(0, 1): 1e-101, (1, 0): 1}, {}, "number from 1e-100 to 1e"),
+        (cl.Topology((Place("a"),) * 2, {"numa": Link(0, 1e-300)}), {}, "rank 0 to rank 1 go"),
         ({(0, 64): 1}, {}, "there are 65 ranks: trees are packed for 64 at most"),
         ({(0, 0): 1}, {}, r"\(0, 0\) is no link: give pairs of two ranks"),
         ({(0, -1): 1}, {}, "is no link"),
