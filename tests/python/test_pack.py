@@ -131,7 +131,8 @@ def test_it_is_listed_and_drawn() -> None:
 
 def test_links_as_unequal_as_can_be() -> None:
     made = cl.pack({(0, 1): 1e-100, (1, 0): 1e100, (1, 2): 1e100, (2, 1): 3})
-    assert (made.rate, made.gap) == (pytest.approx(1e-100), 0.0)
+    assert made.rate == pytest.approx(1e-100)
+    assert made.gap == 0
     assert cl.pack({(0, 1): 1e100, (1, 2): 7}, kind="broadcast").rate == pytest.approx(7)
 
 
