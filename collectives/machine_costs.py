@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NoReturn
 
 from collectives._ffi import check, ffi, lib
@@ -93,6 +93,11 @@ class MachineCosts:
         for name in ("op", "call", "turn", "fold"):
             object.__setattr__(self, name, cost(name, getattr(self, name), "seconds"))
         _check_types(self, Curve, CoreCosts)
+
+    def placed(self, far: bool) -> MachineCosts:
+        """Return the same machine with its cores far apart, or near."""
+        near, away = replace(self.near, measured=not far), replace(self.far, measured=far)
+        return replace(self, near=near, far=away)
 
     def to_json(self) -> str:
         """Return the text of a file that :meth:`from_json` reads."""

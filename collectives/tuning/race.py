@@ -29,6 +29,7 @@ PARTED = ("reduce_scatter", "allgather", "gather", "scatter", "alltoall")
 ALIKE = 0.02  # relative difference that is none
 _BATCH = 20e-6  # seconds of back-to-back calls that one sample takes at least
 _MOST_CALLS = 64  # in a sample
+_WARM = 3  # rounds that only tell how many calls make a sample: the first calls of all are slow
 _TOUCHED = 64 << 10  # bytes from which on buffers are written between calls, as programs do
 
 
@@ -139,10 +140,11 @@ class Race:
         self.spent = 0.0
         self._calls = 1
         self._turn = np.random.default_rng(7)  # the same on all ranks
-        self.rounds(1, 1)
-        self._calls = self._batch()
-        for taken in self.samples.values():
-            taken.clear()
+        for _ in range(_WARM):
+            self.rounds(1, self._calls)
+            self._calls = self._batch()
+            for taken in self.samples.values():
+                taken.clear()
 
     def rounds(self, count: int, calls: int | None = None) -> None:
         """Run every candidate once per round, in an order drawn by lot."""

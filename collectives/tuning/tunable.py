@@ -95,6 +95,7 @@ class Tunable(Caller):
         from collectives.machine_probe import measured_costs
         from collectives.tuning import tuner
         from collectives.tuning.installed import install
+        from collectives.tuning.lines import lines
         from collectives.tuning.table import TunedTable
 
         comm = cast("Communicator", self)
@@ -107,7 +108,7 @@ class Tunable(Caller):
                 self._costs = measured_costs(apart, min(_PROBE, budget / 20))
             cells = list(tuner.tuned(apart, named, sizes, budget, self._costs))
         raced = [cell for cell in cells if cell.standings]
-        choices = tuner.lines(raced, comm.size)
+        choices = lines(raced, comm.size)
         table = TunedTable(comm.size, self._machine, text(lib.coll_version()), tuple(choices))
         self._measured, self._cells = table.choices, tuple(raced)
         self._install()

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from collectives.machine_probe import measured_costs
 from collectives.tuning.candidates import candidates
 from collectives.tuning.installed import HIERARCHICAL, chosen
 from collectives.tuning.pruning import pruned
 from collectives.tuning.race import Buffers, Race, Standing, runners
-from collectives.tuning.table import RULE, Choice
+from collectives.tuning.table import Choice
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -33,17 +34,21 @@ SHARED_SIZES = (
 WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
 _NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
-_BEYOND = 4  # times the last size: so far its winner is trusted
+_LOOK = 1e-3  # seconds of a look at how far apart the cores are
 _LAST = 8  # rounds between two looks at the survivors
 
 
 @dataclass
 class Cell:
-    """One collective on one size of vector, and how its candidates stand."""
+    """One collective on one size of vector, and how its candidates stand.
+
+    ``far``: two ranks had cores that share no cache; None: they were moved meanwhile.
+    """
 
     kind: str
     nbytes: int
     standings: list[Standing] = field(default_factory=list)
+    far: bool | None = False
 
     @property
     def best(self) -> Choice:
@@ -82,14 +87,29 @@ def tuned(
     cells = [Cell(kind, nbytes) for nbytes in sizes for kind in kinds]
     before: dict[str, Cell] = {}
     shared = comm.transport == "memory"
+    far = cores_are_far(comm)
     for number, cell in enumerate(cells):
         left = clock.left()
         if left <= 0:
             return
         share = left * _weight(cell) / sum(_weight(other) for other in cells[number:])
-        race_cell(comm, cell, before.get(cell.kind), share, shared, costs)
+        known = None if costs is None else costs.placed(far)
+        race_cell(comm, cell, before.get(cell.kind), share, shared, known)
+        then, far = far, cores_are_far(comm)
+        cell.far = far if far == then else None
         before[cell.kind] = cell
         yield cell
+
+
+def cores_are_far(comm: Communicator) -> bool:
+    """Tell whether two ranks of one machine have cores that share no cache, at this moment.
+
+    Every rank must call it, and gets the same. Virtual machines move their cores now and then.
+    Among more ranks it does not matter: one plan runs wherever they are.
+    """
+    if comm.transport != "memory" or comm.size != 2:
+        return False
+    return measured_costs(comm, _LOOK).far.measured
 
 
 def _weight(cell: Cell) -> float:
@@ -136,34 +156,3 @@ def _entered(comm: Communicator, cell: Cell, before: Cell | None, shared: bool) 
     good = {s.choice.algorithm for s in before.standings if s.seconds <= limit}
     good.add(usual.algorithm)
     return [choice for choice in every if choice.algorithm in good]
-
-
-def lines(cells: Sequence[Cell], p: int) -> list[Choice]:
-    """Return the choices that follow: each from half way, in logarithms, to the size before it.
-
-    Far beyond the last size that was raced the library's rules hold again.
-
-    Between two ranks the plan for far cores stays the library's own, as cores move; among more the
-    same plan runs wherever they are, since its sums must have the same bits.
-    """
-    found: list[Choice] = []
-    for kind in dict.fromkeys(cell.kind for cell in cells):
-        row = sorted((c for c in cells if c.kind == kind), key=lambda c: c.nbytes)
-        for i, cell in enumerate(row):
-            begin = 0 if i == 0 else int((row[i - 1].nbytes * cell.nbytes) ** 0.5)
-            best = cell.best
-            if found and found[-1].kind == kind and _same(found[-1], best):
-                continue
-            found.append(_from(best, begin, False))
-        found.append(replace(found[-1], nbytes=_BEYOND * row[-1].nbytes, algorithm=RULE))
-    return found + [replace(c, far=True) for c in found if p > 2]
-
-
-def _same(one: Choice, other: Choice) -> bool:
-    return _from(one, 0, False) == _from(other, 0, False)
-
-
-def _from(choice: Choice, nbytes: int, far: bool) -> Choice:
-    return Choice(
-        choice.kind, nbytes, choice.algorithm, choice.mode, choice.lag, choice.tile_bytes, far
-    )
