@@ -233,10 +233,10 @@ inline bool Executor::enter(int spins) noexcept {
 
 // What was faster of late, for calls of this plan and size.
 void Executor::say_plan() noexcept {
-  const std::uint64_t plan =
-      reinterpret_cast<std::uintptr_t>(&binding_->plan()) + binding_->call().tile_bytes;
+  const auto plan = reinterpret_cast<std::uintptr_t>(&binding_->plan());
   const bool far =
-      assumed_ ? *assumed_ == Placement::far : plans_.far(plan, binding_->bytes(), clock_->calls);
+      assumed_ ? *assumed_ == Placement::far
+               : plans_.far(plan, binding_->call().tile_bytes, binding_->bytes(), clock_->calls);
   const Placement said = far ? Placement::far : Placement::near;
   segment_.header()
       .cores.at(clock_->calls)

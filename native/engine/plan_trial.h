@@ -4,6 +4,7 @@
 // receiver.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -37,10 +38,10 @@ class Spent {
 
 class PlanTrial {
  public:
-  // Whether call number `call` shall run the plan for far cores. `plan` names that for near ones:
-  // how long another plan took says nothing of it.
-  bool far(std::uint64_t plan, std::size_t bytes, std::uint64_t call) noexcept {
-    now_ = {&of(plan, bytes), bytes, call, false};
+  // Whether call number `call` shall run the plan for far cores. `plan` and `tile` name that for
+  // near ones: how long another plan took says nothing of it.
+  bool far(std::uint64_t plan, std::size_t tile, std::size_t bytes, std::uint64_t call) noexcept {
+    now_ = {&of(name_of(plan, tile, bytes)), bytes, call, false};
     now_.far = now_.trial->second();
     return now_.far;
   }
@@ -73,20 +74,34 @@ class PlanTrial {
     Trial trial;
   };
 
-  // Of two that fall on one place the later one begins anew.
-  Trial& of(std::uint64_t plan, std::size_t bytes) noexcept {
-    const auto size = static_cast<std::uint64_t>(std::bit_width(bytes));
-    const std::uint64_t name = (plan * 64 + size) * 0x9E3779B97F4A7C15ULL | 1;
-    Known& known = trials_[name >> (64 - kPlaces)];
-    if (known.name != name) {
-      if (before_.trial == &known.trial) before_ = {};
-      known = {name, Trial()};
-    }
-    return known.trial;
+  // Never 0. What a multiplication mixes lies in the upper bits.
+  static std::uint64_t name_of(std::uint64_t plan, std::size_t tile, std::size_t bytes) noexcept {
+    constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15ULL;
+    std::uint64_t name = plan * kMix;
+    name = (name ^ name >> 32 ^ tile) * kMix;
+    name = (name ^ name >> 32 ^ static_cast<std::uint64_t>(std::bit_width(bytes))) * kMix;
+    return name | 1;
   }
 
-  static constexpr int kPlaces = 11;  // bits of their number
-  std::vector<Known> trials_ = std::vector<Known>(std::size_t{1} << kPlaces);
+  // Where a bucket is full, one of it begins anew: each in its turn, so that two never take one
+  // place from each other again and again.
+  Trial& of(std::uint64_t name) noexcept {
+    Bucket& bucket = buckets_[name >> (64 - kBits)];
+    for (Known& known : bucket.known) {
+      if (known.name == name) return known.trial;
+    }
+    Known& taken = bucket.known[bucket.next++ % kWays];
+    if (before_.trial == &taken.trial) before_ = {};
+    taken = {name, Trial()};
+    return taken.trial;
+  }
+
+  static constexpr int kBits = 9, kWays = 4;
+  struct Bucket {
+    std::array<Known, kWays> known{};
+    std::uint32_t next = 0;
+  };
+  std::vector<Bucket> buckets_ = std::vector<Bucket>(std::size_t{1} << kBits);
   Asked now_, before_;
 };
 

@@ -44,7 +44,7 @@ TEST(what_the_slowest_rank_needed_counts) {
   std::uint64_t asked = 0;
   int far = 0;
   for (std::uint64_t number = 1; number <= 200; ++number) {
-    const bool chosen = plans.far(7, 1 << 20, number);
+    const bool chosen = plans.far(7, 0, 1 << 20, number);
     plans.learn([&](std::uint64_t call) noexcept -> std::optional<double> {
       asked = call;
       if (number % 5 == 0) return std::nullopt;  // some rank has not said so yet
@@ -65,13 +65,37 @@ TEST(plans_of_one_size_do_not_disturb_each_other) {
   double before = 0;
   for (std::uint64_t number = 1; number <= 800; ++number) {
     const bool slow = number % 2 == 0;
-    const bool chosen = plans.far(slow ? kSlow : kQuick, 1 << 20, number);
+    const bool chosen = plans.far(slow ? kSlow : kQuick, 0, 1 << 20, number);
     const double took = slow ? (chosen ? 2000 : 1000) : (chosen ? 50 : 100);
     plans.learn([&](std::uint64_t) noexcept { return std::optional<double>(before); });
     before = took;
     if (number > 400) far[slow ? 1 : 0] += chosen ? 1 : 0;
   }
   CHECK(far[0] > 180 && far[1] < 20);
+}
+
+// Nor where their names fall on one place, or plan and tile make up the same number.
+TEST(no_plan_forgets_because_of_another_one) {
+  constexpr std::uint64_t kQuick = 0x7f0000;
+  constexpr std::size_t kTile = 256 << 10;
+  int undecided = 0;
+  for (std::uint64_t other = 1; other <= 4000; ++other) {
+    PlanTrial plans;
+    int far = 0;
+    double before = 0;
+    for (std::uint64_t number = 1; number <= 60; ++number) {
+      const bool slow = number % 2 == 0;
+      const bool chosen =
+          slow ? plans.far(kQuick + 4096 * other, kTile - 4096 * (other % 64), 1 << 20, number)
+               : plans.far(kQuick, kTile, 1 << 20, number);
+      const double took = slow ? (chosen ? 2000 : 1000) : (chosen ? 50 : 100);
+      plans.learn([&](std::uint64_t) noexcept { return std::optional<double>(before); });
+      before = took;
+      if (!slow && number > 20) far += chosen ? 1 : 0;
+    }
+    undecided += far < 15 ? 1 : 0;
+  }
+  CHECK(undecided == 0);
 }
 
 TEST(how_long_a_call_took_is_of_that_call) {
