@@ -140,7 +140,7 @@ class Race:
         self.spent = 0.0
         self._calls = 1
         self._turn = np.random.default_rng(7)  # the same on all ranks
-        for _ in range(_WARM):
+        for _ in range(1 if buffers.large else _WARM):
             self.rounds(1, self._calls)
             self._calls = self._batch()
             for taken in self.samples.values():

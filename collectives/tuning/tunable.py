@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _PROBE = 0.2  # seconds, of what the machine costs
+_OF_RACES = 0.9  # of the budget: the last race may take longer than it should
 
 
 class Tunable(Caller):
@@ -99,6 +101,7 @@ class Tunable(Caller):
         from collectives.tuning.table import TunedTable
 
         comm = cast("Communicator", self)
+        begin = time.perf_counter()
         if sizes is None:
             sizes = tuner.SHARED_SIZES if comm.transport == "memory" else tuner.WIRE_SIZES
         named = [kind for kind in kinds or tuner.KINDS if kind not in wished]
@@ -106,7 +109,8 @@ class Tunable(Caller):
             install(apart, ())
             if apart.transport == "memory" and apart.size > 1:
                 self._costs = measured_costs(apart, min(_PROBE, budget / 20))
-            cells = list(tuner.tuned(apart, named, sizes, budget, self._costs))
+            left = _OF_RACES * budget - (time.perf_counter() - begin)
+            cells = list(tuner.tuned(apart, named, sizes, left, self._costs))
         raced = [cell for cell in cells if cell.standings]
         choices = lines(raced, comm.size)
         table = TunedTable(comm.size, self._machine, text(lib.coll_version()), tuple(choices))

@@ -81,7 +81,8 @@ def tuned(
 
     ``costs`` of the machine: what they rule out is not raced.
 
-    Small vectors come first: where time runs out, what is larger is left to the library.
+    Small vectors come first: where time runs out, and what would take more of it than there is, is
+    left to the library.
     """
     clock = Clock(comm, budget)
     cells = [Cell(kind, nbytes) for nbytes in sizes for kind in kinds]
@@ -92,6 +93,8 @@ def tuned(
         left = clock.left()
         if left <= 0:
             return
+        if left < _least(cell, before.get(cell.kind)):
+            continue
         share = left * _weight(cell) / sum(_weight(other) for other in cells[number:])
         known = None if costs is None else costs.placed(far)
         race_cell(comm, cell, before.get(cell.kind), share, shared, known)
@@ -99,6 +102,15 @@ def tuned(
         cell.far = far if far == then else None
         before[cell.kind] = cell
         yield cell
+
+
+def _least(cell: Cell, before: Cell | None) -> float:
+    """Return the seconds that the first rounds will take, by those of the size before."""
+    if before is None:
+        return 0.0
+    growth = cell.nbytes / before.nbytes
+    near = [s for s in before.standings if s.seconds <= _NEAR_BEHIND * before.standings[0].seconds]
+    return (1 + _HALVINGS[0][0]) * growth * sum(s.seconds for s in near)
 
 
 def cores_are_far(comm: Communicator) -> bool:
