@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,7 @@ SHARED_SIZES = (
 )  # fmt: skip
 WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
+_FEWEST = 4  # candidates of a size
 _NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
 _LOOK = 1e-3  # seconds of a look at how far apart the cores are
 _LAST = 8  # rounds between two looks at the survivors
@@ -104,13 +105,15 @@ def tuned(
         yield cell
 
 
-def _least(cell: Cell, before: Cell | None) -> float:
-    """Return the seconds that the first rounds will take, by those of the size before."""
+def _least(cell: Cell, before: Cell | None, plans: int = _FEWEST) -> float:
+    """Return the seconds that the first rounds of so many plans take, by those of the size before.
+
+    Buffers are touched between calls, which takes about as long as these.
+    """
     if before is None:
         return 0.0
-    growth = cell.nbytes / before.nbytes
-    near = [s for s in before.standings if s.seconds <= _NEAR_BEHIND * before.standings[0].seconds]
-    return (1 + _HALVINGS[0][0]) * growth * sum(s.seconds for s in near)
+    fastest = cell.nbytes / before.nbytes * before.standings[0].seconds
+    return (1 + _HALVINGS[0][0]) * 2 * fastest * plans
 
 
 def cores_are_far(comm: Communicator) -> bool:
@@ -138,7 +141,9 @@ def race_cell(
     costs: MachineCosts | None = None,
 ) -> None:
     """Find how the candidates of a cell stand, in about so many seconds."""
-    entered = pruned(comm, costs, cell.kind, cell.nbytes, _entered(comm, cell, before, shared))
+    entered = pruned(
+        comm, costs, cell.kind, cell.nbytes, _entered(comm, cell, before, shared, seconds)
+    )
     buffers = Buffers(cell.kind, cell.nbytes, comm.size)
     ready = runners(comm, entered, buffers)
     race = Race(comm, ready, buffers)
@@ -153,18 +158,28 @@ def race_cell(
     cell.standings = race.standings()
 
 
-def _entered(comm: Communicator, cell: Cell, before: Cell | None, shared: bool) -> list[Choice]:
+def _entered(
+    comm: Communicator, cell: Cell, before: Cell | None, shared: bool, seconds: float
+) -> list[Choice]:
     """Return the candidates, and what the library would run by its rules.
 
-    Of long vectors those that were not far behind at the size before.
+    Of long vectors those that were not far behind at the size before, as many as there is time for.
     """
     every = candidates(cell.kind, comm.size, cell.nbytes, shared)
     usual, _ = chosen(comm, cell.kind, cell.nbytes)
     if usual not in every and usual.algorithm != HIERARCHICAL:
-        every.append(usual)
+        every.insert(0, usual)
     if before is None or cell.nbytes < (1 << 20 if shared else 64 << 10):
         return every
     limit = _NEAR_BEHIND * before.standings[0].seconds
     good = {s.choice.algorithm for s in before.standings if s.seconds <= limit}
     good.add(usual.algorithm)
-    return [choice for choice in every if choice.algorithm in good]
+    left = [choice for choice in every if choice.algorithm in good]
+    most = max(int(_FEWEST * seconds / max(_least(cell, before), 1e-9)), _FEWEST)
+    places = {_how(s.choice): i for i, s in enumerate(before.standings)}
+    places[_how(usual)] = -1
+    return sorted(left, key=lambda choice: places.get(_how(choice), len(places)))[:most]
+
+
+def _how(choice: Choice) -> Choice:
+    return replace(choice, nbytes=0)
