@@ -12,7 +12,7 @@ from tests.processes.jobs import found
 
 pytestmark = pytest.mark.processes
 
-CALLS = {2: 40_000, 3: 40_000, 4: 20_000}
+CALLS = {2: 40_000, 3: 40_000, 4: 20_000}  # 100,000 in all: the goal of the choice
 
 
 @pytest.mark.parametrize("p", CALLS)
