@@ -71,7 +71,7 @@ class PlanTrial {
   };
   struct Known {
     std::uint64_t name = 0;
-    Trial trial;
+    Trial trial = Trial();
   };
 
   // Never 0. What a multiplication mixes lies in the upper bits.
