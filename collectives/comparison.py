@@ -120,8 +120,10 @@ def load(path: str | os.PathLike[str]) -> Measured:
     try:
         if has_cells:
             rows = dict(_of_peers(document["cells"]))
-        else:
+        elif isinstance(document.get("rows"), list):
             rows = dict(_of_collbench(document["rows"]))
+        else:
+            raise TypeError("it has neither rows nor cells")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         _refuse(name, f"is neither of collbench nor of bench.peers: {error!s:.100}")
     if not rows:

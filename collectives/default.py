@@ -67,11 +67,10 @@ def init(
                 "other ranks. Use what the first call returned, or close() it first"
             )
         quiet = None if silence is None else checked_silence("silence", silence)
-        tuning = tuning_seconds()
         found = place(timeout, insecure=insecure, transport=transport, trusted=trusted)
         _default = join(found if quiet is None else replace(found, silence=quiet), timeout)
-        if tuning > 0:
-            _default.tune(tuning)
+        if (seconds := tuning_seconds()) > 0:
+            _default.tune(seconds)
         return _default
 
 

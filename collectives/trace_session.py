@@ -118,7 +118,7 @@ class Session:
                 self._apart.abort(f"its block of trace() raised {type(error).__name__}: {error}")
             self._write_together()
         except CollectiveError as why:
-            self._write_alone(why, tell=error is None)
+            self._write_alone(why)
         except OSError as why:
             raise SystemCallError(f"trace: cannot write {self._path}: {why.strerror}") from why
         finally:
@@ -135,7 +135,7 @@ class Session:
             write(self._path, document(self._told, by_rank, self._clocks))
         self._apart.barrier()  # from here on the file is there
 
-    def _write_alone(self, why: CollectiveError, *, tell: bool) -> None:
+    def _write_alone(self, why: CollectiveError) -> None:
         """Write what this rank has recorded, as the ranks cannot do it together."""
         rank = self._apart.rank
         path = self._path.with_suffix(f".rank{rank}{self._path.suffix}")
@@ -144,9 +144,8 @@ class Session:
             write(path, document(self._told, {rank: self._parts}, self._clocks))
         except OSError as error:
             end = f"nor can rank {rank} write {path} ({error.strerror})"
-        if tell:
-            text = f"trace: the ranks cannot write {self._path} together ({why}): {end}"
-            warnings.warn(text, TraceWarning, stacklevel=5)
+        text = f"trace: the ranks cannot write {self._path} together ({why}): {end}"
+        warnings.warn(text, TraceWarning, stacklevel=5)
 
 
 def gathered(comm: Communicator, words: bytes, root: int | None = None) -> list[bytes]:

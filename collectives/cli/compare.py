@@ -131,5 +131,7 @@ def _run(python: Path, words: list[str], budget: float) -> dict[str, float]:
         if done.returncode != 0:
             last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
             raise click.ClickException(f"{python} did not measure: {' '.join(last)}")
+        if not file.is_file():
+            raise click.ClickException(f"{python} did not measure: it ran no collbench")
         rows = json.loads(file.read_text())["rows"]
     return {f"{row['kind']} {row['size']} B": row["p50"] for row in rows if row["p50"]}

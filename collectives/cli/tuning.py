@@ -64,7 +64,7 @@ def tune(
 @_RANKS
 @click.option("-s", "--sizes", type=SIZES, default="1M", show_default=True)
 @click.option("-t", "--table", type=_FILE, help="Choose by this table, which tune has written.")
-@click.option("--budget", type=Seconds(), default=0.0, help="Seconds of a race first.  [none]")
+@click.option("--budget", type=Seconds(0), default=0.0, help="Seconds of a race first; 0: none.")
 def explain(kind: str, ranks: int, sizes: str, table: Path | None, budget: float) -> None:
     """Say what a collective of KIND runs on this machine, and why nothing else."""
     if table is not None and budget > 0:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from collectives._ffi import check, ffi, lib, text
+from collectives.environment import tuning_seconds
 from collectives.errors import (
     BootstrapError,
     CollectiveError,
@@ -70,8 +71,10 @@ def wished(
     """Return the wish: what the program says counts before the environment.
 
     Raises InvalidArgumentError for a transport that there is not, what is no network, or no number
-    of streams; of ``size`` ranks also where COLLECTIVES_ALGORITHM names what they do not have.
+    of streams, or no time to tune for; of ``size`` ranks also where COLLECTIVES_ALGORITHM names
+    what they do not have.
     """
+    tuning_seconds(env)
     if size is not None:
         check_wishes(env.get(ALGORITHM, ""), size)
     return Wish(_chosen(transport, env), declared(trusted, env), _streams(env))

@@ -94,13 +94,13 @@ def explained(
     source = "rule" if not tuned else "measured"
     if tuned and (forced or kind in wished_kinds(os.environ.get(ALGORITHM, ""))):
         source = "wished for"
-    cell = _nearest(kind, nbytes, cells)
+    cell = _nearest(kind, nbytes, cells) if source == "measured" else None
     times = _fastest(cell)
     predicted = _predicted(comm, choice, nbytes)
     rivals = [
         Rival(
             a.name,
-            _why(kind, a.name, comm.size, choice, times, source),
+            _why(kind, a.name, comm.size, choice, times if cell else None, source),
             times.get(a.name),
             predicted.get(a.name),
         )
@@ -158,7 +158,10 @@ def _fastest(cell: Cell | None) -> dict[str, float]:
     return times
 
 
-def _why(kind: str, name: str, p: int, choice: Choice, times: dict[str, float], source: str) -> str:
+def _why(
+    kind: str, name: str, p: int, choice: Choice, times: dict[str, float] | None, source: str
+) -> str:
+    """Say what was held against an algorithm; ``times`` of the race, None where it is not known."""
     algorithm = next(a for a in algorithms(kind) if a.name == name)
     if not algorithm.fits(p):
         return f"is not defined for {p} ranks: {algorithm.restriction}"
@@ -168,7 +171,9 @@ def _why(kind: str, name: str, p: int, choice: Choice, times: dict[str, float], 
         return "another one is wished for"
     if choice.algorithm == HIERARCHICAL:
         return "sends more between hosts, where ranks share them"
-    if name in times and choice.algorithm in times:
+    if times is None and source == "measured":
+        return "lost when the table was made, which does not say by how much"
+    if times is not None and name in times and choice.algorithm in times:
         slower = times[name] / times[choice.algorithm]
         return f"{_microseconds(times[name])}, {slower:.2f} times as long"
     if source == "measured":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collectives.errors import CollectiveError
+from collectives.tuning.table import VERSION
 
 if TYPE_CHECKING:
     from collectives.machine_costs import MachineCosts
@@ -27,7 +28,7 @@ def folder(variables: Mapping[str, str] | None = None) -> Path | None:
     env = os.environ if variables is None else variables
     named = env.get(CACHE, "")
     if named:
-        return None if named == NOWHERE else Path(named)
+        return None if named == NOWHERE else Path(named).expanduser()
     general = env.get("XDG_CACHE_HOME", "")
     if os.path.isabs(
         general
@@ -42,7 +43,8 @@ def folder(variables: Mapping[str, str] | None = None) -> Path | None:
 def table_path(machine: str) -> Path | None:
     """Return where the table of a machine is or would be."""
     where = folder()
-    return None if where is None else where / f"tuned-{machine}.json"
+    # Another version of the library may be in use beside this one, with files of its own.
+    return None if where is None else where / f"tuned-{VERSION}-{machine}.json"
 
 
 def costs_path(machine: str) -> Path | None:

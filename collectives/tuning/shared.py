@@ -63,8 +63,11 @@ def _offered(table: Any, here: str, ranks: int) -> tuple[TunedTable | None, byte
             words = json.dumps(table.as_json()).encode()
             given = table_in(words, "the tuned table")
         else:
-            words = content_of(table).strip()
-            given = table_in(words, os.fspath(table))
+            name = os.fspath(table) if isinstance(table, str | os.PathLike) else ""
+            if not isinstance(name, str) or not name:
+                raise InvalidArgumentError(f"{table!r:.60} is no TunedTable and no path of a file")
+            words = content_of(name)
+            given, words = table_in(words, name), words.strip()
     except Exception as error:
         return None, f"tuned table: {error}".encode("utf-8", "backslashreplace")
     if given.ranks != ranks:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _PROBE = 0.2  # seconds, of what the machine costs
+_LEAST = 1e-3
 _OF_RACES = 0.9  # of the budget: the last race may take longer than it should
 
 
@@ -70,6 +71,7 @@ class Tunable(Caller):
         comm = cast("Communicator", self)
         if self._wishes:
             raise InvalidArgumentError("tune: leave the block of force() first")
+        self._check_free("tune")
         wished = wished_kinds(os.environ.get(ALGORITHM, ""))
         named = None if kinds is None else tuple(_kinds(kinds))
         lengths = None if sizes is None else tuple(_sizes(sizes))
@@ -108,7 +110,7 @@ class Tunable(Caller):
         with comm.dup() as apart:
             install(apart, ())
             if apart.transport == "memory" and apart.size > 1:
-                self._costs = measured_costs(apart, min(_PROBE, budget / 20))
+                self._costs = measured_costs(apart, min(_PROBE, max(budget / 20, _LEAST)))
             left = _OF_RACES * budget - (time.perf_counter() - begin)
             cells = list(tuner.tuned(apart, named, sizes, left, self._costs))
         raced = [cell for cell in cells if cell.standings]
@@ -123,7 +125,7 @@ class Tunable(Caller):
         from collectives.tuning.kept import table_path
 
         path = table_path(self._machine) if self.rank == 0 else None
-        return self._use(path if path is not None and path.is_file() else None)
+        return self._use(path if path is not None and path.is_file() else None, "all race again", 4)
 
     def use_table(self, table: TunedTable | str | os.PathLike[str] | None) -> bool:
         """Choose by a table from now on: one of :meth:`tune`, or the path of one that was saved.
@@ -135,11 +137,25 @@ class Tunable(Caller):
         """
         from collectives.tuning.machine import fingerprint
 
+        self._check_free("use_table")
         self._machine = fingerprint(cast("Communicator", self))
         return self._use(table) is not None
 
-    def _use(self, table: TunedTable | str | os.PathLike[str] | None) -> TunedTable | None:
-        """Take the table of rank 0, which must be of this machine; None: there is none."""
+    def _check_free(self, name: str) -> None:
+        """Refuse what has to have its results at once."""
+        if self._deferred is not None:
+            raise InvalidArgumentError(f"{name}: leave the block of group() first")
+
+    def _use(
+        self,
+        table: TunedTable | str | os.PathLike[str] | None,
+        instead: str = "the library chooses by itself",
+        level: int = 3,
+    ) -> TunedTable | None:
+        """Take the table of rank 0, which must be of this machine; None: there is none.
+
+        ``instead`` of one that is not used, as a warning says, ``level`` calls above.
+        """
         from collectives.tuning.shared import shared_table
         from collectives.tuning.table import TuningWarning
 
@@ -151,7 +167,7 @@ class Tunable(Caller):
             self._measured, found, why = (), None, f"the tuned table is not used: {error}"
             self._install()
         if why:
-            warnings.warn(f"{why}: the library chooses by itself", TuningWarning, stacklevel=3)
+            warnings.warn(f"{why}: {instead}", TuningWarning, stacklevel=level)
         return found
 
     def _inherit(self, other: Tunable) -> None:
@@ -236,8 +252,8 @@ def _keep(table: TunedTable, costs: MachineCosts | None) -> None:
         keep(table, costs)
     except OSError as error:
         warnings.warn(
-            f"the tuned table is not kept for later runs: {error}; set {CACHE} to a folder that "
-            f"can be written, or to '{NOWHERE}'",
+            f"the tuned table, or what the machine costs, is not kept for later runs: {error}; "
+            f"set {CACHE} to a folder that can be written, or to '{NOWHERE}'",
             TuningWarning,
             stacklevel=3,
         )
@@ -272,6 +288,6 @@ def _sizes(sizes: Sequence[int]) -> Sequence[int]:
     known = [number for number in numbers if number is not None and 0 < number <= 1 << 32]
     if not numbers or len(known) < len(numbers) or known != sorted(set(known)):
         raise InvalidArgumentError(
-            f"tune: sizes are {sizes!r:.60}: give bytes of vectors, from 1 on, in ascending order"
+            f"tune: sizes are {sizes!r:.60}: give bytes of vectors, 1 to 2**32, in ascending order"
         )
     return known

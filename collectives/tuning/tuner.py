@@ -92,9 +92,9 @@ def tuned(
     far = cores_are_far(comm)
     for number, cell in enumerate(cells):
         left = clock.left()
-        if left <= 0:
+        if left <= 0 and number > 0:  # at least one is raced
             return
-        if left < _least(cell, before.get(cell.kind)):
+        if number > 0 and left < _least(cell, before.get(cell.kind)):
             continue
         share = left * _weight(cell) / sum(_weight(other) for other in cells[number:])
         known = None if costs is None else costs.placed(far)

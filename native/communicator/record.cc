@@ -162,7 +162,7 @@ std::string describe(const CallNote& note) {
   static constexpr std::array modes = {"staged", "inline", "pull", "push", "by messages"};
   static_assert(kByMessages + 1 == modes.size());
   text += algorithm(note) + ", " + modes[static_cast<std::size_t>(note.mode) % modes.size()];
-  text += note.table == 0 ? ")" : ", tuned)";
+  text += note.table == 0 ? ")" : ", by a table or wish)";
   if (note.detail && note.detail->words != 0) {
     text += " for " + std::string(note.detail->agreed.view());
   }
@@ -171,7 +171,7 @@ std::string describe(const CallNote& note) {
 
 std::string difference(const CallNote& one, const CallNote& other) {
   if (tag_of(one.table) != tag_of(other.table)) {
-    return ", chosen by another table: all ranks must be tuned alike";
+    return ", chosen by another table or wish: all ranks must be tuned, or forced, alike";
   }
   if (hash_of(one) == hash_of(other)) return "";
   if (one.detail && other.detail) return hidden_difference(*one.detail, *other.detail);

@@ -121,9 +121,10 @@ def test_another_build() -> None:
     rows = _in_turns(Path(sys.executable), ["allreduce", "-n", "2", "-s", "8,64"], 2, 0.1)
     assert [row.what for row in rows] == ["allreduce 8 B", "allreduce 64 B"]
     assert all(0 < row.ratio < np.inf for row in rows)
-    lacks = call("compare", "--against", "/bin/false")
-    assert lacks.exit_code == 1
-    assert "/bin/false did not measure" in lacks.output
+    for name in ("/bin/false", "/bin/true"):
+        lacks = call("compare", "--against", name)
+        assert lacks.exit_code == 1
+        assert f"{name} did not measure" in lacks.output
 
 
 @pytest.mark.parametrize(

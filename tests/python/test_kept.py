@@ -144,9 +144,47 @@ def test_a_program_that_is_not_to_be_changed(cache: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("measured") == 2
     assert len(list(cache.glob("tuned-*.json"))) == 1
+    one_rank = "import os; r = os.environ['COLLECTIVES_RANK']; os.environ['COLLECTIVES_TUNE'] = "
+    one_rank += "'nope' if r == '1' else '0.3'; import collectives as cl; cl.init(timeout=20)"
+    done = collrun("-n", 2, sys.executable, "-c", one_rank, timeout=19)
+    assert done.returncode != 0
+    assert done.stderr.count("errors.InvalidArgumentError: ") == 2, done.stderr
+    assert done.stderr.count("COLLECTIVES_TUNE='nope'") >= 2, done.stderr
     for wrong in ("0", "ten", "nan"):
         done = collrun(
             "-n", 2, sys.executable, "-c", program, env=words | {"COLLECTIVES_TUNE": wrong}
         )
         assert done.returncode != 0
         assert f"COLLECTIVES_TUNE={wrong}" in done.stderr.replace("'", "")
+
+
+def test_not_within_a_group(cache: Path) -> None:
+    def work(comm: cl.Communicator) -> float:
+        with comm.group():
+            for refused in (lambda: comm.tune(0.1), lambda: comm.use_table(None)):
+                with pytest.raises(cl.InvalidArgumentError, match="block of group"):
+                    refused()
+        return float(comm.allreduce(np.ones(1))[0])
+
+    assert on_ranks(2, work) == [2.0, 2.0]
+
+
+def test_the_least_budget_there_is(cache: Path) -> None:
+    tables = on_ranks(2, lambda comm: comm.tune(1e-6))
+    assert tables[0] == tables[1]
+
+
+def test_what_is_explained_where_no_race_is_known(cache: Path) -> None:
+    on_ranks(2, _tuned)
+
+    def work(comm: cl.Communicator) -> None:
+        comm.tune(SHORT)
+        text = str(comm.explain("allreduce", 8))
+        assert "does not say by how much" in text
+        comm.tune(0.1, kinds=["allreduce"], sizes=[64])
+        far_beyond = comm.explain("allreduce", 1 << 26)
+        assert far_beyond.source == "rule"
+        assert all(rival.measured is None for rival in far_beyond.rivals)
+        assert "times as long" not in str(far_beyond)
+
+    on_ranks(2, work)
