@@ -110,7 +110,7 @@ def _in_turns(other: Path, words: list[str], rounds: int, budget: float) -> list
         for python in builds if turn % 2 == 0 else builds[::-1]:
             medians[python] = _run(python, words, budget)
         mine, its = (medians[python] for python in builds)
-        for what in mine.keys() & its.keys():
+        for what in (known for known in mine if known in its):
             taken.setdefault(what, []).append(float(np.log(mine[what] / its[what])))
     return [comparison.paired(what, np.array(logs)) for what, logs in taken.items()]
 
