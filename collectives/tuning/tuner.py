@@ -33,6 +33,7 @@ SHARED_SIZES = (
 )  # fmt: skip
 WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
+_SHORT = 64 << 10  # bytes: shorter vectors take little longer for being longer
 _FEWEST = 4  # candidates of a size
 _NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
 _LOOK = 1e-3  # seconds of a look at how far apart the cores are
@@ -112,7 +113,8 @@ def _least(cell: Cell, before: Cell | None, plans: int = _FEWEST) -> float:
     """
     if before is None:
         return 0.0
-    fastest = cell.nbytes / before.nbytes * before.standings[0].seconds
+    growth = (cell.nbytes + _SHORT) / (before.nbytes + _SHORT)
+    fastest = growth * before.standings[0].seconds
     return (1 + _HALVINGS[0][0]) * 2 * fastest * plans
 
 

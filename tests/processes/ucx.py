@@ -32,6 +32,7 @@ def whatever_else() -> list[str]:
     comm = cl.init(timeout=60)
     ways = (values.messages, values.groups, values.persistent, values.unsupported)
     found = [wrong for way in ways for wrong in way(comm)]
+    time.sleep(0.5)  # shrink() ends the calls of those that are not yet done with their last one
     with comm.shrink() as left:
         found += large(left)
     comm.close()
