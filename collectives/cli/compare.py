@@ -25,19 +25,16 @@ from collectives.comparison import Compared, Measured
 _STYLES = {"slower": "bold red", "faster": "green", "unsure": "yellow", "alike": ""}
 _PATIENCE = 60.0  # seconds of a run beyond its budget
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_PYTHON = click.Path(exists=True, dir_okay=False, path_type=Path, resolve_path=False)
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=_FILE, metavar="[OLD] [NEW]")
 @click.option(
-    "--against", type=_PYTHON, metavar="PYTHON",
+    "--against", type=_FILE, metavar="PYTHON",
     help="Instead: measure this build and that of another interpreter, in turns.",
 )  # fmt: skip
 @click.option("-k", "--kind", type=KIND, default="allreduce", show_default=True)
-@click.option(
-    "-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, show_default=True
-)  # fmt: skip
+@click.option("-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, show_default=True)
 @click.option("-s", "--sizes", type=SIZES, default="8,4K,64K,1M", show_default=True)
 @click.option("--rounds", type=click.IntRange(8, 1000), default=10, show_default=True)
 @click.option(
@@ -110,8 +107,9 @@ def _in_turns(other: Path, words: list[str], rounds: int, budget: float) -> list
         for python in builds if turn % 2 == 0 else builds[::-1]:
             medians[python] = _run(python, words, budget)
         mine, its = (medians[python] for python in builds)
-        for what in (known for known in mine if known in its):
-            taken.setdefault(what, []).append(float(np.log(mine[what] / its[what])))
+        for what, own in mine.items():
+            if what in its:
+                taken.setdefault(what, []).append(float(np.log(own / its[what])))
     return [comparison.paired(what, np.array(logs)) for what, logs in taken.items()]
 
 

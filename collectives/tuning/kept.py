@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collectives.errors import CollectiveError
 from collectives.tuning.table import VERSION
+from collectives.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collectives.machine_costs import MachineCosts
@@ -74,7 +74,5 @@ def keep(table: TunedTable, costs: MachineCosts | None) -> Path | None:
         return None
     table.save(path)
     if costs is not None:
-        with tempfile.NamedTemporaryFile("w", dir=beside.parent, delete=False) as file:
-            file.write(costs.to_json())
-        os.replace(file.name, beside)
+        write_whole(beside, costs.to_json())
     return path

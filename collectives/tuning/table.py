@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, NoReturn
 
 from collectives.errors import InvalidArgumentError
 from collectives.names import KINDS, algorithm_names, integer
+from collectives.whole_file import write_whole
 
 FORMAT = "collectives tuning"
 VERSION = 1
@@ -87,12 +87,7 @@ class TunedTable:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a JSON file, whole or not at all."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
-            json.dump(self.as_json(), file, indent=1)
-            file.write("\n")
-        os.replace(file.name, target)
+        write_whole(path, json.dumps(self.as_json(), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TunedTable:

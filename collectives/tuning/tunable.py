@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _PROBE = 0.2  # seconds, of what the machine costs
-_LEAST = 1e-3
+_LEAST = 1e-3  # that a probe takes
 _OF_RACES = 0.9  # of the budget: the last race may take longer than it should
 
 
@@ -62,7 +62,7 @@ class Tunable(Caller):
 
         Raises:
             InvalidArgumentError: there is no such collective or size, or no time, or the ranks do
-                not ask for the same, or it is called within :meth:`force`.
+                not ask for the same, or it is called within :meth:`force` or :meth:`group`.
         """
         from collectives.tuning.forced import ALGORITHM, wished_kinds
         from collectives.tuning.machine import fingerprint

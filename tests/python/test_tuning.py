@@ -31,6 +31,10 @@ def test_a_table_is_what_its_file_says(tmp_path: Path) -> None:
     TABLE.save(path)
     assert TunedTable.load(path) == TABLE
     assert [p.name for p in path.parent.iterdir()] == ["table.json"]
+    (path.parent / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        TABLE.save(path.parent / "folder")
+    assert {p.name for p in path.parent.iterdir()} == {"table.json", "folder"}
     assert TABLE.of("allreduce", 999) is None
     assert TABLE.of("allreduce", 10**9) == RING
     assert TABLE.of("allreduce", 10**9, far=True) is None
