@@ -73,6 +73,7 @@ from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.simulation import Moment, Simulation, simulate
+from collectives.sparse.vector import Sparse
 from collectives.start import local
 from collectives.topology import Topology
 from collectives.torus import torus
@@ -113,6 +114,7 @@ __all__ = [
     "Segment",
     "Simulation",
     "SpanningTree",
+    "Sparse",
     "Status",
     "Step",
     "SystemCallError",

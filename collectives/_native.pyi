@@ -120,6 +120,11 @@ class _Lib:
     COLL_ACT_COPY: int
     COLL_ACT_ENTER: int
     COLL_ACT_LEAVE: int
+    COLL_SPARSE_AUTO: int
+    COLL_SPARSE_PAIRS: int
+    COLL_SPARSE_DENSE: int
+    COLL_SPARSE_CHOOSE: int
+    COLL_SPARSE_AS_DENSE: int
     COLL_TIMES_OF_NONE: int
     COLL_TIMES_OF_LARGE: int
     COLL_TIMES_OF_ALL: int
@@ -443,6 +448,11 @@ class _Lib:
     def coll_product_between(
         self, product: CData, level: int, sent: CData, received: CData, /
     ) -> int: ...
+    def coll_sparse_algorithm_count(self) -> int: ...
+    def coll_sparse_algorithm_get(self, index: int, out: CData, /) -> int: ...
+    def coll_sparse_run(self, comm: CData, call: CData, result: CData, /) -> int: ...
+    coll_sparse_free: CData  # taken by gc()
+    def coll_sparse_look(self, result: CData, out: CData, /) -> int: ...
     def coll_tune(self, comm: CData, lines: CData, count: int, /) -> int: ...
     def coll_check_wishes(self, words: bytes, ranks: int, /) -> int: ...
     def coll_chosen(

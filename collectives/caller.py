@@ -37,6 +37,7 @@ class Caller:
         self._deferred: list[Deferred] | None = None  # within group()
         self._within: Block | None = None  # of the group
         self._schedules: dict[tuple[int, int], int] = {}  # of own algorithms, by root
+        self.last_sparse: Any = None  # what the last sparse collective took
 
     @property
     def rank(self) -> int:

@@ -9,6 +9,7 @@ from collectives.arrays import Array
 from collectives.default import default
 from collectives.names import Accumulate, Reproducible
 from collectives.operations import Op
+from collectives.sparse.calls import Output
 
 
 def allreduce(
@@ -22,6 +23,8 @@ def allreduce(
     mode: str | None = None,
     timeout: float | None = None,
     async_op: bool = False,
+    output: Output = "auto",
+    dense_above: float | None = None,
 ) -> Array:
     """:meth:`Communicator.allreduce` of the default communicator."""
     return default().allreduce(
@@ -34,6 +37,8 @@ def allreduce(
         mode=mode,
         timeout=timeout,
         async_op=async_op,
+        output=output,
+        dense_above=dense_above,
     )
 
 

@@ -24,6 +24,13 @@ from collectives.checks import (
 )
 from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
 from collectives.operations import USER_OPS, Op
+from collectives.sparse.calls import (
+    Output,
+    refuse_dense_options,
+    refuse_sparse_options,
+    sparse_call,
+)
+from collectives.sparse.conversion import is_sparse
 
 _ALLREDUCE = KINDS["allreduce"]
 
@@ -44,6 +51,8 @@ class Reductions(Caller):
         mode: str | None = None,
         timeout: float | None = None,
         async_op: bool = False,
+        output: Output = "auto",
+        dense_above: float | None = None,
     ) -> Array:
         """Reduce ``x`` over all ranks, element by element; every rank gets the result.
 
@@ -63,11 +72,25 @@ class Reductions(Caller):
         complete, and rounded once, by any algorithm: "float32" or "float64" for narrow floats,
         "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
         all ranks, as is ``reproducible`` (see :class:`Communicator`). More bytes travel.
+
+        A sparse array (:class:`Sparse`, SciPy's csr, csc and coo, torch's sparse_coo and
+        sparse_csr) is never written: the result is a new one of the same type, or, where all values
+        take fewer bytes than those that are not zero with their indices, a dense array.
+        ``output="sparse"`` or ``"dense"`` says which. A part of the vector travels with all its
+        values where more than the share ``dense_above`` of them is there (docs/sparse.md). Both are
+        the same on all ranks.
         """
         usual = algorithm is mode is accumulate is timeout is None
         usual = usual and reproducible is async_op is False and out is None
         if usual and self._borrowed_allreduce(x, op):
             return x
+        if is_sparse(x):
+            refuse_dense_options("allreduce", out, accumulate, mode, reproducible)
+            return sparse_call(
+                self, "allreduce", x, op=op, algorithm=algorithm, output=output,
+                dense_above=dense_above, timeout=timeout, async_op=async_op,
+            )  # fmt: skip
+        refuse_sparse_options("allreduce", output, dense_above)
         if isinstance(x, list | tuple | dict):
             refuse_out_of_a_tree("allreduce", x, out)
             each = partial(

@@ -32,6 +32,7 @@ ARROWS: dict[str, set[str] | None] = {
     "engine": {"plan", "kernels", "transport"},
     "cuda": {"plan", "kernels", "transport"},
     "probe": {"transport", "topology"},
+    "sparse": {"schedule", "kernels"},
     "select": {"algorithms", "simulate", "plan", "topology"},
     "mailbox": {"transport"},
     "bootstrap": {"transport"},

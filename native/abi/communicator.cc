@@ -199,7 +199,7 @@ coll_status coll_add_schedule(coll_comm* comm, const int32_t* data, size_t lengt
 
 coll_status coll_resume(coll_comm* comm) {
   return guarded([&] {
-    if (comm != nullptr && comm->forming) return coll::resume_forming(*comm);
+    if (comm != nullptr && comm->steps) return coll::resume_steps(*comm);
     return on_either(comm, [](auto& communicator) { return communicator.resume(); });
   });
 }

@@ -8,18 +8,16 @@
 
 #include "abi/guarded.h"
 #include "communicator/communicator.h"
-#include "communicator/forming.h"
+#include "communicator/steps.h"
 #include "communicator/wire_communicator.h"
 
 struct coll_comm {
   // One of the two: of ranks that share memory, or of ranks on several machines.
   std::optional<coll::Communicator> communicator = std::nullopt;
   std::unique_ptr<coll::WireCommunicator> wire = nullptr;
-  // What is being formed, where COLL_IN_PROGRESS was returned, how this rank's communicator is
-  // taken from it, and where that is to go.
-  std::unique_ptr<coll::Forming> forming = nullptr;
-  std::function<std::unique_ptr<coll_comm>()> take = nullptr;
-  coll_comm** made = nullptr;
+  // What goes on, where COLL_IN_PROGRESS was returned, and how that is handed out which comes of it.
+  std::unique_ptr<coll::Steps> steps = nullptr;
+  std::function<void()> deliver = nullptr;
 };
 
 namespace coll {
@@ -59,10 +57,12 @@ inline std::unique_ptr<coll_comm> handle_of(std::unique_ptr<WireCommunicator> wi
   return made;
 }
 
-// Forms something to its end, and hands out the communicator that take() gives then.
+// Takes steps to their end, and calls deliver() then.
+Status take_steps(coll_comm& comm, std::unique_ptr<Steps> steps, std::function<void()> deliver);
+// Goes on with them.
+Status resume_steps(coll_comm& comm);
+// Forms a communicator to its end, and hands out what take() gives then.
 Status form(coll_comm& comm, std::unique_ptr<Forming> forming,
             std::function<std::unique_ptr<coll_comm>()> take, coll_comm** made);
-// Goes on with it.
-Status resume_forming(coll_comm& comm);
 
 }  // namespace coll

@@ -46,9 +46,9 @@ coll_status coll_shrink(coll_comm* comm, double timeout, coll_comm** made) {
     if (!(timeout >= 0)) {
       throw coll::Error(Status::invalid_argument, "shrink: the time-out must not be negative");
     }
-    // What was being formed, and was left, ends with its parent.
+    // Steps that were left end with their communicator.
     coll::on_either(comm, [](auto& parent) { parent.revoke(); });
-    comm->forming.reset();
+    comm->steps.reset();
     return coll::on_either(comm,
                            [&](auto& parent) { return coll::shrink(comm, parent, timeout, made); });
   });

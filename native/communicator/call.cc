@@ -250,7 +250,15 @@ bool keeps_rank_order(const Call& call) noexcept {
 }
 
 const char* name_of(Purpose purpose) noexcept {
-  static constexpr std::array names = {"", "split", "subgroup", "dup", "mesh"};
+  static constexpr std::array names = {"",
+                                      "split",
+                                      "subgroup",
+                                      "dup",
+                                      "mesh",
+                                      "sparse allreduce",
+                                      "sparse reduce_scatter",
+                                      "sparse allgather",
+                                      "sparse broadcast"};
   const auto i = static_cast<std::size_t>(purpose);
   return i < names.size() ? names[i] : "?";
 }

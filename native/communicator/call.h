@@ -12,8 +12,19 @@
 
 namespace coll {
 
-// What a call is made for: itself, or a step of forming groups (regroup.h). All ranks agree on it.
-enum class Purpose : std::uint8_t { itself, split, subgroup, dup, mesh };
+// What a call is made for: itself, a step of forming groups (regroup.h), or the first step of a
+// collective of sparse vectors (sparse_call.h). All ranks agree on it.
+enum class Purpose : std::uint8_t {
+  itself,
+  split,
+  subgroup,
+  dup,
+  mesh,
+  sparse_allreduce,
+  sparse_reduce_scatter,
+  sparse_allgather,
+  sparse_broadcast
+};
 
 // In what partial results are kept and travel; as_stored: in the dtype of the arrays. Numeric
 // values are those of the C interface.

@@ -35,12 +35,16 @@ void validate(const PairCall& call, int ranks) {
   if (call.sends()) {
     validate_elements(call, call.data, call.count, call.dtype);
     validate_rank(call, "to", call.to, ranks);
-    if (call.tag < 0) refuse(call, "tag " + std::to_string(call.tag) + " is negative");
+    if (call.tag < 0 && !call.streams) {
+      refuse(call, "tag " + std::to_string(call.tag) + " is negative");
+    }
   }
-  if (call.receives()) validate_elements(call, call.into, call.room, call.into_dtype);
+  if (call.receives() && call.parcel == nullptr) {
+    validate_elements(call, call.into, call.room, call.into_dtype);
+  }
   if (call.receives() || call.kind == PairKind::probe) {
     if (call.from.source != kAny) validate_rank(call, "from", call.from.source, ranks);
-    if (call.from.tag < kAny) {
+    if (call.from.tag < kAny && !call.streams) {
       refuse(call, "tag " + std::to_string(call.from.tag) + " is neither 0 or more nor any");
     }
   }

@@ -24,7 +24,8 @@ struct PairCall {
   int tag = 0;
   // What is received, or probed for.
   void* into = nullptr;
-  std::size_t room = 0;  // elements
+  Parcel* parcel = nullptr;  // in its place
+  std::size_t room = 0;      // elements
   Dtype into_dtype = Dtype::uint8;
   Pattern from = {};
 
@@ -33,9 +34,12 @@ struct PairCall {
   double timeout = 0;                // seconds; 0: the communicator's
 
   bool sends() const noexcept { return kind == PairKind::send || kind == PairKind::sendrecv; }
+  // A step of a collective of sparse vectors.
+  bool streams = false;
+
   // Its time-out ends the call and nothing else: to ask again does no harm.
   bool gentle() const noexcept {
-    return timeout > 0 && (kind == PairKind::wait || kind == PairKind::probe);
+    return timeout > 0 && !streams && (kind == PairKind::wait || kind == PairKind::probe);
   }
   bool receives() const noexcept { return kind == PairKind::recv || kind == PairKind::sendrecv; }
 };

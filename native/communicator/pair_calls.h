@@ -123,6 +123,7 @@ void PairCalls<Box>::post_send(Request& request, const PairCall& call) {
 template <class Box>
 void PairCalls<Box>::post_receive(Request& request, const PairCall& call) noexcept {
   request.into = static_cast<std::byte*>(call.into);
+  request.parcel = call.parcel;
   request.room = call.room * size_of(call.into_dtype);
   request.pattern = call.from;
   request.envelope = {.dtype = static_cast<std::int32_t>(call.into_dtype)};

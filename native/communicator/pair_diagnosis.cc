@@ -13,6 +13,7 @@ std::string rank_in_words(int rank) {
 }
 
 std::string tag_in_words(int tag) {
+  if (tag == kStreamTag) return " (of a sparse collective)";
   return tag == kAny ? " (any tag)" : " (tag " + std::to_string(tag) + ")";
 }
 

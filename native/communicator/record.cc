@@ -137,7 +137,11 @@ std::string algorithm(const CallNote& note) {
 }  // namespace
 
 std::string describe(const CallNote& note) {
-  if (note.purpose != 0) return name_of(static_cast<Purpose>(note.purpose));
+  if (note.purpose != 0) {
+    const std::string name = name_of(static_cast<Purpose>(note.purpose));
+    return note.detail && note.detail->words != 0 ? name + " of " + std::string(note.detail->agreed.view())
+                                                  : name;
+  }
   const auto kind = static_cast<Kind>(note.kind);
   std::string text = name_of(kind);
   if (kind == Kind::barrier) return text;

@@ -13,7 +13,7 @@
 
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
-#include "communicator/forming.h"
+#include "communicator/steps.h"
 
 namespace coll {
 

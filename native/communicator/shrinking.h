@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "communicator/forming.h"
+#include "communicator/steps.h"
 
 namespace coll {
 

@@ -246,11 +246,11 @@ void WireMailbox::receive(Request& request) noexcept {
   ++(source == kAny ? posted_any_ : posted_from_[at(source)]);
 }
 
-// The receive gets this message, unless it waits for another dtype.
+// The receive gets this message, unless it waits for another dtype or there is no memory.
 bool WireMailbox::meet(Request& request, int from, const Envelope& envelope) noexcept {
-  if (request.meet(from, envelope)) return true;
-  raise({Trouble::other_dtype, from, envelope, &request});
-  return false;
+  const Trouble trouble = request.meet(from, envelope);
+  if (trouble != Trouble::none) raise({trouble, from, envelope, &request});
+  return trouble == Trouble::none;
 }
 
 void WireMailbox::end(Request& request) noexcept {
@@ -332,7 +332,7 @@ bool WireMailbox::opens(In& in, const TcpHeader& header) noexcept {
                  .bytes = header.length,
                  .number = header.group};
   const bool sound = header.kind == kMail && in.envelope.number == in.messages + 1 &&
-                     in.envelope.tag >= 0 && in.envelope.dtype >= 0 && in.envelope.dtype < kDtypes;
+                     may_be_tag(in.envelope.tag) && in.envelope.dtype >= 0 && in.envelope.dtype < kDtypes;
   if (!sound) {
     raise({Trouble::no_envelope, in.from, in.envelope});
     return false;

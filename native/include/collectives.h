@@ -336,6 +336,7 @@ coll_status coll_variable_get(int32_t index, coll_variable* out);
 #include "collectives_persistent.h" /* calls that are prepared once and begun often */
 #include "collectives_prediction.h" /* how long a call would take */
 #include "collectives_simulate.h"   /* schedules on networks that need not be here */
+#include "collectives_sparse.h"     /* vectors of which most elements are zero */
 #include "collectives_trace.h"      /* what a rank did when */
 #include "collectives_tuning.h"     /* choices that were measured */
 #include "collectives_wire.h"       /* ranks on several machines */

@@ -48,11 +48,11 @@ void Inbox::post(Request& request) noexcept {
   }
 }
 
-// The receive gets this message, unless it waits for another dtype.
+// The receive gets this message, unless it waits for another dtype or there is no memory.
 bool Inbox::meet(Request& request, int from, const Envelope& envelope) noexcept {
-  if (request.meet(from, envelope)) return true;
-  raise({Trouble::other_dtype, from, envelope, &request});
-  return false;
+  const Trouble trouble = request.meet(from, envelope);
+  if (trouble != Trouble::none) raise({trouble, from, envelope, &request});
+  return trouble == Trouble::none;
 }
 
 void Inbox::end(Request& request) noexcept {
@@ -159,7 +159,7 @@ bool Inbox::progress(int from) noexcept {
 // Whether a message begins; the receive that was posted for it meets it.
 bool Inbox::open_next(Lane& lane, int from) noexcept {
   if (!lane.ring.begin(lane.envelope)) return false;
-  if (lane.envelope.number != ++lane.messages || lane.envelope.tag < 0) {
+  if (lane.envelope.number != ++lane.messages || !may_be_tag(lane.envelope.tag)) {
     raise({Trouble::no_envelope, from, lane.envelope});
     return false;
   }

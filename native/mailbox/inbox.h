@@ -16,14 +16,6 @@
 
 namespace coll {
 
-// What ends the group: found while receiving, told by whoever waits.
-enum class Trouble {
-  none,
-  other_dtype,  // `request` has met a message of another dtype
-  no_envelope,  // the ring holds something else than messages
-  no_memory     // to set a message aside
-};
-
 struct Fault {
   Trouble trouble = Trouble::none;
   int source = kAny;

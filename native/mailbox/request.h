@@ -5,9 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/parcel.h"
+
 namespace coll {
 
 inline constexpr int kAny = -1;  // any source, any tag
+// The tag of what collectives of sparse vectors send: no receive of the program gets it.
+inline constexpr int kStreamTag = -2;
+
+constexpr bool may_be_tag(int tag) noexcept { return tag >= 0 || tag == kStreamTag; }
+
+// What ends the group: found while receiving, told by whoever waits.
+enum class Trouble {
+  none,
+  other_dtype,  // a receive has met a message of another dtype
+  no_envelope,  // the ring holds something else than messages
+  no_memory     // to set a message aside
+};
 
 // What travels before the bytes of a message.
 struct Envelope {
@@ -24,7 +38,7 @@ struct Pattern {
 
   bool admits(int from) const noexcept { return source == kAny || source == from; }
   bool matches(int from, int with_tag) const noexcept {
-    return admits(from) && (tag == kAny || tag == with_tag);
+    return admits(from) && (tag == kAny ? with_tag >= 0 : tag == with_tag);
   }
 };
 
@@ -41,6 +55,7 @@ struct Request {
   int to = 0;
   // Of a receive.
   std::byte* into = nullptr;
+  Parcel* parcel = nullptr;  // in its place: memory that is made when the message comes
   std::size_t room = 0;
   Pattern pattern;
   // Of a send what it sends; of a receive what it has got, as soon as the two have met.
@@ -52,13 +67,17 @@ struct Request {
   bool done = false;
   Request* next = nullptr;  // in the queue that it waits in
 
-  // A receive gets this message. False: it is of another dtype, and only its source is noted.
-  bool meet(int with, const Envelope& its) noexcept {
+  // A receive gets this message. Where there is trouble, only its source is noted.
+  Trouble meet(int with, const Envelope& its) noexcept {
     source = with;
-    if (envelope.dtype != its.dtype) return false;
+    if (envelope.dtype != its.dtype) return Trouble::other_dtype;
+    if (parcel != nullptr && its.bytes <= room) {
+      if (!parcel->make_room(static_cast<std::size_t>(its.bytes))) return Trouble::no_memory;
+      into = parcel->data();
+    }
     envelope = its;
     met = true;
-    return true;
+    return Trouble::none;
   }
 
   // The message does not fit: nothing was written, and the message is lost.

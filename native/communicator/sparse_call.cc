@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/sparse_call.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+#include "communicator/fingerprint.h"
+
+namespace coll {
+namespace {
+
+// What a message costs, in bytes that travel meanwhile: of ranks that share memory, and of others.
+constexpr double kMessageBytes = 16384;
+
+Purpose purpose_of(Kind kind) {
+  switch (kind) {
+    case Kind::allreduce:
+      return Purpose::sparse_allreduce;
+    case Kind::reduce_scatter:
+      return Purpose::sparse_reduce_scatter;
+    case Kind::allgather:
+      return Purpose::sparse_allgather;
+    case Kind::broadcast:
+      return Purpose::sparse_broadcast;
+    default:
+      throw Error(Status::unsupported,
+                  std::string(name_of(kind)) +
+                      ": of sparse vectors there are allreduce, reduce_scatter, allgather and "
+                      "broadcast");
+  }
+}
+
+[[noreturn]] void refuse(const SparseWish& wish, const std::string& why) {
+  throw Error(Status::invalid_argument,
+              std::string(name_of(purpose_of(wish.kind))) + ": " + why);
+}
+
+void check_sum(const SparseWish& wish) {
+  const bool folds = wish.kind == Kind::allreduce || wish.kind == Kind::reduce_scatter;
+  if (!folds) return;
+  const std::string dtype = name_of(wish.dtype);
+  if (wish.op == Reduction::sum) return;
+  if (wish.op != Reduction::avg) {
+    refuse(wish, std::string("op ") + name_of(wish.op) +
+                     " is not there for sparse vectors, of which absent elements are zero: sum "
+                     "and avg are");
+  }
+  if (fold_kernel(wish.dtype, Reduction::avg) == nullptr) {
+    refuse(wish, "avg of " + dtype + " is not a " + dtype + ": use sum");
+  }
+}
+
+void check(const SparseWish& wish, int ranks) {
+  purpose_of(wish.kind);
+  if (!exists(wish.dtype) || pair_kernels(wish.dtype, 4).merge == nullptr) {
+    refuse(wish, "this dtype has no sum");
+  }
+  check_sum(wish);
+  constexpr auto most = std::uint64_t{1} << 48U;
+  if (wish.length > most) refuse(wish, "the vector is longer than any memory");
+  if (wish.kind == Kind::reduce_scatter && wish.length % static_cast<unsigned>(ranks) != 0) {
+    refuse(wish, std::to_string(wish.length) + " elements are no " + std::to_string(ranks) +
+                     " equal parts");
+  }
+  if (wish.root < 0 || wish.root >= ranks) {
+    refuse(wish, "root " + std::to_string(wish.root) + " is none of " + std::to_string(ranks) +
+                     " ranks");
+  }
+  if (wish.pairs.n > 0 && (wish.pairs.indices == nullptr || wish.pairs.values == nullptr)) {
+    refuse(wish, "a null pointer");
+  }
+  if (!(wish.timeout >= 0)) refuse(wish, "the time-out must not be negative");
+  if (wish.algorithm == -1 || (wish.algorithm == kSparseDense && wish.kind == Kind::allreduce)) {
+    return;
+  }
+  const auto table = sparse_algorithms();
+  const auto a = static_cast<std::size_t>(wish.algorithm);
+  if (a >= table.size() || table[a].kind != wish.kind) {
+    refuse(wish, "algorithm number " + std::to_string(wish.algorithm) + " is none of its own");
+  }
+}
+
+std::string name_of_algorithm(int algorithm) {
+  if (algorithm == kSparseDense) return "dense";
+  return algorithm < 0 ? "auto"
+                       : sparse_algorithms()[static_cast<std::size_t>(algorithm)].name;
+}
+
+// What all ranks must have asked for.
+std::string words_of(const SparseWish& wish) {
+  std::string words = std::to_string(wish.length) + " " + name_of(wish.dtype) + " (";
+  if (wish.kind == Kind::allreduce || wish.kind == Kind::reduce_scatter) {
+    words += std::string(name_of(wish.op)) + ", ";
+  }
+  if (wish.kind == Kind::broadcast) words += "root " + std::to_string(wish.root) + ", ";
+  words += name_of_algorithm(wish.algorithm);
+  const auto output = static_cast<int>(wish.output);
+  if (output != 0) words += output == 1 ? ", to sparse" : ", to dense";
+  if (wish.dense_above == wish.dense_above) {
+    words += ", dense above " + std::to_string(wish.dense_above);
+  }
+  words += ")";
+  return wish.agreed.empty() ? words : words + " for " + wish.agreed;
+}
+
+}  // namespace
+
+SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseWish& wish)
+    : rank_(rank),
+      ranks_(ranks),
+      wish_(wish),
+      limit_(wish.timeout > 0 ? wish.timeout : timeout),
+      offers_(static_cast<std::size_t>(ranks)) {
+  check(wish, ranks);
+  words_ = words_of(wish);
+  terms_ = sparse_terms(wish.dtype, total(), wish.dense_above);
+  const bool part = wish.kind == Kind::allgather;
+  const std::uint64_t first = part ? wish.length * static_cast<std::uint64_t>(rank) : 0;
+  try {
+    own_ = canonical(terms_, wish.pairs, wish.length, first);
+  } catch (const Error& error) {
+    refuse(wish, error.what());
+  }
+  offer_.entries = own_.entries;
+}
+
+// Elements of the vector that all ranks work on.
+std::uint64_t SparseCall::total() const noexcept {
+  return wish_.kind == Kind::allgather ? wish_.length * static_cast<std::uint64_t>(ranks_)
+                                       : wish_.length;
+}
+
+// Seconds until the call is to be over.
+double SparseCall::left() const {
+  const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - began_;
+  return std::max(limit_ - gone.count(), 1e-3);
+}
+
+std::string SparseCall::label() const {
+  return std::string(name_of(purpose_of(wish_.kind))) + " #" + std::to_string(calls());
+}
+
+void SparseCall::fail_here(const Error& error) {
+  fail({error.status, error.rank < 0 ? rank_ : error.rank, label() + ": " + error.what()});
+  throw error;  // which fail() has done; compilers do not know
+}
+
+// What goes wrong on one rank alone, between two steps, ends the call on all of them.
+template <class Step>
+auto SparseCall::guarded(Step step) {
+  try {
+    return step();
+  } catch (const Error& error) {
+    fail_here(error);
+  } catch (const std::bad_alloc&) {
+    fail_here(Error(Status::out_of_memory, "rank " + std::to_string(rank_) + " is out of memory"));
+  }
+}
+
+Status SparseCall::start() {
+  return advance(run(Call{.kind = Kind::allgather,
+                          .dtype = Dtype::uint8,
+                          .input = &offer_,
+                          .output = offers_.data(),
+                          .count = sizeof offer_,
+                          .timeout = left(),
+                          .words = words_,
+                          .purpose = purpose_of(wish_.kind)}));
+}
+
+Status SparseCall::resume() { return advance(go_on()); }
+
+Status SparseCall::advance(Status status) {
+  while (status == Status::ok && next(status)) {
+  }
+  return status;
+}
+
+// After a step: begins the next one. False: there is none.
+bool SparseCall::next(Status& status) {
+  if (stage_ == Stage::agreeing) {
+    status = begin();
+    if (stage_ == Stage::dense) return true;
+  } else if (stage_ == Stage::dense) {
+    guarded([this] { finish(Form::dense, {own_}); });
+    return false;
+  }
+  if (requests_.empty()) {
+    const bool more = guarded([this] {
+      run_->close_round();
+      return run_->open_round();
+    });
+    if (!more) {
+      guarded([this] { finish(); });
+      return false;
+    }
+    open_round();
+  }
+  if (!requests_.empty()) status = wait();
+  return true;
+}
+
+Status SparseCall::begin() {
+  result_.algorithm = wish_.algorithm;
+  if (wish_.algorithm < 0) {
+    result_.algorithm = choose_sparse({.kind = wish_.kind,
+                                       .length = total(),
+                                       .value_bytes = static_cast<double>(terms_.value_bytes()),
+                                       .index_bytes = static_cast<double>(terms_.index_bytes),
+                                       .dense_above = terms_.dense_above,
+                                       .message_bytes = kMessageBytes},
+                                      offers_);
+  }
+  if (result_.algorithm == kSparseDense) return begin_dense();
+  stage_ = Stage::by_messages;
+  guarded([this] {
+    const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
+    const Algorithm& algorithm = chosen.algorithm();
+    const Layout layout(algorithm.kind, ranks_, wish_.root, algorithm.chunks(ranks_));
+    Stretches stretches = chosen.gathers() ? Stretches::whole(total())
+                                           : Stretches(total(), layout.chunks);
+    std::vector<SparseStream> cells = input(layout, stretches);
+    run_.emplace(terms_, layout, rank_, make_program(algorithm, ranks_, wish_.root, rank_),
+                 std::move(stretches), std::move(cells), chain(hash_words(words_), calls()));
+    if (chosen.dense_when_folded) run_->make_dense_when_folded();
+  });
+  return Status::ok;
+}
+
+// The part of this rank's vector for each cell of its input.
+std::vector<SparseStream> SparseCall::input(const Layout& layout, const Stretches& stretches) const {
+  std::vector<SparseStream> cells;
+  const int n = layout.cells(rank_, Buffer::input);
+  for (int i = 0; i < n; ++i) {
+    const SparseStream of = stretches.of(layout.chunk(rank_, Buffer::input, i));
+    cells.push_back(slice(terms_, own_, of.first, of.length));
+  }
+  return cells;
+}
+
+Status SparseCall::begin_dense() {
+  stage_ = Stage::dense;
+  guarded([this] {
+    own_ = made_dense(terms_, own_);
+    if (own_.entries > 0 && own_.owner == nullptr) {
+      throw Error(Status::internal, "a dense vector that is not its own");
+    }
+  });
+  auto* values = const_cast<std::byte*>(own_.values);
+  return run(Call{.kind = wish_.kind,
+                  .dtype = wish_.dtype,
+                  .op = Reduction::sum,
+                  .input = values,
+                  .output = values,
+                  .count = static_cast<std::size_t>(wish_.length),
+                  .timeout = left()});
+}
+
+void SparseCall::open_round() {
+  for (SparseRun::Incoming& in : run_->incoming()) {
+    requests_.push_back(post({.kind = PairKind::recv,
+                              .parcel = &in.parcel,
+                              .room = in.most,
+                              .into_dtype = Dtype::uint8,
+                              .from = {in.from, kStreamTag},
+                              .streams = true}));
+  }
+  for (const SparseRun::Outgoing& out : run_->outgoing()) {
+    requests_.push_back(post({.kind = PairKind::send,
+                              .data = out.message.bytes.get(),
+                              .count = out.message.size,
+                              .dtype = Dtype::uint8,
+                              .to = out.to,
+                              .tag = kStreamTag,
+                              .streams = true}));
+  }
+  std::ranges::reverse(requests_);
+}
+
+Status SparseCall::wait() {
+  const coll_request request = requests_.back();
+  requests_.pop_back();
+  return run(PairCall{
+      .kind = PairKind::wait, .request = request, .timeout = left(), .streams = true});
+}
+
+Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {
+  if (wish_.output == SparseOutput::pairs) return Form::pairs;
+  if (wish_.output == SparseOutput::dense) return Form::dense;
+  std::uint64_t entries = 0, length = 0;
+  for (const SparseStream& s : streams) {
+    entries += s.entries;
+    length += s.length;
+  }
+  return terms_.wants_dense(entries, length) ? Form::dense : Form::pairs;
+}
+
+void SparseCall::finish() {
+  std::vector<SparseStream> streams = run_->output();
+  const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
+  if (chosen.gathers()) {
+    SparseStream whole = streams.front();
+    for (std::size_t i = 1; i < streams.size(); ++i) whole = sum(terms_, whole, streams[i]);
+    streams = {std::move(whole)};
+  }
+  result_.bytes = run_->sent_bytes();
+  result_.messages = run_->sent_messages();
+  result_.rounds = run_->rounds();
+  const Form form = form_of(streams);
+  finish(form, std::move(streams));
+}
+
+void SparseCall::finish(Form form, std::vector<SparseStream> streams) {
+  if (stage_ == Stage::dense) form = form_of(streams);
+  SparseStream whole = at_origin(terms_, joined(terms_, streams, form));
+  const auto n = whole.entries;
+  const bool folds = wish_.kind == Kind::allreduce || wish_.kind == Kind::reduce_scatter;
+  if (folds && wish_.op == Reduction::avg && n > 0) {
+    const std::shared_ptr<std::byte[]> memory(new std::byte[n * terms_.value_bytes()]);
+    const void* sources[] = {whole.values};
+    void* destinations[] = {memory.get()};
+    fold_kernel(wish_.dtype, Reduction::avg)({.sources = sources,
+                                              .destinations = destinations,
+                                              .n = n,
+                                              .k = 1,
+                                              .m = 1,
+                                              .balanced = false,
+                                              .streaming = 0,
+                                              .divisor = static_cast<double>(ranks_)});
+    struct Both {
+      std::shared_ptr<const void> indices;
+      std::shared_ptr<const void> values;
+    };
+    whole.owner = std::make_shared<Both>(Both{whole.owner, memory});
+    whole.values = memory.get();
+  }
+  result_.terms = terms_;
+  result_.stream = std::move(whole);
+}
+
+}  // namespace coll

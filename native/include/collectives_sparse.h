@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives of sparse vectors: the part of the public C interface that collectives.h includes.
+ *
+ * Elements that are absent are zero. Nothing that is passed is written; results are new. */
+#ifndef COLLECTIVES_SPARSE_H
+#define COLLECTIVES_SPARSE_H
+
+#include "collectives.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In which form a result is delivered. */
+typedef enum coll_sparse_output {
+  COLL_SPARSE_AUTO = 0,  /* that which takes fewer bytes */
+  COLL_SPARSE_PAIRS = 1, /* ascending indices, and values */
+  COLL_SPARSE_DENSE = 2  /* all values */
+} coll_sparse_output;
+
+typedef enum coll_sparse_choice {
+  COLL_SPARSE_CHOOSE = -1,       /* the library chooses the algorithm */
+  COLL_SPARSE_AS_DENSE = 1048576 /* the dense collective, of vectors made dense */
+} coll_sparse_choice;
+
+/* One algorithm of sparse vectors: a schedule of the table of algorithms, whose messages carry
+ * pairs, or all values of a part where these take fewer bytes. */
+typedef struct coll_sparse_algorithm {
+  int32_t kind;
+  const char* name; /* unique within its kind */
+  const char* paper;
+  const char* summary;
+  int32_t schedule; /* its index among the algorithms */
+} coll_sparse_algorithm;
+
+int32_t coll_sparse_algorithm_count(void);
+/* The algorithm at 0 ... count-1; its strings live as long as the library. */
+coll_status coll_sparse_algorithm_get(int32_t index, coll_sparse_algorithm* out);
+
+/* COLL_ALLREDUCE, COLL_REDUCE_SCATTER, COLL_ALLGATHER (one after another) or COLL_BROADCAST, of this
+ * rank's vector. All ranks pass the same but for their entries. Indices in any order; the values of
+ * one index are added. */
+typedef struct coll_sparse_call {
+  size_t size; /* sizeof(coll_sparse_call) */
+  int32_t kind;
+  int32_t dtype;       /* of the values */
+  int32_t op;          /* COLL_SUM or COLL_AVG */
+  int32_t root;        /* of a broadcast; what the others pass is not looked at but for the length */
+  int32_t algorithm;   /* an index, or a coll_sparse_choice */
+  int32_t output;      /* a coll_sparse_output */
+  int32_t index_dtype; /* an integer */
+  const void* indices;
+  const void* values;
+  size_t entries;
+  uint64_t length;    /* elements of the vector, those that are zero among them */
+  double dense_above; /* a part of which more than this share is there travels with all values;
+                       * 0: where that takes fewer bytes */
+  double timeout;     /* seconds, for all of it; 0: the communicator's */
+  const char* agreed; /* what all ranks must say alike, as the shape that the vector is of; or NULL */
+} coll_sparse_call;
+
+/* What a call gave. */
+typedef struct coll_sparse coll_sparse;
+
+/* COLL_IN_PROGRESS: go on with coll_resume(); until that is COLL_OK the arrays and the call's place
+ * for the result must stay. The result is the caller's, for coll_sparse_free(). */
+coll_status coll_sparse_run(coll_comm* comm, const coll_sparse_call* call, coll_sparse** result);
+void coll_sparse_free(coll_sparse* result);
+
+typedef struct coll_sparse_view {
+  int32_t dense;       /* 1: all values, and no indices */
+  int32_t index_bytes; /* 4 or 8; unsigned */
+  size_t entries;      /* values that are there */
+  uint64_t length;
+  const void* indices; /* ascending */
+  const void* values;
+  int32_t algorithm; /* that ran: an index, or COLL_SPARSE_AS_DENSE */
+  int32_t rounds;    /* after the one in which the ranks agreed */
+  uint64_t bytes;    /* that this rank sent in them, with all headers of its own; of
+                      * COLL_SPARSE_AS_DENSE 0, as its rounds and messages are */
+  uint64_t messages;
+} coll_sparse_view;
+
+/* What is in it, for as long as it is there. */
+coll_status coll_sparse_look(const coll_sparse* result, coll_sparse_view* out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/canonical.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace coll {
+namespace {
+
+template <class Index>
+Index index_at(const void* indices, std::size_t i) noexcept {
+  Index index;
+  std::memcpy(&index, static_cast<const std::byte*>(indices) + i * sizeof index, sizeof index);
+  return index;
+}
+
+template <class Index>
+[[noreturn]] void refuse(Index index, std::size_t i, std::uint64_t length) {
+  throw Error(Status::invalid_argument, "index " + std::to_string(index) + " (at " +
+                                            std::to_string(i) + ") is none of a vector of " +
+                                            std::to_string(length) + " elements");
+}
+
+// Whether they ascend. A negative one is larger than any length.
+template <class Index>
+bool check(const GivenPairs& given, std::uint64_t length) {
+  bool ascending = true;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < given.n; ++i) {
+    const auto index = index_at<Index>(given.indices, i);
+    const auto place = static_cast<std::uint64_t>(index);
+    if (place >= length) refuse(index, i, length);
+    ascending = ascending && (i == 0 || place > before);
+    before = place;
+  }
+  return ascending;
+}
+
+struct Place {
+  std::uint64_t index;
+  std::size_t at;
+};
+
+template <class Given, class Index>
+SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
+                 std::uint64_t first, bool ascending) {
+  const std::size_t n = given.n, size = terms.value_bytes();
+  std::vector<Place> places(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    places[i] = {static_cast<std::uint64_t>(index_at<Given>(given.indices, i)), i};
+  }
+  if (!ascending) std::ranges::stable_sort(places, {}, &Place::index);
+  const std::shared_ptr<std::byte[]> memory(new std::byte[n * (sizeof(Index) + size)]);
+  std::byte* values = memory.get() + n * sizeof(Index);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto index = static_cast<Index>(first + places[i].index);
+    std::memcpy(memory.get() + i * sizeof index, &index, sizeof index);
+    std::memcpy(values + i * size, static_cast<const std::byte*>(given.values) + places[i].at * size,
+                size);
+  }
+  const std::size_t left = terms.kernels.add_equal({memory.get(), values}, n);
+  return {Form::pairs, first, length, left, memory.get(), values, memory};
+}
+
+template <class Given>
+SparseStream canonical_of(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
+                    std::uint64_t first) {
+  const bool ascending = check<Given>(given, length);
+  if (ascending && sizeof(Given) == terms.index_bytes && first == 0) {
+    return {Form::pairs, 0, length, given.n, static_cast<const std::byte*>(given.indices),
+            static_cast<const std::byte*>(given.values)};
+  }
+  return terms.index_bytes == sizeof(std::uint32_t)
+             ? rewritten<Given, std::uint32_t>(terms, given, length, first, ascending)
+             : rewritten<Given, std::uint64_t>(terms, given, length, first, ascending);
+}
+
+}  // namespace
+
+SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
+                 std::uint64_t first) {
+  switch (given.index_dtype) {
+    case Dtype::int8:
+      return canonical_of<std::int8_t>(terms, given, length, first);
+    case Dtype::uint8:
+      return canonical_of<std::uint8_t>(terms, given, length, first);
+    case Dtype::int16:
+      return canonical_of<std::int16_t>(terms, given, length, first);
+    case Dtype::uint16:
+      return canonical_of<std::uint16_t>(terms, given, length, first);
+    case Dtype::int32:
+      return canonical_of<std::int32_t>(terms, given, length, first);
+    case Dtype::uint32:
+      return canonical_of<std::uint32_t>(terms, given, length, first);
+    case Dtype::int64:
+      return canonical_of<std::int64_t>(terms, given, length, first);
+    case Dtype::uint64:
+      return canonical_of<std::uint64_t>(terms, given, length, first);
+    default:
+      throw Error(Status::invalid_argument, "the indices are no integers");
+  }
+}
+
+}  // namespace coll

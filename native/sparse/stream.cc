@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/stream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+
+namespace coll {
+namespace {
+
+// Memory that a stream owns, for so many pairs at most.
+struct Room {
+  std::shared_ptr<std::byte[]> memory;
+  std::size_t values_at;
+
+  Room(const SparseTerms& terms, std::size_t pairs)
+      : memory(new std::byte[pairs * (terms.index_bytes + terms.value_bytes())]),
+        values_at(pairs * terms.index_bytes) {}
+
+  PairsRoom room() const noexcept { return {memory.get(), memory.get() + values_at}; }
+  SparseStream stream(const SparseStream& of, std::size_t entries) const noexcept {
+    return {Form::pairs, of.first, of.length, entries, memory.get(), memory.get() + values_at,
+            memory};
+  }
+};
+
+template <class Index>
+std::size_t place_of(const std::byte* indices, std::size_t n, std::uint64_t index) noexcept {
+  std::size_t low = 0, high = n;
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    Index at;
+    std::memcpy(&at, indices + middle * sizeof(Index), sizeof at);
+    (at < index ? low : high) = at < index ? middle + 1 : middle;
+  }
+  return low;
+}
+
+// How many indices are less than this.
+std::size_t place_of(const SparseTerms& terms, const SparseStream& stream, std::uint64_t index) noexcept {
+  return terms.index_bytes == sizeof(std::uint32_t)
+             ? place_of<std::uint32_t>(stream.indices, stream.entries, index)
+             : place_of<std::uint64_t>(stream.indices, stream.entries, index);
+}
+
+template <class Index>
+void shift(void* to, const std::byte* indices, std::size_t n, std::uint64_t first) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    Index index;
+    std::memcpy(&index, indices + i * sizeof index, sizeof index);
+    index = static_cast<Index>(index - first);
+    std::memcpy(static_cast<std::byte*>(to) + i * sizeof index, &index, sizeof index);
+  }
+}
+
+void add_to(const SparseTerms& terms, std::byte* dense, const SparseStream& stream) {
+  if (terms.kernels.add_to(dense, stream.first, stream.length, stream.pairs())) return;
+  throw Error(Status::internal, "a sparse message has an index outside of what it is of");
+}
+
+std::size_t bytes_of_all(const SparseTerms& terms, std::uint64_t length) {
+  if (length > std::numeric_limits<std::size_t>::max() / 2 / terms.value_bytes()) {
+    throw std::bad_alloc();
+  }
+  return static_cast<std::size_t>(length) * terms.value_bytes();
+}
+
+SparseStream dense_sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b) {
+  if (a.form == Form::pairs && b.form == Form::dense) return dense_sum(terms, b, a);
+  const SparseStream first = made_dense(terms, a);
+  const std::size_t bytes = bytes_of_all(terms, a.length);
+  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]);
+  if (b.form == Form::pairs) {
+    std::memcpy(memory.get(), first.values, bytes);
+    add_to(terms, memory.get(), b);
+  } else {
+    const void* sources[] = {first.values, b.values};
+    void* destinations[] = {memory.get()};
+    fold_kernel(terms.dtype, Reduction::sum)({.sources = sources,
+                                              .destinations = destinations,
+                                              .n = static_cast<std::size_t>(a.length),
+                                              .k = 2,
+                                              .m = 1,
+                                              .balanced = false,
+                                              .streaming = 0,
+                                              .divisor = 1});
+  }
+  return {Form::dense, a.first, a.length, static_cast<std::size_t>(a.length), nullptr,
+          memory.get(), memory};
+}
+
+}  // namespace
+
+SparseTerms sparse_terms(Dtype dtype, std::uint64_t length, double dense_above) noexcept {
+  constexpr auto most = std::uint64_t{1} << 32U;
+  SparseTerms terms{.dtype = dtype, .index_bytes = length <= most ? 4U : 8U};
+  terms.kernels = pair_kernels(dtype, terms.index_bytes);
+  const auto values = static_cast<double>(terms.value_bytes());
+  const double share = values / (values + static_cast<double>(terms.index_bytes));
+  terms.dense_above = std::isnan(dense_above) ? share : dense_above;
+  return terms;
+}
+
+SparseStream slice(const SparseTerms& terms, const SparseStream& stream, std::uint64_t first,
+             std::uint64_t length) noexcept {
+  SparseStream part = stream;
+  part.first = first;
+  part.length = length;
+  if (stream.form == Form::dense) {
+    part.values += (first - stream.first) * terms.value_bytes();
+    part.entries = static_cast<std::size_t>(length);
+    return part;
+  }
+  const std::size_t begin = place_of(terms, stream, first);
+  part.entries = place_of(terms, stream, first + length) - begin;
+  part.indices += begin * terms.index_bytes;
+  part.values += begin * terms.value_bytes();
+  return part;
+}
+
+SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream) {
+  if (stream.form == Form::dense) return stream;
+  const std::size_t bytes = bytes_of_all(terms, stream.length);
+  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
+  add_to(terms, memory.get(), stream);
+  return {Form::dense, stream.first, stream.length, static_cast<std::size_t>(stream.length),
+          nullptr, memory.get(), memory};
+}
+
+SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream) {
+  if (stream.form == Form::pairs) return stream;
+  const Room room(terms, stream.entries);
+  return room.stream(stream, terms.kernels.extract(stream.values, stream.first, stream.entries,
+                                                   room.room()));
+}
+
+SparseStream sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b) {
+  const bool dense = a.form == Form::dense || b.form == Form::dense ||
+                     terms.wants_dense(a.entries + b.entries, a.length);
+  if (dense) return dense_sum(terms, a, b);
+  if (a.entries == 0) return b;
+  if (b.entries == 0) return a;
+  const Room room(terms, a.entries + b.entries);
+  return room.stream(a, terms.kernels.merge(a.pairs(), b.pairs(), room.room()));
+}
+
+SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream) {
+  if (stream.owner != nullptr && (stream.first == 0 || stream.form == Form::dense)) {
+    SparseStream moved = stream;
+    moved.first = 0;
+    return moved;
+  }
+  const std::size_t n = stream.entries;
+  const Room room(terms, n);
+  SparseStream copy = room.stream(stream, n);
+  copy.first = 0;
+  copy.form = stream.form;
+  if (n == 0) return copy;
+  std::memcpy(room.room().values, stream.values, n * terms.value_bytes());
+  if (stream.form == Form::pairs) {
+    terms.index_bytes == sizeof(std::uint32_t)
+        ? shift<std::uint32_t>(room.room().indices, stream.indices, n, stream.first)
+        : shift<std::uint64_t>(room.room().indices, stream.indices, n, stream.first);
+  }
+  return copy;
+}
+
+SparseStream joined(const SparseTerms& terms, const std::vector<SparseStream>& streams, Form form) {
+  SparseStream whole;
+  if (streams.empty()) return whole;
+  whole.first = streams.front().first;
+  std::size_t entries = 0;
+  for (const SparseStream& part : streams) {
+    whole.length += part.length;
+    entries += part.entries;
+  }
+  if (form == Form::dense) {
+    if (streams.size() == 1 && streams.front().form == Form::dense) return streams.front();
+    const std::size_t bytes = bytes_of_all(terms, whole.length);
+    const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
+    for (const SparseStream& part : streams) {
+      std::byte* to = memory.get() + (part.first - whole.first) * terms.value_bytes();
+      if (part.form == Form::pairs) {
+        add_to(terms, to, part);
+      } else if (part.entries > 0) {
+        std::memcpy(to, part.values, part.entries * terms.value_bytes());
+      }
+    }
+    return {Form::dense, whole.first, whole.length, static_cast<std::size_t>(whole.length),
+            nullptr, memory.get(), memory};
+  }
+  if (streams.size() == 1) return made_sparse(terms, streams.front());
+  const Room room(terms, entries);
+  auto* indices = static_cast<std::byte*>(room.room().indices);
+  auto* values = static_cast<std::byte*>(room.room().values);
+  std::size_t n = 0;
+  for (const SparseStream& part : streams) {
+    std::byte* i = indices + n * terms.index_bytes;
+    std::byte* v = values + n * terms.value_bytes();
+    if (part.form == Form::dense) {
+      n += terms.kernels.extract(part.values, part.first, part.entries, {i, v});
+    } else if (part.entries > 0) {
+      std::memcpy(i, part.indices, part.entries * terms.index_bytes);
+      std::memcpy(v, part.values, part.entries * terms.value_bytes());
+      n += part.entries;
+    }
+  }
+  return room.stream(whole, n);
+}
+
+}  // namespace coll

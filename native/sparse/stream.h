@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stretch of a vector of which most elements are zero, as it is kept and as it travels: pairs of
+// an index and a value by ascending index, or all values ("sparse streams", Renggli et al., SparCML,
+// SC'19).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/dtype.h"
+#include "kernels/pairs.h"
+
+namespace coll {
+
+// What all streams of a call have in common.
+struct SparseTerms {
+  Dtype dtype = Dtype::float32;
+  std::size_t index_bytes = 4;  // 4 or 8
+  PairKernels kernels = {};
+  // A stretch with more than this share of its elements is dense.
+  double dense_above = 1;
+
+  std::size_t value_bytes() const noexcept { return size_of(dtype); }
+  bool wants_dense(std::uint64_t entries, std::uint64_t length) const noexcept {
+    return static_cast<double>(entries) > dense_above * static_cast<double>(length);
+  }
+};
+
+// Indices of 4 bytes where the length allows them. dense_above: not a number: where pairs would
+// take more bytes than all values.
+SparseTerms sparse_terms(Dtype dtype, std::uint64_t length, double dense_above) noexcept;
+
+enum class Form : std::uint8_t { pairs, dense };
+
+// A view, and what keeps alive what it is of.
+struct SparseStream {
+  Form form = Form::pairs;
+  std::uint64_t first = 0, length = 0;   // it is of the elements [first, first + length)
+  std::size_t entries = 0;               // values that are there
+  const std::byte* indices = nullptr;    // of the whole vector; null of a dense one
+  const std::byte* values = nullptr;
+  std::shared_ptr<const void> owner = {};
+
+  PairsView pairs() const noexcept { return {indices, values, entries}; }
+};
+
+// The part of it that lies in [first, first + length), which lies in the stream.
+SparseStream slice(const SparseTerms& terms, const SparseStream& stream, std::uint64_t first,
+             std::uint64_t length) noexcept;
+
+// The same as all values. Throws bad_alloc, and Error(internal) where an index lies outside.
+SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream);
+
+// The same as pairs.
+SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream);
+
+// The sum of both, which are of the same elements, a's values first.
+SparseStream sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b);
+
+// The same in memory of its own, with its first element at index 0.
+SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream);
+
+// Of streams that follow one another: one of all their elements, in this form.
+SparseStream joined(const SparseTerms& terms, const std::vector<SparseStream>& streams, Form form);
+
+}  // namespace coll

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sparse vectors among threads: the sum is that of the dense vectors, whatever runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import collectives as cl
+from collectives.sparse.calls import sparse_algorithms
+from tests.python.ranks import on_ranks, on_wired_ranks
+
+ALLREDUCES = [a.name for a in sparse_algorithms() if a.kind == "allreduce"] + ["dense", "auto"]
+DTYPES = ("float32", "float64", "float16", "int8", "uint16", "int32", "int64", "complex64", "bool")
+
+
+def contribution(rng: np.random.Generator, length: int, entries: int, dtype: str) -> cl.Sparse:
+    """Small numbers, whose sums any dtype holds, at places of which some come twice."""
+    places = rng.integers(0, max(length, 1), entries if length else 0)
+    values = rng.integers(1, 3, places.size).astype(dtype)
+    return cl.Sparse(places.astype(np.int32), values, length)
+
+
+def dense_sum(parts: list[cl.Sparse]) -> npt.NDArray[Any]:
+    whole = np.zeros(parts[0].length, parts[0].dtype)
+    for part in parts:
+        whole = np.logical_or(whole, part.dense()) if whole.dtype == bool else whole + part.dense()
+    return whole
+
+
+def as_dense(x: Any) -> npt.NDArray[Any]:
+    return x.dense() if isinstance(x, cl.Sparse) else np.asarray(x)
+
+
+@pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
+@pytest.mark.parametrize("algorithm", ALLREDUCES)
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 5, 7, 9])
+def test_allreduce_is_the_sum(among: Any, algorithm: str, p: int) -> None:
+    if p == 1 and among is on_wired_ranks:
+        p = 6  # one rank has nobody to connect to
+    rng = np.random.default_rng(p)
+    for length, most in ((0, 0), (1, 1), (5, 9), (1000, 40), (1000, 900), (70_000, 700)):
+        parts = [
+            contribution(rng, length, int(rng.integers(0, most + 1)), "float32") for _ in range(p)
+        ]
+
+        def body(comm: cl.Communicator, parts: list[cl.Sparse] = parts) -> Any:
+            return comm.allreduce(parts[comm.rank], algorithm=algorithm)
+
+        for result in among(p, body):
+            np.testing.assert_array_equal(as_dense(result), dense_sum(parts))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    p=st.integers(1, 9),
+    length=st.integers(0, 300),
+    dtype=st.sampled_from(DTYPES),
+    algorithm=st.sampled_from(ALLREDUCES),
+    index=st.sampled_from(["int16", "uint16", "int32", "uint32", "int64", "uint64"]),
+    output=st.sampled_from(["auto", "sparse", "dense"]),
+    above=st.sampled_from([None, 0.0, 0.3, 1.0]),
+)
+def test_any_call(
+    seed: int, p: int, length: int, dtype: str, algorithm: str, index: str, output: Any, above: Any
+) -> None:
+    rng = np.random.default_rng(seed)
+    parts = []
+    for _ in range(p):
+        part = contribution(rng, length, int(rng.integers(0, length + 3)), dtype)
+        parts.append(cl.Sparse(part.indices.astype(index), part.values, length))
+
+    def body(comm: cl.Communicator) -> Any:
+        return comm.allreduce(
+            parts[comm.rank], algorithm=algorithm, output=output, dense_above=above
+        )
+
+    for result in on_ranks(p, body):
+        np.testing.assert_array_equal(as_dense(result), dense_sum(parts))
+        assert output != "sparse" or isinstance(result, cl.Sparse)
+        assert output != "dense" or isinstance(result, np.ndarray)
+        if isinstance(result, cl.Sparse):
+            assert np.all(np.diff(result.indices) > 0)
+            assert result.dtype == np.dtype(dtype)
