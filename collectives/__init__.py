@@ -73,6 +73,7 @@ from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.simulation import Moment, Simulation, simulate
+from collectives.sparse.plan import SparsePlan
 from collectives.sparse.vector import Sparse
 from collectives.start import local
 from collectives.topology import Topology
@@ -115,6 +116,7 @@ __all__ = [
     "Simulation",
     "SpanningTree",
     "Sparse",
+    "SparsePlan",
     "Status",
     "Step",
     "SystemCallError",

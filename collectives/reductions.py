@@ -26,11 +26,11 @@ from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, o
 from collectives.operations import USER_OPS, Op
 from collectives.sparse.calls import (
     Output,
-    refuse_dense_options,
     refuse_sparse_options,
     sparse_call,
 )
 from collectives.sparse.conversion import is_sparse
+from collectives.sparse.plan import SparsePlan, make_plan
 
 _ALLREDUCE = KINDS["allreduce"]
 
@@ -73,22 +73,20 @@ class Reductions(Caller):
         "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
         all ranks, as is ``reproducible`` (see :class:`Communicator`). More bytes travel.
 
-        A sparse array (:class:`Sparse`, SciPy's csr, csc and coo, torch's sparse_coo and
-        sparse_csr) is never written: the result is a new one of the same type, or, where all values
-        take fewer bytes than those that are not zero with their indices, a dense array.
-        ``output="sparse"`` or ``"dense"`` says which. A part of the vector travels with all its
-        values where more than the share ``dense_above`` of them is there (docs/sparse.md). Both are
-        the same on all ranks.
+        Of a sparse array (:class:`Sparse`, or SciPy's and torch's) the result is a new one, or a
+        dense array where that takes fewer bytes; ``output`` and ``dense_above`` are in
+        docs/sparse.md.
         """
         usual = algorithm is mode is accumulate is timeout is None
         usual = usual and reproducible is async_op is False and out is None
         if usual and self._borrowed_allreduce(x, op):
             return x
         if is_sparse(x):
-            refuse_dense_options("allreduce", out, accumulate, mode, reproducible)
             return sparse_call(
                 self, "allreduce", x, op=op, algorithm=algorithm, output=output,
                 dense_above=dense_above, timeout=timeout, async_op=async_op,
+                refused={"out": out, "accumulate": accumulate, "mode": mode,
+                         "reproducible": reproducible},
             )  # fmt: skip
         refuse_sparse_options("allreduce", output, dense_above)
         if isinstance(x, list | tuple | dict):
@@ -119,6 +117,28 @@ class Reductions(Caller):
         if type(x) is not np.ndarray:
             arrays.written(x)
         return True
+
+    def sparse_plan(
+        self,
+        out_indices: Array,
+        in_indices: Array | None = None,
+        *,
+        length: int,
+        degrees: Sequence[int] | None = None,
+        timeout: float | None = None,
+    ) -> SparsePlan:
+        """Tell all ranks at which indices this one will have values, and where it wants sums.
+
+        ``out_indices``: integers below ``length``, one-dimensional, in any order; those that come
+        several times have several values, which add up. ``in_indices``: where it wants sums, of
+        the same dtype; where it has values, if None. Each rank has indices of its own. Later
+        ``plan.reduce(values)`` moves values only: half of the bytes of allreduce, or less, where
+        ranks do not want all. ``degrees`` are those of the layers of the butterfly through which
+        they go, whose product is the number of ranks: one layer for up to 16 ranks, else two.
+
+        All ranks call it, with the same ``length`` and ``degrees``: else all get MismatchError.
+        """
+        return make_plan(self, out_indices, in_indices, length, degrees, timeout)
 
     @quick.reduce_scatter
     def reduce_scatter(

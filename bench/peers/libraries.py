@@ -66,7 +66,7 @@ def open_mpi(python: Path, ranks: int, oversubscribed: bool) -> list[str]:
 
 _LEVELS = ("single", "multiple")  # mpi4py asks for the second unless told otherwise
 _COMMON = ("numpy>=1.26", "ml_dtypes>=0.5")
-_MPI = (*_COMMON, "mpi4py>=4.1,<4.2")
+_MPI = (*_COMMON, "mpi4py>=4.1,<4.2", "scipy>=1.11")
 _RANKS = "bench.peers.ranks"
 
 _TABLE = (

@@ -90,8 +90,15 @@ def sparse_call(
     dense_above: float | None = None,
     timeout: float | None = None,
     async_op: bool = False,
+    refused: dict[str, Any],
 ) -> Any:
-    """Run the collective of a kind on a sparse array; return what its caller gets, a new array."""
+    """Run the collective of a kind on a sparse array; return what its caller gets, a new array.
+
+    ``refused``: options of dense arrays, which may not be given.
+    """
+    for name, value in refused.items():
+        if value is not None and value is not False:
+            raise InvalidArgumentError(f"{kind}: {name} is not there for sparse arrays")
     whole = converted(x, f"{kind}: x")
     places, values = whole.vector.operands(kind)
     request = ffi.new("coll_sparse_call *")
@@ -121,16 +128,6 @@ def sparse_call(
     return comm._submit(kind, run) if async_op else run()
 
 
-def refuse_dense_options(
-    kind: str, out: Any, accumulate: Any, mode: Any, reproducible: Any
-) -> None:
-    """Refuse what is not there for sparse arrays."""
-    given = {"out": out, "accumulate": accumulate, "mode": mode, "reproducible": reproducible}
-    for name, value in given.items():
-        if value is not None and value is not False:
-            raise InvalidArgumentError(f"{kind}: {name} is not there for sparse arrays")
-
-
 def refuse_sparse_options(kind: str, output: str, dense_above: float | None) -> None:
     """Refuse what is there for sparse arrays only."""
     if output != "auto" or dense_above is not None:
@@ -149,9 +146,7 @@ def _share(kind: str, dense_above: float | None) -> float:
 def _result(comm: Caller, kind: str, native: Any, whole: Converted, given: Any) -> Any:
     view = ffi.new("coll_sparse_view *")
     check(lib.coll_sparse_look(native, view))
-    comm.last_sparse = Taken(
-        name_of(kind, view.algorithm), view.rounds, view.bytes, view.messages
-    )
+    comm.last_sparse = Taken(name_of(kind, view.algorithm), view.rounds, view.bytes, view.messages)
     values = _array(native, view.values, view.entries, _dtype(given.dtype))
     same = view.length == whole.vector.length
     if view.dense:

@@ -15,7 +15,8 @@ struct coll_comm {
   // One of the two: of ranks that share memory, or of ranks on several machines.
   std::optional<coll::Communicator> communicator = std::nullopt;
   std::unique_ptr<coll::WireCommunicator> wire = nullptr;
-  // What goes on, where COLL_IN_PROGRESS was returned, and how that is handed out which comes of it.
+  // What goes on, where COLL_IN_PROGRESS was returned, and how that is handed out which comes of
+  // it.
   std::unique_ptr<coll::Steps> steps = nullptr;
   std::function<void()> deliver = nullptr;
 };

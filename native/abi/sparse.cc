@@ -2,6 +2,7 @@
 // Collectives of sparse vectors, behind the C interface.
 #include <limits>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "abi/handle.h"
@@ -39,15 +40,16 @@ SparseWish wish_of(const coll_sparse_call& call) {
           .root = call.root,
           .algorithm = call.algorithm,
           .output = static_cast<SparseOutput>(call.output),
-          .dense_above = call.dense_above > 0 ? call.dense_above
-                                              : std::numeric_limits<double>::quiet_NaN(),
+          .dense_above =
+              call.dense_above > 0 ? call.dense_above : std::numeric_limits<double>::quiet_NaN(),
           .timeout = call.timeout,
           .agreed = call.agreed != nullptr ? call.agreed : ""};
 }
 
 template <class C>
 Status run_on(coll_comm& comm, C& communicator, const SparseWish& wish, coll_sparse** result) {
-  auto steps = std::make_unique<SparseCallOn<C>>(communicator, wish);
+  const SparseCosts& costs = std::is_same_v<C, Communicator> ? kSharedMemory : kNetwork;
+  auto steps = std::make_unique<StepsOn<SparseCall, C>>(communicator, costs, wish);
   SparseCall* own = steps.get();
   return take_steps(comm, std::move(steps),
                     [own, result] { *result = new coll_sparse{own->take()}; });
@@ -84,9 +86,8 @@ coll_status coll_sparse_run(coll_comm* comm, const coll_sparse_call* call, coll_
   return guarded([&] {
     coll::required(result, "result") = nullptr;
     const coll::SparseWish wish = coll::wish_of(coll::required(call, "call"));
-    return coll::on_either(comm, [&](auto& communicator) {
-      return coll::run_on(*comm, communicator, wish, result);
-    });
+    return coll::on_either(
+        comm, [&](auto& communicator) { return coll::run_on(*comm, communicator, wish, result); });
   });
 }
 

@@ -251,14 +251,16 @@ bool keeps_rank_order(const Call& call) noexcept {
 
 const char* name_of(Purpose purpose) noexcept {
   static constexpr std::array names = {"",
-                                      "split",
-                                      "subgroup",
-                                      "dup",
-                                      "mesh",
-                                      "sparse allreduce",
-                                      "sparse reduce_scatter",
-                                      "sparse allgather",
-                                      "sparse broadcast"};
+                                       "split",
+                                       "subgroup",
+                                       "dup",
+                                       "mesh",
+                                       "sparse allreduce",
+                                       "sparse reduce_scatter",
+                                       "sparse allgather",
+                                       "sparse broadcast",
+                                       "sparse plan",
+                                       "sparse plan reduce"};
   const auto i = static_cast<std::size_t>(purpose);
   return i < names.size() ? names[i] : "?";
 }

@@ -23,7 +23,9 @@ enum class Purpose : std::uint8_t {
   sparse_allreduce,
   sparse_reduce_scatter,
   sparse_allgather,
-  sparse_broadcast
+  sparse_broadcast,
+  sparse_plan,
+  sparse_plan_reduce
 };
 
 // In what partial results are kept and travel; as_stored: in the dtype of the arrays. Numeric

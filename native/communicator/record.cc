@@ -139,8 +139,9 @@ std::string algorithm(const CallNote& note) {
 std::string describe(const CallNote& note) {
   if (note.purpose != 0) {
     const std::string name = name_of(static_cast<Purpose>(note.purpose));
-    return note.detail && note.detail->words != 0 ? name + " of " + std::string(note.detail->agreed.view())
-                                                  : name;
+    return note.detail && note.detail->words != 0
+               ? name + " of " + std::string(note.detail->agreed.view())
+               : name;
   }
   const auto kind = static_cast<Kind>(note.kind);
   std::string text = name_of(kind);

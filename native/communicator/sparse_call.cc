@@ -12,9 +12,6 @@
 namespace coll {
 namespace {
 
-// What a message costs, in bytes that travel meanwhile: of ranks that share memory, and of others.
-constexpr double kMessageBytes = 16384;
-
 Purpose purpose_of(Kind kind) {
   switch (kind) {
     case Kind::allreduce:
@@ -34,8 +31,7 @@ Purpose purpose_of(Kind kind) {
 }
 
 [[noreturn]] void refuse(const SparseWish& wish, const std::string& why) {
-  throw Error(Status::invalid_argument,
-              std::string(name_of(purpose_of(wish.kind))) + ": " + why);
+  throw Error(Status::invalid_argument, std::string(name_of(purpose_of(wish.kind))) + ": " + why);
 }
 
 void check_sum(const SparseWish& wish) {
@@ -66,8 +62,8 @@ void check(const SparseWish& wish, int ranks) {
                      " equal parts");
   }
   if (wish.root < 0 || wish.root >= ranks) {
-    refuse(wish, "root " + std::to_string(wish.root) + " is none of " + std::to_string(ranks) +
-                     " ranks");
+    refuse(wish,
+           "root " + std::to_string(wish.root) + " is none of " + std::to_string(ranks) + " ranks");
   }
   if (wish.pairs.n > 0 && (wish.pairs.indices == nullptr || wish.pairs.values == nullptr)) {
     refuse(wish, "a null pointer");
@@ -85,8 +81,7 @@ void check(const SparseWish& wish, int ranks) {
 
 std::string name_of_algorithm(int algorithm) {
   if (algorithm == kSparseDense) return "dense";
-  return algorithm < 0 ? "auto"
-                       : sparse_algorithms()[static_cast<std::size_t>(algorithm)].name;
+  return algorithm < 0 ? "auto" : sparse_algorithms()[static_cast<std::size_t>(algorithm)].name;
 }
 
 // What all ranks must have asked for.
@@ -108,12 +103,12 @@ std::string words_of(const SparseWish& wish) {
 
 }  // namespace
 
-SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseWish& wish)
-    : rank_(rank),
-      ranks_(ranks),
+SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs,
+                       const SparseWish& wish)
+    : SparseSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish.kind)),
+      costs_(costs),
       wish_(wish),
-      limit_(wish.timeout > 0 ? wish.timeout : timeout),
-      offers_(static_cast<std::size_t>(ranks)) {
+      sketches_(static_cast<std::size_t>(ranks)) {
   check(wish, ranks);
   words_ = words_of(wish);
   terms_ = sparse_terms(wish.dtype, total(), wish.dense_above);
@@ -124,118 +119,94 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseWish& wi
   } catch (const Error& error) {
     refuse(wish, error.what());
   }
-  offer_.entries = own_.entries;
+  sketch_ = sketch_of(terms_, own_);
 }
 
 // Elements of the vector that all ranks work on.
 std::uint64_t SparseCall::total() const noexcept {
-  return wish_.kind == Kind::allgather ? wish_.length * static_cast<std::uint64_t>(ranks_)
+  return wish_.kind == Kind::allgather ? wish_.length * static_cast<std::uint64_t>(ranks())
                                        : wish_.length;
 }
 
-// Seconds until the call is to be over.
-double SparseCall::left() const {
-  const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - began_;
-  return std::max(limit_ - gone.count(), 1e-3);
-}
+Status SparseCall::begin() { return agree(&sketch_, sketches_.data(), sizeof sketch_, words_); }
 
-std::string SparseCall::label() const {
-  return std::string(name_of(purpose_of(wish_.kind))) + " #" + std::to_string(calls());
-}
-
-void SparseCall::fail_here(const Error& error) {
-  fail({error.status, error.rank < 0 ? rank_ : error.rank, label() + ": " + error.what()});
-  throw error;  // which fail() has done; compilers do not know
-}
-
-// What goes wrong on one rank alone, between two steps, ends the call on all of them.
-template <class Step>
-auto SparseCall::guarded(Step step) {
-  try {
-    return step();
-  } catch (const Error& error) {
-    fail_here(error);
-  } catch (const std::bad_alloc&) {
-    fail_here(Error(Status::out_of_memory, "rank " + std::to_string(rank_) + " is out of memory"));
-  }
-}
-
-Status SparseCall::start() {
-  return advance(run(Call{.kind = Kind::allgather,
-                          .dtype = Dtype::uint8,
-                          .input = &offer_,
-                          .output = offers_.data(),
-                          .count = sizeof offer_,
-                          .timeout = left(),
-                          .words = words_,
-                          .purpose = purpose_of(wish_.kind)}));
-}
-
-Status SparseCall::resume() { return advance(go_on()); }
-
-Status SparseCall::advance(Status status) {
-  while (status == Status::ok && next(status)) {
-  }
-  return status;
-}
-
-// After a step: begins the next one. False: there is none.
-bool SparseCall::next(Status& status) {
-  if (stage_ == Stage::agreeing) {
-    status = begin();
-    if (stage_ == Stage::dense) return true;
-  } else if (stage_ == Stage::dense) {
-    guarded([this] { finish(Form::dense, {own_}); });
+bool SparseCall::step(Status& status) {
+  if (stage_ == Stage::dense) {
+    guarded([this] { deliver(form_of({own_}), {own_}); });
     return false;
   }
-  if (requests_.empty()) {
-    const bool more = guarded([this] {
-      run_->close_round();
-      return run_->open_round();
-    });
-    if (!more) {
-      guarded([this] { finish(); });
-      return false;
+  if (stage_ == Stage::agreeing) {
+    result_.algorithm = wish_.algorithm < 0 ? choose() : wish_.algorithm;
+    if (result_.algorithm == kSparseDense) {
+      status = begin_dense();
+      return true;
     }
-    open_round();
+    guarded([this] { prepare(); });
   }
-  if (!requests_.empty()) status = wait();
+  if (guarded([this] { return next_round(); })) return true;
+  guarded([this] { finish(); });
+  return false;
+}
+
+void SparseCall::prepare() {
+  stage_ = Stage::by_messages;
+  const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
+  const Algorithm& algorithm = chosen.algorithm();
+  const Layout layout(algorithm.kind, ranks(), wish_.root, algorithm.chunks(ranks()));
+  Stretches stretches = stretches_of(chosen, layout.chunks);
+  std::vector<SparseStream> cells = input(layout, stretches);
+  run_.emplace(terms_, layout, rank(), make_program(algorithm, ranks(), wish_.root, rank()),
+               std::move(stretches), std::move(cells),
+               chain(name(), static_cast<std::uint64_t>(result_.algorithm)));
+  if (chosen.dense_when_folded) run_->make_dense_when_folded();
+}
+
+// The round before is over. False: it was the last one.
+bool SparseCall::next_round() {
+  run_->close_round();
+  if (!run_->open_round()) return false;
+  for (SparseRun::Incoming& in : run_->incoming()) expect(in.from, in.parcel, in.most);
+  for (const SparseRun::Outgoing& out : run_->outgoing()) {
+    send(out.to, out.message.bytes.get(), out.message.size);
+  }
   return true;
 }
 
-Status SparseCall::begin() {
-  result_.algorithm = wish_.algorithm;
-  if (wish_.algorithm < 0) {
-    result_.algorithm = choose_sparse({.kind = wish_.kind,
-                                       .length = total(),
-                                       .value_bytes = static_cast<double>(terms_.value_bytes()),
-                                       .index_bytes = static_cast<double>(terms_.index_bytes),
-                                       .dense_above = terms_.dense_above,
-                                       .message_bytes = kMessageBytes},
-                                      offers_);
+// By what all ranks know.
+int SparseCall::choose() const {
+  double entries = 0;
+  for (const Sketch& sketch : sketches_) entries += static_cast<double>(sketch.entries);
+  return choose_sparse({.kind = wish_.kind,
+                        .ranks = ranks(),
+                        .length = static_cast<double>(total()),
+                        .entries = entries,
+                        .united = estimated_union(sketches_),
+                        .fullest = fullest_part(sketches_, total(), ranks()) * ranks(),
+                        .value_bytes = static_cast<double>(terms_.value_bytes()),
+                        .index_bytes = static_cast<double>(terms_.index_bytes),
+                        .dense_above = terms_.dense_above,
+                        .costs = costs_});
+}
+
+// Where parts have owners for the length of the call only, these get about as many entries; but
+// where parts become dense, as many elements.
+Stretches SparseCall::stretches_of(const SparseAlgorithm& chosen, int chunks) const {
+  constexpr double kUneven = 1.1;
+  if (chosen.gathers()) return Stretches::whole(total());
+  const bool cut = wish_.kind == Kind::allreduce && chunks > 1 && !chosen.dense_when_folded;
+  if (!cut || fullest_part(sketches_, total(), chunks) * chunks < kUneven) {
+    return {total(), chunks};
   }
-  if (result_.algorithm == kSparseDense) return begin_dense();
-  stage_ = Stage::by_messages;
-  guarded([this] {
-    const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
-    const Algorithm& algorithm = chosen.algorithm();
-    const Layout layout(algorithm.kind, ranks_, wish_.root, algorithm.chunks(ranks_));
-    Stretches stretches = chosen.gathers() ? Stretches::whole(total())
-                                           : Stretches(total(), layout.chunks);
-    std::vector<SparseStream> cells = input(layout, stretches);
-    run_.emplace(terms_, layout, rank_, make_program(algorithm, ranks_, wish_.root, rank_),
-                 std::move(stretches), std::move(cells), chain(hash_words(words_), calls()));
-    if (chosen.dense_when_folded) run_->make_dense_when_folded();
-  });
-  return Status::ok;
+  return Stretches(balanced_bounds(sketches_, total(), chunks));
 }
 
 // The part of this rank's vector for each cell of its input.
-std::vector<SparseStream> SparseCall::input(const Layout& layout, const Stretches& stretches) const {
+std::vector<SparseStream> SparseCall::input(const Layout& layout,
+                                            const Stretches& stretches) const {
   std::vector<SparseStream> cells;
-  const int n = layout.cells(rank_, Buffer::input);
+  const int n = layout.cells(rank(), Buffer::input);
   for (int i = 0; i < n; ++i) {
-    const SparseStream of = stretches.of(layout.chunk(rank_, Buffer::input, i));
+    const SparseStream of = stretches.of(layout.chunk(rank(), Buffer::input, i));
     cells.push_back(slice(terms_, own_, of.first, of.length));
   }
   return cells;
@@ -257,34 +228,6 @@ Status SparseCall::begin_dense() {
                   .output = values,
                   .count = static_cast<std::size_t>(wish_.length),
                   .timeout = left()});
-}
-
-void SparseCall::open_round() {
-  for (SparseRun::Incoming& in : run_->incoming()) {
-    requests_.push_back(post({.kind = PairKind::recv,
-                              .parcel = &in.parcel,
-                              .room = in.most,
-                              .into_dtype = Dtype::uint8,
-                              .from = {in.from, kStreamTag},
-                              .streams = true}));
-  }
-  for (const SparseRun::Outgoing& out : run_->outgoing()) {
-    requests_.push_back(post({.kind = PairKind::send,
-                              .data = out.message.bytes.get(),
-                              .count = out.message.size,
-                              .dtype = Dtype::uint8,
-                              .to = out.to,
-                              .tag = kStreamTag,
-                              .streams = true}));
-  }
-  std::ranges::reverse(requests_);
-}
-
-Status SparseCall::wait() {
-  const coll_request request = requests_.back();
-  requests_.pop_back();
-  return run(PairCall{
-      .kind = PairKind::wait, .request = request, .timeout = left(), .streams = true});
 }
 
 Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {
@@ -310,11 +253,10 @@ void SparseCall::finish() {
   result_.messages = run_->sent_messages();
   result_.rounds = run_->rounds();
   const Form form = form_of(streams);
-  finish(form, std::move(streams));
+  deliver(form, streams);
 }
 
-void SparseCall::finish(Form form, std::vector<SparseStream> streams) {
-  if (stage_ == Stage::dense) form = form_of(streams);
+void SparseCall::deliver(Form form, const std::vector<SparseStream>& streams) {
   SparseStream whole = at_origin(terms_, joined(terms_, streams, form));
   const auto n = whole.entries;
   const bool folds = wish_.kind == Kind::allreduce || wish_.kind == Kind::reduce_scatter;
@@ -329,7 +271,7 @@ void SparseCall::finish(Form form, std::vector<SparseStream> streams) {
                                               .m = 1,
                                               .balanced = false,
                                               .streaming = 0,
-                                              .divisor = static_cast<double>(ranks_)});
+                                              .divisor = static_cast<double>(ranks())});
     struct Both {
       std::shared_ptr<const void> indices;
       std::shared_ptr<const void> values;

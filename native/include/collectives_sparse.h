@@ -38,17 +38,17 @@ int32_t coll_sparse_algorithm_count(void);
 /* The algorithm at 0 ... count-1; its strings live as long as the library. */
 coll_status coll_sparse_algorithm_get(int32_t index, coll_sparse_algorithm* out);
 
-/* COLL_ALLREDUCE, COLL_REDUCE_SCATTER, COLL_ALLGATHER (one after another) or COLL_BROADCAST, of this
- * rank's vector. All ranks pass the same but for their entries. Indices in any order; the values of
- * one index are added. */
+/* COLL_ALLREDUCE, COLL_REDUCE_SCATTER, COLL_ALLGATHER (one after another) or COLL_BROADCAST, of
+ * this rank's vector. All ranks pass the same but for their entries. Indices in any order; the
+ * values of one index are added. */
 typedef struct coll_sparse_call {
   size_t size; /* sizeof(coll_sparse_call) */
   int32_t kind;
-  int32_t dtype;       /* of the values */
-  int32_t op;          /* COLL_SUM or COLL_AVG */
-  int32_t root;        /* of a broadcast; what the others pass is not looked at but for the length */
-  int32_t algorithm;   /* an index, or a coll_sparse_choice */
-  int32_t output;      /* a coll_sparse_output */
+  int32_t dtype;     /* of the values */
+  int32_t op;        /* COLL_SUM or COLL_AVG */
+  int32_t root;      /* of a broadcast; what the others pass is not looked at but for the length */
+  int32_t algorithm; /* an index, or a coll_sparse_choice */
+  int32_t output;    /* a coll_sparse_output */
   int32_t index_dtype; /* an integer */
   const void* indices;
   const void* values;
@@ -57,7 +57,8 @@ typedef struct coll_sparse_call {
   double dense_above; /* a part of which more than this share is there travels with all values;
                        * 0: where that takes fewer bytes */
   double timeout;     /* seconds, for all of it; 0: the communicator's */
-  const char* agreed; /* what all ranks must say alike, as the shape that the vector is of; or NULL */
+  const char*
+      agreed; /* what all ranks must say alike, as the shape that the vector is of; or NULL */
 } coll_sparse_call;
 
 /* What a call gave. */
@@ -84,6 +85,36 @@ typedef struct coll_sparse_view {
 
 /* What is in it, for as long as it is there. */
 coll_status coll_sparse_look(const coll_sparse* result, coll_sparse_view* out);
+
+/* Sums at indices that stay the same (Zhao & Canny, Kylix, ICPP'14): these travel once. */
+typedef struct coll_sparse_indices {
+  size_t size; /* sizeof(coll_sparse_indices) */
+  uint64_t length;
+  int32_t index_dtype; /* an integer, of both */
+  const void* given;   /* where this rank will have values; in any order, also several times */
+  size_t given_count;
+  const void* asked; /* where it wants sums; NULL: where it has values */
+  size_t asked_count;
+  const int32_t* degrees; /* of the layers of the butterfly, whose product is the number of ranks;
+                           * NULL: the library chooses */
+  int32_t layers;
+  double timeout;
+} coll_sparse_indices;
+
+typedef struct coll_sparse_plan coll_sparse_plan;
+
+/* All ranks make it together, each with indices of its own. As coll_sparse_run(). */
+coll_status coll_sparse_plan_make(coll_comm* comm, const coll_sparse_indices* indices,
+                                  coll_sparse_plan** plan);
+/* Writes to `sums` what was asked for: the sum over ranks, zero where nobody has given a value.
+ * `values` are in the order of the indices that were given. COLL_IN_PROGRESS: go on with
+ * coll_resume(); the arrays and the plan must stay until then. op: COLL_SUM, COLL_AVG. */
+coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, const void* values,
+                                    void* sums, int32_t dtype, int32_t op, double timeout);
+/* Bytes and messages that this rank has sent in the last call. */
+coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes,
+                                  uint64_t* messages);
+void coll_sparse_plan_free(coll_sparse_plan* plan);
 
 #ifdef __cplusplus
 }

@@ -141,10 +141,9 @@ struct Summed {
 };
 
 template <class Index, class Element, class Op = Sum>
-constexpr PairKernels kKernels = {Summed<Index, Element, Op>::merge,
-                                  Summed<Index, Element, Op>::add_to,
-                                  Summed<Index, Element, Op>::add_equal,
-                                  Summed<Index, Element, Op>::extract};
+constexpr PairKernels kKernels = {
+    Summed<Index, Element, Op>::merge, Summed<Index, Element, Op>::add_to,
+    Summed<Index, Element, Op>::add_equal, Summed<Index, Element, Op>::extract};
 
 template <class Index>
 PairKernels kernels_of(Dtype dtype) noexcept {

@@ -3,87 +3,134 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <string_view>
 
 #include "algorithms/phases.h"
 
 namespace coll {
 namespace {
 
-// Of so many elements, those that are in one of `n` vectors.
-double union_of(double length, std::span<const SparseOffer> offers, std::size_t n) noexcept {
-  if (length <= 0) return 0;
-  double absent = 1;
-  for (std::size_t i = 0; i < n && i < offers.size(); ++i) {
-    absent *= 1 - std::min(1.0, static_cast<double>(offers[i].entries) / length);
-  }
-  return length * (1 - absent);
-}
-
-// Bytes of so many entries among `length` elements, as pairs or as all values.
+// Bytes of so many entries among `length` elements: pairs, or all values.
 double bytes_of(const SparseProblem& problem, double entries, double length) noexcept {
   if (entries > problem.dense_above * length) return length * problem.value_bytes;
   return entries * (problem.value_bytes + problem.index_bytes);
 }
 
+// Seconds of adding so many entries to others of a stretch of `length` elements.
+double sum_seconds(const SparseProblem& problem, double entries, double united,
+                   double length) noexcept {
+  double seconds = entries * problem.costs.entry;
+  if (united > problem.dense_above * length) {
+    seconds += length * problem.value_bytes * problem.costs.element;
+  }
+  return seconds;
+}
+
+// The sum is complete, part by part, on all ranks.
+double allgather_seconds(const SparseProblem& problem, bool dense) noexcept {
+  const double share = 1 - 1.0 / problem.ranks, all = problem.length * problem.value_bytes;
+  const double bytes = dense ? all : bytes_of(problem, problem.united, problem.length);
+  return share * bytes * problem.costs.byte + bytes * problem.costs.element +
+         ceil_log2(problem.ranks) * problem.costs.message;
+}
+
+double doubling_seconds(const SparseProblem& problem) noexcept {
+  double seconds = 0;
+  for (int n = 1; n < problem.ranks; n *= 2) {
+    const double before = united_of(problem, n), after = united_of(problem, 2.0 * n);
+    seconds += problem.costs.message +
+               bytes_of(problem, before, problem.length) * problem.costs.byte +
+               sum_seconds(problem, 2 * before, after, problem.length);
+  }
+  return seconds;
+}
+
+double gather_seconds(const SparseProblem& problem) noexcept {
+  const double share = 1 - 1.0 / problem.ranks;
+  const double bytes = share * problem.entries * (problem.value_bytes + problem.index_bytes);
+  return ceil_log2(problem.ranks) * problem.costs.message + bytes * problem.costs.byte +
+         sum_seconds(problem, problem.entries, problem.united, problem.length);
+}
+
+double split_seconds(const SparseProblem& problem, bool dense) noexcept {
+  const double p = problem.ranks, share = 1 - 1 / p, part = problem.length / p;
+  const double uneven = dense ? problem.fullest : 1;  // else parts are cut evenly
+  const double own = problem.entries / p;
+  return (p - 1) / 2 * problem.costs.message +
+         share * uneven * bytes_of(problem, own, problem.length) * problem.costs.byte +
+         sum_seconds(problem, uneven * own, dense ? part : problem.united / p, part) +
+         allgather_seconds(problem, dense);
+}
+
+// Blocks of halves, quarters ... grow on their way; in a ring each by one vector in every round.
+double on_the_way_seconds(const SparseProblem& problem, bool ring) noexcept {
+  const int p = problem.ranks, rounds = ring ? p - 1 : ceil_log2(p);
+  double seconds = 0;
+  for (int t = 0; t < rounds; ++t) {
+    const double vectors = ring ? t + 1 : std::exp2(t);
+    const double share = ring ? 1.0 / p : std::exp2(-t - 1);
+    const double entries = united_of(problem, std::min<double>(vectors, p));
+    const double next = united_of(problem, std::min<double>(2 * vectors, p));
+    seconds += problem.costs.message +
+               share * bytes_of(problem, entries, problem.length) * problem.costs.byte +
+               sum_seconds(problem, share * 2 * entries, share * next, share * problem.length);
+  }
+  const double more = ring ? p - 1 - ceil_log2(p) : 0;
+  return seconds + more * problem.costs.message + allgather_seconds(problem, false);
+}
+
+double dense_seconds(const SparseProblem& problem) noexcept {
+  const double share = 1 - 1.0 / problem.ranks, all = problem.length * problem.value_bytes;
+  return 2 * share * all * problem.costs.byte + 3 * all * problem.costs.element +
+         problem.entries / problem.ranks * problem.costs.entry +
+         2 * ceil_log2(problem.ranks) * problem.costs.message;
+}
+
 }  // namespace
 
-double expected_union(std::uint64_t length, std::span<const SparseOffer> offers) noexcept {
-  return union_of(static_cast<double>(length), offers, offers.size());
-}
-
-SparseCost sparse_cost(int algorithm, const SparseProblem& problem,
-                       std::span<const SparseOffer> offers) noexcept {
-  const auto p = static_cast<double>(offers.size());
-  const auto length = static_cast<double>(problem.length);
-  const double L = ceil_log2(static_cast<int>(offers.size())), share = (p - 1) / p;
-  const double all = length * problem.value_bytes;
-  if (algorithm == kSparseDense) return {2 * share * all, 2 * L};
-  const double result = bytes_of(problem, union_of(length, offers, offers.size()), length);
-  double most = 0, sum = 0;
-  for (const SparseOffer& offer : offers) {
-    most = std::max(most, static_cast<double>(offer.entries));
-    sum += static_cast<double>(offer.entries);
-  }
-  const SparseAlgorithm& a = sparse_algorithms()[static_cast<std::size_t>(algorithm)];
-  if (a.gathers()) return {share * sum * (problem.value_bytes + problem.index_bytes), L};
-  const double split = share * bytes_of(problem, sum / p, length);
-  if (a.dense_when_folded) return {split + share * all, p - 1 + L};
-  if (std::strcmp(a.schedule, "recursive_doubling") == 0) {
-    double bytes = 0;
-    for (std::size_t n = 1; n < offers.size(); n *= 2) {
-      bytes += bytes_of(problem, union_of(length, offers, n), length);
-    }
-    return {bytes, L};
-  }
-  if (std::strcmp(a.schedule, "split_allgather") == 0) {
-    return {split + share * result, p - 1 + L};
-  }
-  // Parts that grow on their way: at most by what the others add.
-  const double rounds = std::strcmp(a.schedule, "ring") == 0 ? 2 * (p - 1) : 2 * L;
-  return {std::min(2.0 * share, L / 2) * split + share * result, rounds};
-}
-
-int choose_sparse(const SparseProblem& problem, std::span<const SparseOffer> offers) noexcept {
-  int best = kSparseDense;
-  const auto cost = [&](int algorithm) {
-    const SparseCost c = sparse_cost(algorithm, problem, offers);
-    return c.bytes + c.rounds * problem.message_bytes;
+// As of vectors whose entries lie anywhere among so many places that all of them together have
+// `united`.
+double united_of(const SparseProblem& problem, double n) noexcept {
+  const double p = problem.ranks, each = problem.entries / p;
+  if (each <= 0) return 0;
+  if (problem.united >= problem.entries * (1 - 1e-9)) return n * each;
+  double low = each, high = std::max(problem.length, each) * 1e3;
+  const auto of = [&](double places, double vectors) {
+    return places * -std::expm1(vectors * std::log1p(-std::min(each / places, 1 - 1e-12)));
   };
+  for (int step = 0; step < 60; ++step) {
+    const double middle = std::sqrt(low * high);
+    (of(middle, p) < problem.united ? low : high) = middle;
+  }
+  return std::min(of(low, n), problem.length);
+}
+
+double sparse_cost(int algorithm, const SparseProblem& problem) noexcept {
+  if (algorithm == kSparseDense) return dense_seconds(problem);
+  const SparseAlgorithm& a = sparse_algorithms()[static_cast<std::size_t>(algorithm)];
+  if (a.gathers()) return gather_seconds(problem);
+  const std::string_view schedule = a.schedule;
+  if (schedule == "recursive_doubling") return doubling_seconds(problem);
+  if (schedule == "split_allgather") return split_seconds(problem, a.dense_when_folded);
+  return on_the_way_seconds(problem, schedule == "ring");
+}
+
+int choose_sparse(const SparseProblem& problem) noexcept {
   const auto table = sparse_algorithms();
-  if (problem.kind != Kind::allreduce) {
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      if (table[i].kind == problem.kind) return static_cast<int>(i);
-    }
-  }
-  double least = cost(kSparseDense);
+  int best = -1;
+  double least = 0;
+  const auto consider = [&](int algorithm) {
+    const double seconds = sparse_cost(algorithm, problem);
+    if (best >= 0 && seconds >= least) return;
+    best = algorithm;
+    least = seconds;
+  };
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].kind != Kind::allreduce) continue;
-    const double its = cost(static_cast<int>(i));
-    if (its >= least) continue;
-    least = its;
-    best = static_cast<int>(i);
+    if (table[i].kind != problem.kind) continue;
+    if (problem.kind != Kind::allreduce) return static_cast<int>(i);  // the first is the best
+    consider(static_cast<int>(i));
   }
+  consider(kSparseDense);
   return best;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "select/sparse_algorithms.h"
 
@@ -12,30 +11,35 @@ namespace coll {
 // Not of the table: a dense collective, of vectors made dense.
 inline constexpr int kSparseDense = 1 << 20;
 
-// What a rank tells the others of its vector.
-struct SparseOffer {
-  std::uint64_t entries;
+// What steps cost, in seconds.
+struct SparseCosts {
+  double message;  // to send and receive one
+  double byte;     // that a rank receives
+  double entry;    // that is added to another
+  double element;  // of a dense vector, that is zeroed, written and read once, per byte
 };
+// Of ranks that share memory, and of others.
+inline constexpr SparseCosts kSharedMemory = {4e-6, 0.4e-9, 1.5e-9, 0.25e-9};
+inline constexpr SparseCosts kNetwork = {50e-6, 8.5e-9, 1.5e-9, 0.25e-9};
 
 struct SparseProblem {
-  Kind kind;
-  std::uint64_t length;  // of the whole vector
-  double value_bytes, index_bytes, dense_above;
-  // What a message costs, in bytes that travel in the time.
-  double message_bytes;
+  Kind kind = Kind::allreduce;
+  int ranks = 1;
+  double length = 0;   // elements of the whole vector
+  double entries = 0;  // of all ranks together
+  double united = 0;   // that are expected in the sum
+  double fullest = 1;  // share of the entries in the fullest of `ranks` equal parts, times ranks
+  double value_bytes = 4, index_bytes = 4, dense_above = 0.5;
+  SparseCosts costs = kSharedMemory;
 };
 
-// The elements that are expected in the sum where they lie anywhere.
-double expected_union(std::uint64_t length, std::span<const SparseOffer> offers) noexcept;
+// The elements that are expected in the sum of n of the vectors.
+double united_of(const SparseProblem& problem, double n) noexcept;
 
-// Place in sparse_algorithms(), or kSparseDense.
-int choose_sparse(const SparseProblem& problem, std::span<const SparseOffer> offers) noexcept;
+// Seconds that an algorithm is expected to take; a place in sparse_algorithms(), or kSparseDense.
+double sparse_cost(int algorithm, const SparseProblem& problem) noexcept;
 
-// Bytes that the busiest rank is expected to receive, and its rounds; as of SparseProblem.
-struct SparseCost {
-  double bytes, rounds;
-};
-SparseCost sparse_cost(int algorithm, const SparseProblem& problem,
-                       std::span<const SparseOffer> offers) noexcept;
+// The one that costs least.
+int choose_sparse(const SparseProblem& problem) noexcept;
 
 }  // namespace coll

@@ -43,8 +43,8 @@ constexpr std::array kTable = {
     SparseAlgorithm{Kind::allgather, "circulant", kTraeff, "L rounds for any number of ranks.",
                     Kind::allgather, "circulant"},
     SparseAlgorithm{Kind::allgather, "ring", kThakur, "Neighbours only.", Kind::allgather, "ring"},
-    SparseAlgorithm{Kind::broadcast, "binomial", kThakur, "Whoever has it passes it on, in L rounds.",
-                    Kind::broadcast, "binomial"},
+    SparseAlgorithm{Kind::broadcast, "binomial", kThakur,
+                    "Whoever has it passes it on, in L rounds.", Kind::broadcast, "binomial"},
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ struct Place {
 
 template <class Given, class Index>
 SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
-                 std::uint64_t first, bool ascending) {
+                       std::uint64_t first, bool ascending) {
   const std::size_t n = given.n, size = terms.value_bytes();
   std::vector<Place> places(n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -59,8 +59,8 @@ SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::u
   for (std::size_t i = 0; i < n; ++i) {
     const auto index = static_cast<Index>(first + places[i].index);
     std::memcpy(memory.get() + i * sizeof index, &index, sizeof index);
-    std::memcpy(values + i * size, static_cast<const std::byte*>(given.values) + places[i].at * size,
-                size);
+    std::memcpy(values + i * size,
+                static_cast<const std::byte*>(given.values) + places[i].at * size, size);
   }
   const std::size_t left = terms.kernels.add_equal({memory.get(), values}, n);
   return {Form::pairs, first, length, left, memory.get(), values, memory};
@@ -68,10 +68,14 @@ SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::u
 
 template <class Given>
 SparseStream canonical_of(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
-                    std::uint64_t first) {
+                          std::uint64_t first) {
   const bool ascending = check<Given>(given, length);
   if (ascending && sizeof(Given) == terms.index_bytes && first == 0) {
-    return {Form::pairs, 0, length, given.n, static_cast<const std::byte*>(given.indices),
+    return {Form::pairs,
+            0,
+            length,
+            given.n,
+            static_cast<const std::byte*>(given.indices),
             static_cast<const std::byte*>(given.values)};
   }
   return terms.index_bytes == sizeof(std::uint32_t)
@@ -79,30 +83,48 @@ SparseStream canonical_of(const SparseTerms& terms, const GivenPairs& given, std
              : rewritten<Given, std::uint64_t>(terms, given, length, first, ascending);
 }
 
-}  // namespace
-
-SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
-                 std::uint64_t first) {
-  switch (given.index_dtype) {
+// Calls `f` with a value of the integer type.
+template <class F>
+auto with_integer(Dtype dtype, F f) {
+  switch (dtype) {
     case Dtype::int8:
-      return canonical_of<std::int8_t>(terms, given, length, first);
+      return f(std::int8_t{});
     case Dtype::uint8:
-      return canonical_of<std::uint8_t>(terms, given, length, first);
+      return f(std::uint8_t{});
     case Dtype::int16:
-      return canonical_of<std::int16_t>(terms, given, length, first);
+      return f(std::int16_t{});
     case Dtype::uint16:
-      return canonical_of<std::uint16_t>(terms, given, length, first);
+      return f(std::uint16_t{});
     case Dtype::int32:
-      return canonical_of<std::int32_t>(terms, given, length, first);
+      return f(std::int32_t{});
     case Dtype::uint32:
-      return canonical_of<std::uint32_t>(terms, given, length, first);
+      return f(std::uint32_t{});
     case Dtype::int64:
-      return canonical_of<std::int64_t>(terms, given, length, first);
+      return f(std::int64_t{});
     case Dtype::uint64:
-      return canonical_of<std::uint64_t>(terms, given, length, first);
+      return f(std::uint64_t{});
     default:
       throw Error(Status::invalid_argument, "the indices are no integers");
   }
+}
+
+}  // namespace
+
+SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
+                       std::uint64_t first) {
+  return with_integer(given.index_dtype, [&](auto integer) {
+    return canonical_of<decltype(integer)>(terms, given, length, first);
+  });
+}
+
+std::vector<std::uint64_t> widened(const GivenPairs& given) {
+  return with_integer(given.index_dtype, [&](auto integer) {
+    std::vector<std::uint64_t> wide(given.n);
+    for (std::size_t i = 0; i < given.n; ++i) {
+      wide[i] = static_cast<std::uint64_t>(index_at<decltype(integer)>(given.indices, i));
+    }
+    return wide;
+  });
 }
 
 }  // namespace coll

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a program calls a sparse vector to a stream: indices of any width, in any order, some of
-// them several times.
+// From what a program calls a sparse vector to a stream: indices of any width, in any order, some
+// of them several times.
 #pragma once
+
+#include <cstdint>
+#include <vector>
 
 #include "sparse/stream.h"
 
@@ -18,6 +21,10 @@ struct GivenPairs {
 // on. Values of one index are added up, in their order. A view of the caller's arrays where these
 // are in order already. Throws Error(invalid_argument), and bad_alloc.
 SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
-                 std::uint64_t first);
+                       std::uint64_t first);
+
+// The indices as they are, as words; negative ones are larger than any length. Throws
+// Error(invalid_argument) for a dtype that is no integer.
+std::vector<std::uint64_t> widened(const GivenPairs& given);
 
 }  // namespace coll

@@ -12,7 +12,9 @@ namespace {
 constexpr std::size_t kWord = 8;
 constexpr unsigned kFormShift = 56;  // in the word of a stream
 
-constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + kWord - 1) & ~(kWord - 1); }
+constexpr std::size_t padded(std::size_t bytes) noexcept {
+  return (bytes + kWord - 1) & ~(kWord - 1);
+}
 
 std::size_t indices_bytes(const SparseTerms& terms, Form form, std::size_t entries) noexcept {
   return form == Form::pairs ? entries * terms.index_bytes : 0;
@@ -69,9 +71,9 @@ SparseMessage packed(const SparseTerms& terms, std::uint64_t call,
 }
 
 std::vector<SparseStream> unpacked(const SparseTerms& terms, std::uint64_t call,
-                             std::span<const std::byte> message,
-                             const std::shared_ptr<const void>& owner,
-                             std::span<const SparseStream> stretches) {
+                                   std::span<const std::byte> message,
+                                   const std::shared_ptr<const void>& owner,
+                                   std::span<const SparseStream> stretches) {
   if (message.size() < kWord) refuse("is empty");
   if (word_at(message, 0) != call) {
     throw Error(Status::mismatch, "it sent a message of another sparse call");
@@ -85,8 +87,8 @@ std::vector<SparseStream> unpacked(const SparseTerms& terms, std::uint64_t call,
     at += kWord;
     const auto form = static_cast<Form>(word >> kFormShift);
     const std::uint64_t entries = word & ((std::uint64_t{1} << kFormShift) - 1);
-    const bool sound = form == Form::dense ? entries == of.length
-                                           : form == Form::pairs && entries <= of.length;
+    const bool sound =
+        form == Form::dense ? entries == of.length : form == Form::pairs && entries <= of.length;
     if (!sound) refuse("has another number of elements than what it is of");
     const auto n = static_cast<std::size_t>(entries);
     if (message.size() - at < body_bytes(terms, form, n)) refuse("ends early");

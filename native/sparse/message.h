@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams as the bytes of a message. In front of it the name of the call that it belongs to, then
-// for each stream a word that tells its form and entries, its values and its indices, each padded to
-// whole words.
+// for each stream a word that tells its form and entries, its values and its indices, each padded
+// to whole words.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,15 @@ struct SparseMessage {
   std::size_t size = 0;
 };
 
-SparseMessage packed(const SparseTerms& terms, std::uint64_t call, std::span<const SparseStream> streams);
+SparseMessage packed(const SparseTerms& terms, std::uint64_t call,
+                     std::span<const SparseStream> streams);
 
-// What a message says that begins with this name of a call: one stream for each stretch, which tells
-// which elements it is of. They look into the message, which `owner` keeps alive. Throws
+// What a message says that begins with this name of a call: one stream for each stretch, which
+// tells which elements it is of. They look into the message, which `owner` keeps alive. Throws
 // Error(mismatch) where it belongs to another call, Error(internal) where it is none.
 std::vector<SparseStream> unpacked(const SparseTerms& terms, std::uint64_t call,
-                             std::span<const std::byte> message,
-                             const std::shared_ptr<const void>& owner,
-                             std::span<const SparseStream> stretches);
+                                   std::span<const std::byte> message,
+                                   const std::shared_ptr<const void>& owner,
+                                   std::span<const SparseStream> stretches);
 
 }  // namespace coll

@@ -138,7 +138,8 @@ void SparseRun::close_round() {
   }
 }
 
-std::vector<SparseStream> SparseRun::arrived(Incoming& incoming, std::span<const SparseStream> stretches) {
+std::vector<SparseStream> SparseRun::arrived(Incoming& incoming,
+                                             std::span<const SparseStream> stretches) {
   const std::span<const std::byte> bytes = incoming.parcel.bytes();
   try {
     return unpacked(terms_, call_, bytes, incoming.parcel.release(), stretches);

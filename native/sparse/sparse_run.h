@@ -15,8 +15,8 @@
 
 namespace coll {
 
-// Which elements each chunk is of: chunk c of [bounds[c], bounds[c + 1]), or, where every rank hands
-// in a vector that is to be kept apart from the others, all of them.
+// Which elements each chunk is of: chunk c of [bounds[c], bounds[c + 1]), or, where every rank
+// hands in a vector that is to be kept apart from the others, all of them.
 class Stretches {
  public:
   // In nearly equal parts.

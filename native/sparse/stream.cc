@@ -41,7 +41,8 @@ std::size_t place_of(const std::byte* indices, std::size_t n, std::uint64_t inde
 }
 
 // How many indices are less than this.
-std::size_t place_of(const SparseTerms& terms, const SparseStream& stream, std::uint64_t index) noexcept {
+std::size_t place_of(const SparseTerms& terms, const SparseStream& stream,
+                     std::uint64_t index) noexcept {
   return terms.index_bytes == sizeof(std::uint32_t)
              ? place_of<std::uint32_t>(stream.indices, stream.entries, index)
              : place_of<std::uint64_t>(stream.indices, stream.entries, index);
@@ -89,8 +90,8 @@ SparseStream dense_sum(const SparseTerms& terms, const SparseStream& a, const Sp
                                               .streaming = 0,
                                               .divisor = 1});
   }
-  return {Form::dense, a.first, a.length, static_cast<std::size_t>(a.length), nullptr,
-          memory.get(), memory};
+  return {Form::dense, a.first,      a.length, static_cast<std::size_t>(a.length),
+          nullptr,     memory.get(), memory};
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ SparseTerms sparse_terms(Dtype dtype, std::uint64_t length, double dense_above) 
 }
 
 SparseStream slice(const SparseTerms& terms, const SparseStream& stream, std::uint64_t first,
-             std::uint64_t length) noexcept {
+                   std::uint64_t length) noexcept {
   SparseStream part = stream;
   part.first = first;
   part.length = length;
@@ -128,14 +129,14 @@ SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream) {
   const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
   add_to(terms, memory.get(), stream);
   return {Form::dense, stream.first, stream.length, static_cast<std::size_t>(stream.length),
-          nullptr, memory.get(), memory};
+          nullptr,     memory.get(), memory};
 }
 
 SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream) {
   if (stream.form == Form::pairs) return stream;
   const Room room(terms, stream.entries);
-  return room.stream(stream, terms.kernels.extract(stream.values, stream.first, stream.entries,
-                                                   room.room()));
+  return room.stream(
+      stream, terms.kernels.extract(stream.values, stream.first, stream.entries, room.room()));
 }
 
 SparseStream sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b) {
@@ -190,8 +191,8 @@ SparseStream joined(const SparseTerms& terms, const std::vector<SparseStream>& s
         std::memcpy(to, part.values, part.entries * terms.value_bytes());
       }
     }
-    return {Form::dense, whole.first, whole.length, static_cast<std::size_t>(whole.length),
-            nullptr, memory.get(), memory};
+    return {Form::dense, whole.first,  whole.length, static_cast<std::size_t>(whole.length),
+            nullptr,     memory.get(), memory};
   }
   if (streams.size() == 1) return made_sparse(terms, streams.front());
   const Room room(terms, entries);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stretch of a vector of which most elements are zero, as it is kept and as it travels: pairs of
-// an index and a value by ascending index, or all values ("sparse streams", Renggli et al., SparCML,
-// SC'19).
+// an index and a value by ascending index, or all values ("sparse streams", Renggli et al.,
+// SparCML, SC'19).
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,9 @@ enum class Form : std::uint8_t { pairs, dense };
 // A view, and what keeps alive what it is of.
 struct SparseStream {
   Form form = Form::pairs;
-  std::uint64_t first = 0, length = 0;   // it is of the elements [first, first + length)
-  std::size_t entries = 0;               // values that are there
-  const std::byte* indices = nullptr;    // of the whole vector; null of a dense one
+  std::uint64_t first = 0, length = 0;  // it is of the elements [first, first + length)
+  std::size_t entries = 0;              // values that are there
+  const std::byte* indices = nullptr;   // of the whole vector; null of a dense one
   const std::byte* values = nullptr;
   std::shared_ptr<const void> owner = {};
 
@@ -48,7 +48,7 @@ struct SparseStream {
 
 // The part of it that lies in [first, first + length), which lies in the stream.
 SparseStream slice(const SparseTerms& terms, const SparseStream& stream, std::uint64_t first,
-             std::uint64_t length) noexcept;
+                   std::uint64_t length) noexcept;
 
 // The same as all values. Throws bad_alloc, and Error(internal) where an index lies outside.
 SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream);

@@ -250,6 +250,18 @@ const std::vector<Row> kData = {
      kNone, kNone},
     {"coll_sparse_look", [](coll_comm*) -> int { return coll_sparse_look(nullptr, nullptr); },
      kNone, kNone},
+    {"coll_sparse_plan_make",
+     [](coll_comm* c) -> int { return coll_sparse_plan_make(c, nullptr, nullptr); }, kNone, kNone},
+    {"coll_sparse_plan_reduce",
+     [](coll_comm* c) -> int {
+       return coll_sparse_plan_reduce(c, nullptr, nullptr, nullptr, 0, 0, 0);
+     },
+     kNone, kNone},
+    {"coll_sparse_plan_sent",
+     [](coll_comm*) -> int { return coll_sparse_plan_sent(nullptr, nullptr, nullptr); }, kNone,
+     kNone},
+    {"coll_sparse_plan_free", [](coll_comm*) -> int { return coll_sparse_plan_free(nullptr), 0; },
+     0, 0},
     {"coll_sparse_free", [](coll_comm*) -> int { return coll_sparse_free(nullptr), 0; }, 0, 0},
     {"coll_tune", [](coll_comm* c) -> int { return coll_tune(c, nullptr, 0); }, kGone, COLL_OK},
     {"coll_check_wishes", [](coll_comm*) -> int { return coll_check_wishes(nullptr, 2); }, kNone,

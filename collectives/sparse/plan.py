@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums at indices that stay the same: these travel once, later values only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from collectives._ffi import ffi, lib
+from collectives.arrays import Array, Operand, delivered, operand, output
+from collectives.errors import InvalidArgumentError
+from collectives.names import checked_seconds, op_code
+
+if TYPE_CHECKING:
+    from collectives.caller import Caller
+
+
+class SparsePlan:
+    """What the ranks remember of one another's indices: :meth:`Communicator.sparse_plan`.
+
+    Zhao & Canny, "Kylix: A Sparse Allreduce for Commodity Clusters", ICPP'14.
+
+    Attributes:
+        length: Elements of the vector.
+        given: How many values this rank hands in.
+        asked: How many sums it gets.
+    """
+
+    def __init__(self, comm: Caller, native: Any, length: int, given: int, asked: int) -> None:
+        """Take over a native plan. Users call ``comm.sparse_plan``."""
+        self._comm, self._native = comm, native
+        self.length, self.given, self.asked = length, given, asked
+
+    def reduce(
+        self,
+        values: Array,
+        out: Array | None = None,
+        *,
+        op: str = "sum",
+        timeout: float | None = None,
+        async_op: bool = False,
+    ) -> Any:
+        """Return the sums over all ranks at the indices that this rank has asked for.
+
+        ``values`` has ``given`` elements, in the order of the indices that were given; the result
+        has ``asked`` of the same dtype, in that of those that were asked for: ``out``, else a new
+        array. Where no rank has given a value the sum is zero. ``op="avg"`` divides by the number
+        of ranks.
+
+        All ranks call it, with the same dtype and operation: else all get MismatchError.
+        """
+        source = operand(values, "plan.reduce: values")
+        if source.elements != self.given:
+            raise InvalidArgumentError(
+                f"plan.reduce: values has {source.elements} elements, but the plan was made for "
+                f"{self.given} indices"
+            )
+        target = self._target(source, out)
+        seconds = 0.0 if timeout is None else checked_seconds("plan.reduce: timeout", timeout)
+        code = op_code("plan.reduce", op)
+
+        def start(native: Any) -> int:
+            return int(
+                lib.coll_sparse_plan_reduce(
+                    native, self._native, source.pointer, target.pointer, source.dtype, code,
+                    seconds,
+                )
+            )  # fmt: skip
+
+        def run() -> Any:
+            self._comm._call("plan.reduce", start)
+            return delivered(target)
+
+        return self._comm._submit("plan.reduce", run) if async_op else run()
+
+    @property
+    def sent(self) -> tuple[int, int]:
+        """Bytes and messages that this rank has sent in the last call."""
+        found = ffi.new("uint64_t[2]")
+        lib.coll_sparse_plan_sent(self._native, found, found + 1)
+        return found[0], found[1]
+
+    def _target(self, source: Operand, out: Array | None) -> Operand:
+        if out is None:
+            array = source.array
+            fresh = array.new_empty(self.asked) if hasattr(array, "new_empty") else None
+            return operand(np.empty(self.asked, array.dtype) if fresh is None else fresh, "out")
+        target = output(out, "plan.reduce: out")
+        if target.elements != self.asked or target.dtype != source.dtype:
+            raise InvalidArgumentError(
+                f"plan.reduce: out must have {self.asked} elements of the dtype of values"
+            )
+        return target
+
+
+def make_plan(
+    comm: Caller,
+    given: npt.ArrayLike,
+    asked: npt.ArrayLike | None,
+    length: int,
+    degrees: Sequence[int] | None,
+    timeout: float | None,
+) -> SparsePlan:
+    """Make the plan of ``comm.sparse_plan``."""
+    here = _indices(given, "out_indices")
+    there = here if asked is None else _indices(asked, "in_indices")
+    if there.dtype != here.dtype:
+        raise InvalidArgumentError("sparse_plan: both lists of indices must have the same dtype")
+    request = ffi.new("coll_sparse_indices *")
+    request.size = ffi.sizeof("coll_sparse_indices")
+    if not 0 <= length < 1 << 48:
+        raise InvalidArgumentError(f"sparse_plan: a vector cannot have {length} elements")
+    request.length, request.index_dtype = length, here.dtype
+    request.given, request.given_count = here.pointer, here.elements
+    if asked is not None:
+        # A list of none is not the absence of a list.
+        request.asked = there.pointer if there.elements else request
+        request.asked_count = there.elements
+    layers = ffi.NULL if degrees is None else ffi.new("int32_t[]", [int(d) for d in degrees])
+    request.degrees, request.layers = layers, 0 if degrees is None else len(degrees)
+    request.timeout = 0 if timeout is None else checked_seconds("sparse_plan: timeout", timeout)
+    place = ffi.new("coll_sparse_plan **")
+
+    def start(native: Any) -> int:
+        return int(lib.coll_sparse_plan_make(native, request, place))
+
+    comm._call("sparse_plan", start)
+    native = ffi.gc(place[0], lib.coll_sparse_plan_free)
+    return SparsePlan(comm, native, int(request.length), here.elements, there.elements)
+
+
+def _indices(given: npt.ArrayLike, name: str) -> Operand:
+    found = operand(given if hasattr(given, "__dlpack__") else np.asarray(given), name)
+    if len(found.shape) != 1:
+        raise InvalidArgumentError(f"sparse_plan: {name} must have one dimension")
+    return found

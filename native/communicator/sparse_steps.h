@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What collectives of sparse vectors have in common: a first step by which the ranks agree, which
+// is a collective like any other, so that ranks that do not make the same call are told so; then
+// rounds of messages whose length only their senders know.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/parcel.h"
+#include "communicator/call.h"
+#include "communicator/diagnosis.h"
+#include "communicator/pair_call.h"
+#include "communicator/steps.h"
+
+namespace coll {
+
+class SparseSteps : public Steps {
+ public:
+  Status start() final { return advance(begin()); }
+  Status resume() final { return advance(go_on()); }
+
+ protected:
+  // `timeout`: seconds of all steps together.
+  SparseSteps(int rank, int ranks, double timeout, Purpose purpose)
+      : rank_(rank), ranks_(ranks), limit_(timeout), purpose_(purpose) {}
+
+  // The first step: agree().
+  virtual Status begin() = 0;
+  // What was begun is done. Begins the next step, by run() or send() and expect(); false: there is
+  // none.
+  virtual bool step(Status& status) = 0;
+
+  // The communicator's calls.
+  virtual Status run(const Call& call) = 0;
+  virtual Status run(const PairCall& call) = 0;
+  virtual coll_request post(const PairCall& call) = 0;
+  virtual Status go_on() = 0;
+  virtual std::uint64_t calls() const = 0;
+  [[noreturn]] virtual void fail(const Cause& cause) = 0;
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return ranks_; }
+  // Gives all ranks what each has, if all say the same words.
+  Status agree(const void* mine, void* all, std::size_t bytes, std::string_view words);
+  // Until the step is over the memory stays where it is. A longer message ends the call.
+  void send(int to, const std::byte* message, std::size_t bytes);
+  void expect(int from, Parcel& into, std::size_t most);
+  // Seconds until all is to be over.
+  double left() const;
+  // For all messages of this call.
+  std::uint64_t name() const;
+
+  // Does what may fail on one rank alone: that ends the call on all of them.
+  template <class Work>
+  auto guarded(Work work) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      fail_here(error);
+    } catch (const std::bad_alloc&) {
+      fail_here(
+          Error(Status::out_of_memory, "rank " + std::to_string(rank_) + " is out of memory"));
+    }
+  }
+
+ private:
+  Status advance(Status status);
+  Status wait();
+  [[noreturn]] void fail_here(const Error& error);
+
+  int rank_, ranks_;
+  double limit_;
+  Purpose purpose_;
+  std::uint64_t words_ = 0;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::vector<coll_request> sends_, receives_;  // that were not waited for
+};
+
+// Such steps on a communicator C of either kind.
+template <class Work, class C>
+class StepsOn final : public Work {
+ public:
+  template <class... Arguments>
+  explicit StepsOn(C& communicator, Arguments&&... arguments)
+      : Work(communicator.rank(), communicator.ranks(), communicator.timeout(),
+             std::forward<Arguments>(arguments)...),
+        communicator_(communicator) {}
+
+ private:
+  Status run(const Call& call) override { return communicator_.run(call); }
+  Status run(const PairCall& call) override { return communicator_.run(call); }
+  coll_request post(const PairCall& call) override { return communicator_.post(call); }
+  Status go_on() override { return communicator_.resume(); }
+  std::uint64_t calls() const override { return communicator_.calls(); }
+  [[noreturn]] void fail(const Cause& cause) override { communicator_.fail(cause); }
+
+  C& communicator_;
+};
+
+}  // namespace coll

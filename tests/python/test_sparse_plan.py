@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums at indices that stay the same, of ranks with indices of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import collectives as cl
+from tests.python.ranks import on_ranks, on_wired_ranks
+
+DEGREES: dict[int, list[list[int] | None]] = {
+    1: [None, [1]],
+    2: [None],
+    3: [None],
+    4: [None, [2, 2]],
+    6: [None, [3, 2], [2, 3]],
+    8: [[4, 2], [2, 2, 2]],
+}
+
+
+def check(p: int, degrees: list[int] | None, seed: int, among: Any, *, same: bool) -> None:
+    rng = np.random.default_rng(seed)
+    length = int(rng.integers(1, 400))
+    gives = [rng.integers(0, length, int(rng.integers(0, 90))) for _ in range(p)]
+    wants = gives if same else [rng.integers(0, length, int(rng.integers(0, 90))) for _ in range(p)]
+    values = [[rng.integers(-9, 9, g.size).astype("float64") for g in gives] for _ in range(3)]
+    dtype = str(rng.choice(["float64", "float32", "int16", "complex64"]))
+
+    def body(comm: cl.Communicator) -> list[Any]:
+        mine = comm.rank
+        plan = comm.sparse_plan(
+            gives[mine], None if same else wants[mine], length=length, degrees=degrees
+        )
+        assert (plan.given, plan.asked) == (gives[mine].size, wants[mine].size)
+        return [plan.reduce(turn[mine].astype(dtype)) for turn in values]
+
+    for rank, results in enumerate(among(p, body)):
+        for turn, result in zip(values, results, strict=True):
+            whole = np.zeros(length)
+            for where, those in zip(gives, turn, strict=True):
+                np.add.at(whole, where, those)
+            assert result.dtype == np.dtype(dtype)
+            np.testing.assert_array_equal(result, whole[wants[rank]].astype(dtype))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), p=st.sampled_from(list(DEGREES)), same=st.booleans())
+def test_sums_of_any_indices(seed: int, p: int, same: bool) -> None:
+    for degrees in DEGREES[p]:
+        check(p, degrees, seed, on_ranks, same=same)
+
+
+@pytest.mark.parametrize(("p", "degrees"), [(2, None), (4, [2, 2]), (5, None)])
+def test_sums_over_the_wire(p: int, degrees: list[int] | None) -> None:
+    for seed in range(3):
+        check(p, degrees, seed, on_wired_ranks, same=seed == 0)
+
+
+def test_values_alone_travel() -> None:
+    def body(comm: cl.Communicator) -> tuple[int, int]:
+        where = np.arange(0, 100_000, 10, dtype=np.int32)
+        comm.allreduce(
+            cl.Sparse(where, np.ones(where.size, "float32"), 100_000),
+            algorithm="ssar_split_allgather",
+        )
+        plan = comm.sparse_plan(where, length=100_000)
+        plan.reduce(np.ones(where.size, "float32"))
+        return plan.sent[0], comm.last_sparse.bytes
+
+    for planned, pairs in on_ranks(4, body):
+        assert planned <= 0.52 * pairs
+
+
+def test_average() -> None:
+    def body(comm: cl.Communicator) -> Any:
+        plan = comm.sparse_plan(np.array([comm.rank, 7]), np.array([7, 0, 5]), length=8)
+        out = np.empty(3, "float32")
+        assert plan.reduce(np.array([2, 4], "float32"), out, op="avg") is out
+        return out
+
+    for result in on_ranks(4, body):
+        np.testing.assert_array_equal(result, [4.0, 0.5, 0.0])
+
+
+def test_bad_plans() -> None:
+    def body(comm: cl.Communicator) -> None:
+        bad = cl.InvalidArgumentError
+        with pytest.raises(bad, match=r"index 9 \(at 1\) is none of a vector of 9 elements"):
+            comm.sparse_plan(np.array([0, 9]), length=9)
+        with pytest.raises(bad, match="-1"):
+            comm.sparse_plan(np.array([0, -1]), length=9)
+        with pytest.raises(bad, match="the product of the degrees is not 2"):
+            comm.sparse_plan(np.array([0]), length=9, degrees=[3])
+        with pytest.raises(bad, match="no integers"):
+            comm.sparse_plan(np.array([0.5]), length=9)
+        with pytest.raises(bad, match="one dimension"):
+            comm.sparse_plan(np.zeros((2, 2), int), length=9)
+        plan = comm.sparse_plan(np.array([1, 2]), length=9)
+        with pytest.raises(bad, match="3 elements, but the plan was made for 2"):
+            plan.reduce(np.zeros(3))
+        with pytest.raises(bad, match="avg"):
+            plan.reduce(np.zeros(2, int), op="avg")
+        with pytest.raises(bad, match="out must have 2"):
+            plan.reduce(np.zeros(2), np.zeros(3))
+        assert plan.reduce(np.ones(2)).tolist() == [2, 2]
+
+    on_ranks(2, body)
+
+
+def test_ranks_that_differ_are_told() -> None:
+    def body(comm: cl.Communicator) -> str:
+        with pytest.raises(cl.MismatchError) as caught:
+            comm.sparse_plan(np.array([0]), length=8 + comm.rank)
+        return str(caught.value)
+
+    for text in on_ranks(2, body):
+        assert "8 elements" in text
+        assert "9 elements" in text
