@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from collectives.arrays import Array
 from collectives.default import default
 from collectives.names import Accumulate, Reproducible
 from collectives.operations import Op
-from collectives.sparse.calls import Output
+from collectives.sparse.calls import SparseOptions
 
 
 def allreduce(
@@ -23,8 +24,7 @@ def allreduce(
     mode: str | None = None,
     timeout: float | None = None,
     async_op: bool = False,
-    output: Output = "auto",
-    dense_above: float | None = None,
+    **sparse: Unpack[SparseOptions],
 ) -> Array:
     """:meth:`Communicator.allreduce` of the default communicator."""
     return default().allreduce(
@@ -37,8 +37,7 @@ def allreduce(
         mode=mode,
         timeout=timeout,
         async_op=async_op,
-        output=output,
-        dense_above=dense_above,
+        **sparse,
     )
 
 

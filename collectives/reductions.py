@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Unpack
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from collectives.checks import (
 from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
 from collectives.operations import USER_OPS, Op
 from collectives.sparse.calls import (
-    Output,
+    SparseCall,
+    SparseOptions,
     refuse_sparse_options,
     sparse_call,
 )
@@ -51,8 +53,7 @@ class Reductions(Caller):
         mode: str | None = None,
         timeout: float | None = None,
         async_op: bool = False,
-        output: Output = "auto",
-        dense_above: float | None = None,
+        **sparse: Unpack[SparseOptions],
     ) -> Array:
         """Reduce ``x`` over all ranks, element by element; every rank gets the result.
 
@@ -73,22 +74,18 @@ class Reductions(Caller):
         "float64" for float32, "complex128" for complex64, as a name or a dtype. It is the same on
         all ranks, as is ``reproducible`` (see :class:`Communicator`). More bytes travel.
 
-        Of a sparse array (:class:`Sparse`, or SciPy's and torch's) the result is a new one, or a
-        dense array where that takes fewer bytes; ``output`` and ``dense_above`` are in
-        docs/sparse.md.
+        Of a sparse array (:class:`Sparse`, SciPy's, torch's) the result is a new one, or a dense
+        array where that takes fewer bytes; it has options of its own (docs/sparse.md).
         """
-        usual = algorithm is mode is accumulate is timeout is None
+        usual = algorithm is mode is accumulate is timeout is None and not sparse
         usual = usual and reproducible is async_op is False and out is None
         if usual and self._borrowed_allreduce(x, op):
             return x
         if is_sparse(x):
-            return sparse_call(
-                self, "allreduce", x, op=op, algorithm=algorithm, output=output,
-                dense_above=dense_above, timeout=timeout, async_op=async_op,
-                refused={"out": out, "accumulate": accumulate, "mode": mode,
-                         "reproducible": reproducible},
-            )  # fmt: skip
-        refuse_sparse_options("allreduce", output, dense_above)
+            no = {"out": out, "accumulate": accumulate, "mode": mode, "reproducible": reproducible}
+            call = SparseCall(op, algorithm, timeout, async_op)
+            return sparse_call(self, "allreduce", x, call, no, sparse)
+        refuse_sparse_options("allreduce", sparse)
         if isinstance(x, list | tuple | dict):
             refuse_out_of_a_tree("allreduce", x, out)
             each = partial(
@@ -97,9 +94,8 @@ class Reductions(Caller):
             )  # fmt: skip
             return self._each("allreduce", x, each, async_op)
         options = how("allreduce", algorithm, mode, timeout, accumulate, reproducible)
-        source = operand(x, "allreduce: x")
+        source, code = operand(x, "allreduce: x"), op_code("allreduce", op)
         target = in_place_target("allreduce", source, out)
-        code = op_code("allreduce", op)
         return self._begin(
             "allreduce", "allreduce", source, target, options, op=code, async_op=async_op
         )

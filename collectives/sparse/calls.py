@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -25,6 +25,27 @@ OUTPUTS: dict[str, int] = {
     "sparse": lib.COLL_SPARSE_PAIRS,
     "dense": lib.COLL_SPARSE_DENSE,
 }
+
+
+class SparseOptions(TypedDict, total=False):
+    """What is there for sparse arrays only; the same on all ranks.
+
+    ``output``: "sparse", "dense", or that which takes fewer bytes ("auto"). ``dense_above``: a part
+    of the vector travels with all its values where more than this share of them is there.
+    """
+
+    output: Output
+    dense_above: float | None
+
+
+class SparseCall(NamedTuple):
+    """What a sparse collective has in common with a dense one."""
+
+    op: Any = "sum"
+    algorithm: str | None = None
+    timeout: float | None = None
+    async_op: bool = False
+    root: int = 0
 
 
 class SparseAlgorithm(NamedTuple):
@@ -82,15 +103,9 @@ def sparse_call(
     comm: Caller,
     kind: str,
     x: Any,
-    *,
-    op: Any = "sum",
-    root: int = 0,
-    algorithm: str | None = None,
-    output: str = "auto",
-    dense_above: float | None = None,
-    timeout: float | None = None,
-    async_op: bool = False,
+    common: SparseCall,
     refused: dict[str, Any],
+    options: SparseOptions,
 ) -> Any:
     """Run the collective of a kind on a sparse array; return what its caller gets, a new array.
 
@@ -99,18 +114,22 @@ def sparse_call(
     for name, value in refused.items():
         if value is not None and value is not False:
             raise InvalidArgumentError(f"{kind}: {name} is not there for sparse arrays")
+    _known(kind, options)
     whole = converted(x, f"{kind}: x")
     places, values = whole.vector.operands(kind)
     request = ffi.new("coll_sparse_call *")
     request.size = ffi.sizeof("coll_sparse_call")
-    request.kind, request.dtype, request.root = KINDS[kind], values.dtype, root
-    request.op = op_code(kind, op) if kind in ("allreduce", "reduce_scatter") else 0
-    request.algorithm = _number(kind, algorithm)
-    request.output = OUTPUTS[choose_from(output, OUTPUTS, f"{kind}: output")]
+    request.kind, request.dtype, request.root = KINDS[kind], values.dtype, common.root
+    request.op = op_code(kind, common.op) if kind in ("allreduce", "reduce_scatter") else 0
+    request.algorithm = _number(kind, common.algorithm)
+    request.output = OUTPUTS[choose_from(options.get("output", "auto"), OUTPUTS, f"{kind}: output")]
     request.index_dtype, request.entries = places.dtype, places.elements
     request.indices, request.values = places.pointer, values.pointer
-    request.length, request.dense_above = whole.vector.length, _share(kind, dense_above)
-    request.timeout = 0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
+    request.length, request.dense_above = (
+        whole.vector.length,
+        _share(kind, options.get("dense_above")),
+    )
+    request.timeout = _seconds(kind, common.timeout)
     agreed = ffi.new("char[]", whole.agreed.encode())
     request.agreed = agreed if whole.agreed else ffi.NULL
     alive = (places, values, agreed)
@@ -125,14 +144,24 @@ def sparse_call(
         comm._call(f"sparse {kind}", start)
         return _result(comm, kind, ffi.gc(place[0], lib.coll_sparse_free), whole, values)
 
-    return comm._submit(kind, run) if async_op else run()
+    return comm._submit(kind, run) if common.async_op else run()
 
 
-def refuse_sparse_options(kind: str, output: str, dense_above: float | None) -> None:
+def refuse_sparse_options(kind: str, options: SparseOptions) -> None:
     """Refuse what is there for sparse arrays only."""
-    if output != "auto" or dense_above is not None:
-        name = "output" if output != "auto" else "dense_above"
+    _known(kind, options)
+    for name in options:
         raise InvalidArgumentError(f"{kind}: {name} is there for sparse arrays only")
+
+
+def _seconds(kind: str, timeout: float | None) -> float:
+    return 0.0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
+
+
+def _known(kind: str, options: SparseOptions) -> None:
+    for name in options:
+        if name not in SparseOptions.__annotations__:
+            raise TypeError(f"{kind}() got an unexpected keyword argument {name!r}")
 
 
 def _share(kind: str, dense_above: float | None) -> float:
