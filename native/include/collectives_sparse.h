@@ -34,6 +34,7 @@ typedef struct coll_sparse_algorithm {
   int32_t schedule; /* its index among the algorithms */
 } coll_sparse_algorithm;
 
+/* How many there are, over all kinds. */
 int32_t coll_sparse_algorithm_count(void);
 /* The algorithm at 0 ... count-1; its strings live as long as the library. */
 coll_status coll_sparse_algorithm_get(int32_t index, coll_sparse_algorithm* out);
@@ -67,6 +68,7 @@ typedef struct coll_sparse coll_sparse;
 /* COLL_IN_PROGRESS: go on with coll_resume(); until that is COLL_OK the arrays and the call's place
  * for the result must stay. The result is the caller's, for coll_sparse_free(). */
 coll_status coll_sparse_run(coll_comm* comm, const coll_sparse_call* call, coll_sparse** result);
+/* Ends a result; NULL is none. */
 void coll_sparse_free(coll_sparse* result);
 
 typedef struct coll_sparse_view {
@@ -114,6 +116,7 @@ coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, con
 /* Bytes and messages that this rank has sent in the last call. */
 coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes,
                                   uint64_t* messages);
+/* Ends a plan, which no call is using; NULL is none. */
 void coll_sparse_plan_free(coll_sparse_plan* plan);
 
 #ifdef __cplusplus

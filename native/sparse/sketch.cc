@@ -10,11 +10,14 @@ namespace {
 
 constexpr unsigned kLevels = 24;
 
-// Multiplicative, of the mixed halves: neighbours are far apart.
-std::uint32_t hash_of(std::uint64_t index) noexcept {
-  std::uint64_t x = index * 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 29U)) * 0xBF58476D1CE4E5B9ULL;
-  return static_cast<std::uint32_t>(x >> 32U);
+// Mixes all bits, one to one (the finish of MurmurHash3): neighbours are far apart.
+std::uint32_t hash_of(std::uint32_t x) noexcept {
+  x = (x ^ (x >> 16U)) * 0x85EBCA6BU;
+  x = (x ^ (x >> 13U)) * 0xC2B2AE35U;
+  return x ^ (x >> 16U);
+}
+std::uint32_t hash_of(std::uint64_t x) noexcept {
+  return hash_of(static_cast<std::uint32_t>((x * 0x9E3779B97F4A7C15ULL) >> 32U));
 }
 
 constexpr std::uint32_t limit_of(unsigned level) noexcept { return 0xFFFFFFFFU >> level; }
@@ -36,18 +39,31 @@ void thin_out(Sketch& sketch) noexcept {
   sketch.samples = left;
 }
 
+void take(Sketch& sketch, std::uint32_t hash) noexcept {
+  while (sketch.samples == Sketch::kSamples && sketch.level < kLevels) thin_out(sketch);
+  if (sketch.samples < Sketch::kSamples && hash <= limit_of(sketch.level)) {
+    sketch.hashes[sketch.samples++] = hash;
+  }
+}
+
 template <class Index>
 void sample(Sketch& sketch, const SparseStream& stream) noexcept {
   // A level at which fewer than there is room for are expected, so that few are thrown out again.
   while (sketch.level < kLevels && stream.entries >> sketch.level > Sketch::kSamples * 3 / 4) {
     ++sketch.level;
   }
-  for (std::size_t i = 0; i < stream.entries; ++i) {
-    const std::uint32_t hash = hash_of(index_at<Index>(stream, i));
-    if (hash > limit_of(sketch.level)) continue;
-    while (sketch.samples == Sketch::kSamples && sketch.level < kLevels) thin_out(sketch);
-    if (sketch.samples < Sketch::kSamples && hash <= limit_of(sketch.level)) {
-      sketch.hashes[sketch.samples++] = hash;
+  // Most blocks have none, which a loop without branches finds.
+  constexpr std::size_t kBlock = 256;
+  for (std::size_t begin = 0; begin < stream.entries; begin += kBlock) {
+    const std::size_t n = std::min(kBlock, stream.entries - begin);
+    std::array<Index, kBlock> block;
+    std::memcpy(block.data(), stream.indices + begin * sizeof(Index), n * sizeof(Index));
+    const std::uint32_t limit = limit_of(sketch.level);
+    std::uint32_t found = 0;
+    for (std::size_t i = 0; i < n; ++i) found += hash_of(block[i]) <= limit ? 1U : 0U;
+    for (std::size_t i = 0; found > 0 && i < n; ++i) {
+      const std::uint32_t hash = hash_of(block[i]);
+      if (hash <= limit) take(sketch, hash);
     }
   }
 }

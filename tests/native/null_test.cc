@@ -244,6 +244,8 @@ const std::vector<Row> kData = {
     {"coll_add_schedule",
      [](coll_comm* c) -> int { return coll_add_schedule(c, nullptr, 8, nullptr, nullptr); }, kNone,
      kNone},
+    {"coll_sparse_algorithm_count",
+     [](coll_comm*) -> int { return coll_sparse_algorithm_count() > 0 ? 0 : 1; }, 0, 0},
     {"coll_sparse_algorithm_get",
      [](coll_comm*) -> int { return coll_sparse_algorithm_get(0, nullptr); }, kNone, kNone},
     {"coll_sparse_run", [](coll_comm* c) -> int { return coll_sparse_run(c, nullptr, nullptr); },

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sketch tells of sparse vectors, against what is counted.
+#include "sparse/sketch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "check.h"
+
+namespace {
+
+using coll::Sketch;
+using coll::SparseStream;
+using Places = std::vector<std::uint32_t>;
+
+Places random_places(std::mt19937& random, std::uint32_t length, std::size_t entries,
+                     double steep) {
+  std::uniform_real_distribution<double> uniform;
+  std::set<std::uint32_t> places;
+  while (places.size() < entries) {
+    places.insert(static_cast<std::uint32_t>(length * std::pow(uniform(random), steep)));
+  }
+  return {places.begin(), places.end()};
+}
+
+Sketch sketch_of(const Places& places, std::uint32_t length) {
+  const coll::SparseTerms terms = coll::sparse_terms(coll::Dtype::float32, length, 0.5);
+  return coll::sketch_of(terms, {.length = length,
+                                 .entries = places.size(),
+                                 .indices = reinterpret_cast<const std::byte*>(places.data())});
+}
+
+std::size_t united(const std::vector<Places>& all) {
+  std::set<std::uint32_t> places;
+  for (const Places& one : all) places.insert(one.begin(), one.end());
+  return places.size();
+}
+
+// Within a third, of hundreds of samples: five times the standard error.
+void check_union(const std::vector<Places>& all, std::uint32_t length) {
+  std::vector<Sketch> sketches;
+  for (const Places& places : all) sketches.push_back(sketch_of(places, length));
+  const double estimate = coll::estimated_union(sketches);
+  const auto counted = static_cast<double>(united(all));
+  CHECK(estimate > counted * 0.67 && estimate < counted * 1.5);
+}
+
+TEST(unions_are_estimated_from_samples) {
+  std::mt19937 random(1);
+  constexpr std::uint32_t kLength = 1000000;
+  for (const double steep : {1.0, 5.0}) {
+    for (const std::size_t entries : {300, 5000, 60000}) {
+      std::vector<Places> all;
+      for (int rank = 0; rank < 5; ++rank) {
+        all.push_back(random_places(random, kLength, entries, steep));
+      }
+      check_union(all, kLength);
+      check_union({all[0], all[0], all[0]}, kLength);
+      check_union({all[0], all[1], {}}, kLength);
+    }
+  }
+  CHECK(coll::estimated_union(std::vector<Sketch>(3)) == 0);
+}
+
+TEST(balanced_bounds_share_out_what_is_there) {
+  std::mt19937 random(2);
+  constexpr std::uint32_t kLength = 100000;
+  std::vector<Places> all;
+  std::vector<Sketch> sketches;
+  for (int rank = 0; rank < 3; ++rank) {
+    all.push_back(random_places(random, kLength, 8000, 3.0));
+    sketches.push_back(sketch_of(all.back(), kLength));
+  }
+  for (const int parts : {1, 2, 7}) {
+    const auto bounds = coll::balanced_bounds(sketches, kLength, parts);
+    CHECK(bounds.size() == static_cast<std::size_t>(parts) + 1);
+    CHECK(bounds.front() == 0 && bounds.back() == kLength);
+    CHECK(std::ranges::is_sorted(bounds));
+    for (int c = 0; c < parts; ++c) {
+      std::size_t entries = 0;
+      for (const Places& places : all) {
+        entries += static_cast<std::size_t>(
+            std::ranges::lower_bound(places, bounds[static_cast<std::size_t>(c) + 1]) -
+            std::ranges::lower_bound(places, bounds[static_cast<std::size_t>(c)]));
+      }
+      CHECK(static_cast<double>(entries) < 1.25 * 24000 / parts);
+    }
+  }
+  double first_eighth = 0;
+  for (const Places& places : all) {
+    first_eighth +=
+        static_cast<double>(std::ranges::lower_bound(places, kLength / 8) - places.begin());
+  }
+  const double fullest = coll::fullest_part(sketches, kLength, 8) * 24000;
+  CHECK(fullest > 0.9 * first_eighth && fullest < 1.1 * first_eighth);
+}
+
+TEST(nonsense_gives_bounds_all_the_same) {
+  std::mt19937_64 random(3);
+  for (int turn = 0; turn < 200; ++turn) {
+    Sketch sketch{.entries = random()};
+    for (auto& q : sketch.quantiles) q = random();
+    for (auto& h : sketch.hashes) h = static_cast<std::uint32_t>(random());
+    sketch.level = static_cast<std::uint32_t>(random());
+    sketch.samples = static_cast<std::uint32_t>(random());
+    const std::vector<Sketch> sketches{sketch, sketch};
+    CHECK(coll::estimated_union(sketches) >= 0);
+    const auto bounds = coll::balanced_bounds(sketches, 1000, 4);
+    CHECK(std::ranges::is_sorted(bounds) && bounds.back() == 1000);
+  }
+}
+
+}  // namespace
