@@ -453,6 +453,16 @@ class _Lib:
     def coll_sparse_run(self, comm: CData, call: CData, result: CData, /) -> int: ...
     def coll_sparse_free(self, result: CData, /) -> None: ...
     def coll_sparse_look(self, result: CData, out: CData, /) -> int: ...
+    def coll_adasum(
+        self,
+        comm: CData,
+        input: CData,
+        output: CData,
+        count: int,
+        dtype: int,
+        timeout: float,
+        /,
+    ) -> int: ...
     def coll_sparse_plan_make(self, comm: CData, indices: CData, plan: CData, /) -> int: ...
     def coll_sparse_plan_reduce(
         self,

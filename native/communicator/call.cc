@@ -260,7 +260,8 @@ const char* name_of(Purpose purpose) noexcept {
                                        "sparse allgather",
                                        "sparse broadcast",
                                        "sparse plan",
-                                       "sparse plan reduce"};
+                                       "sparse plan reduce",
+                                       "adasum"};
   const auto i = static_cast<std::size_t>(purpose);
   return i < names.size() ? names[i] : "?";
 }

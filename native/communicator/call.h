@@ -25,7 +25,8 @@ enum class Purpose : std::uint8_t {
   sparse_allgather,
   sparse_broadcast,
   sparse_plan,
-  sparse_plan_reduce
+  sparse_plan_reduce,
+  adasum
 };
 
 // In what partial results are kept and travel; as_stored: in the dtype of the arrays. Numeric

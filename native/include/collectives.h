@@ -328,6 +328,7 @@ coll_status coll_variable_get(int32_t index, coll_variable* out);
 }
 #endif
 
+#include "collectives_adasum.h"     /* gradients, added where they differ */
 #include "collectives_algorithms.h" /* algorithms as data */
 #include "collectives_directory.h"  /* values between ranks that are not connected yet */
 #include "collectives_exact.h"      /* exact sums of several contributions */

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/adasum_call.h"
+
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/widening.h"
+
+namespace coll {
+namespace {
+
+[[noreturn]] void refuse_adasum(const std::string& why) {
+  throw Error(Status::invalid_argument, "adasum: " + why);
+}
+
+}  // namespace
+
+AdasumCall::AdasumCall(int rank, int ranks, double timeout, const AdasumWish& wish)
+    : SparseSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::adasum),
+      wish_(wish),
+      wide_(wish.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32),
+      size_(size_of(wide_)),
+      heard_(static_cast<std::size_t>(ranks)) {
+  if (!exists(wish.dtype) || family_of(wish.dtype) != Family::floating) {
+    refuse_adasum("it is made of products of gradients: pass floating-point numbers");
+  }
+  if (wish.count > 0 && (wish.input == nullptr || wish.output == nullptr)) {
+    refuse_adasum("a null pointer");
+  }
+  const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+  levels_ = std::bit_width(static_cast<unsigned>(power)) - 1;
+  spare_ = ranks - power;
+  // Of the first pairs the even rank takes part; behind them all do.
+  if (rank >= 2 * spare_) {
+    place_ = rank - spare_;
+  } else if (rank % 2 == 0) {
+    place_ = rank / 2;
+  }
+  words_ = std::to_string(wish.count) + " " + name_of(wish.dtype);
+  vector_.resize(wish.count * size_);
+  load(wish.input);
+  shares_.push_back({0, wish.count});
+}
+
+int AdasumCall::rank_at(int place) const noexcept {
+  return place < spare_ ? 2 * place : place + spare_;
+}
+
+void AdasumCall::load(const void* from) noexcept {
+  if (wish_.count == 0) return;
+  if (wide_ == wish_.dtype) {
+    std::memcpy(vector_.data(), from, vector_.size());
+  } else {
+    widen_array(wide_, vector_.data(), wish_.dtype, from, wish_.count);
+  }
+}
+
+void AdasumCall::store() noexcept {
+  if (wish_.count == 0) return;
+  if (wide_ == wish_.dtype) {
+    std::memcpy(wish_.output, vector_.data(), vector_.size());
+  } else {
+    round_array(wish_.dtype, wish_.output, wide_, vector_.data(), wish_.count);
+  }
+}
+
+Status AdasumCall::begin() { return agree(&said_, heard_.data(), sizeof said_, words_); }
+
+bool AdasumCall::step(Status&) {
+  return guarded([this] {
+    finish(stage_);
+    stage_ = after(stage_);
+    if (stage_ == Stage::done) {
+      store();
+      return false;
+    }
+    begin(stage_);
+    return true;
+  });
+}
+
+// A spare rank joins before the first level, and gets the result after the last one.
+AdasumCall::Stage AdasumCall::after(Stage stage) const {
+  const bool paired = rank() < 2 * spare_;
+  switch (stage) {
+    case Stage::agreeing:
+      if (paired) return Stage::joining;
+      [[fallthrough]];
+    case Stage::joining:
+      if (!takes_part()) return Stage::parting;
+      return levels_ > 0 ? Stage::halving : Stage::done;
+    case Stage::halving:
+      return Stage::adding;
+    case Stage::adding:
+      if (turn_ > 0) return Stage::adding;
+      return level_ < levels_ ? Stage::halving : Stage::gathering;
+    case Stage::gathering:
+      if (level_ > 0) return Stage::gathering;
+      return paired ? Stage::parting : Stage::done;
+    default:
+      return Stage::done;
+  }
+}
+
+void AdasumCall::begin(Stage stage) {
+  const std::size_t all = vector_.size();
+  if (stage == Stage::joining) {
+    takes_part() ? post(rank() + 1, nullptr, 0, all) : post(rank() - 1, vector_.data(), all, 0);
+  } else if (stage == Stage::parting) {
+    takes_part() ? post(rank() + 1, vector_.data(), all, 0) : post(rank() - 1, nullptr, 0, all);
+  } else if (stage == Stage::halving) {
+    halve();
+  } else if (stage == Stage::adding) {
+    // Shares of one vector lie with ranks that differ in the bits up to this level.
+    const int peer = rank_at(place_ ^ (1 << turn_));
+    post(peer, reinterpret_cast<const std::byte*>(products_.data()), sizeof products_,
+         sizeof products_);
+  } else {
+    --level_;
+    const Share whole = shares_[static_cast<std::size_t>(level_)];
+    const Share own = shares_.back();
+    post(partner(), values(own.first), own.count * size_, (whole.count - own.count) * size_);
+  }
+}
+
+void AdasumCall::finish(Stage stage) {
+  const std::size_t all = vector_.size();
+  if (stage == Stage::joining && takes_part()) {
+    const std::byte* other = arrived(all).data();
+    combine(vector_.data(), other, wish_.count, products(vector_.data(), other, wish_.count));
+  } else if (stage == Stage::parting && !takes_part()) {
+    if (all > 0) std::memcpy(vector_.data(), arrived(all).data(), all);
+  } else if (stage == Stage::halving) {
+    take_half();
+  } else if (stage == Stage::adding) {
+    add_products();
+  } else if (stage == Stage::gathering) {
+    const Share own = shares_.back();
+    shares_.pop_back();
+    const Share whole = shares_.back();
+    const std::size_t first = own.first == whole.first ? own.first + own.count : whole.first;
+    const std::size_t bytes = (whole.count - own.count) * size_;
+    const std::span<const std::byte> theirs = arrived(bytes);
+    if (bytes > 0) std::memcpy(values(first), theirs.data(), bytes);
+  }
+}
+
+// Keeps one half of the share and hands the other one over.
+void AdasumCall::halve() {
+  const Share share = shares_.back();
+  const std::size_t half = share.count / 2;
+  const bool low = (place_ >> level_ & 1) == 0;
+  const Share own = low ? Share{share.first, half} : Share{share.first + half, share.count - half};
+  const Share other =
+      low ? Share{share.first + half, share.count - half} : Share{share.first, half};
+  post(partner(), values(other.first), other.count * size_, own.count * size_);
+  shares_.push_back(own);
+}
+
+void AdasumCall::take_half() {
+  const Share own = shares_.back();
+  const std::span<const std::byte> theirs = arrived(own.count * size_);
+  const bool low = (place_ >> level_ & 1) == 0;
+  // The lower group's vector is the first one, on both sides.
+  products_ = low ? products(values(own.first), theirs.data(), own.count)
+                  : products(theirs.data(), values(own.first), own.count);
+  other_.assign(theirs.begin(), theirs.end());
+}
+
+// Both sides add the same two numbers, so all ranks of a group have the same bits.
+void AdasumCall::add_products() {
+  Products theirs;
+  std::memcpy(theirs.data(), arrived(sizeof theirs).data(), sizeof theirs);
+  for (std::size_t i = 0; i < theirs.size(); ++i) products_[i] += theirs[i];
+  if (turn_ < level_) {
+    ++turn_;
+    return;
+  }
+  turn_ = 0;
+  const Share own = shares_.back();
+  const bool low = (place_ >> level_ & 1) == 0;
+  Products by = products_;
+  if (!low) by = {products_[0], products_[2], products_[1]};
+  combine(values(own.first), other_.data(), own.count, by);
+  ++level_;
+}
+
+Products AdasumCall::products(const std::byte* a, const std::byte* b,
+                              std::size_t n) const noexcept {
+  if (wide_ == Dtype::float64) {
+    return products_of(reinterpret_cast<const double*>(a), reinterpret_cast<const double*>(b), n);
+  }
+  return products_of(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), n);
+}
+
+void AdasumCall::combine(std::byte* a, const std::byte* b, std::size_t n,
+                         const Products& by) noexcept {
+  if (wide_ == Dtype::float64) {
+    coll::combine(reinterpret_cast<double*>(a), reinterpret_cast<const double*>(b), n, by);
+  } else {
+    coll::combine(reinterpret_cast<float*>(a), reinterpret_cast<const float*>(b), n, by);
+  }
+}
+
+// One message each way, the name of the call in front of it.
+void AdasumCall::post(int peer, const std::byte* out, std::size_t bytes, std::size_t most) {
+  const std::uint64_t word = name();
+  from_ = peer;
+  const bool both = stage_ != Stage::joining && stage_ != Stage::parting;
+  if (both || out == nullptr) expect(peer, parcel_, sizeof word + most);
+  if (!both && out == nullptr) return;
+  outgoing_.resize(sizeof word + bytes);
+  std::memcpy(outgoing_.data(), &word, sizeof word);
+  if (bytes > 0) std::memcpy(outgoing_.data() + sizeof word, out, bytes);
+  send(peer, outgoing_.data(), outgoing_.size());
+}
+
+std::span<const std::byte> AdasumCall::arrived(std::size_t bytes) {
+  const std::span<const std::byte> message = parcel_.bytes();
+  std::uint64_t word = 0;
+  if (message.size() >= sizeof word) std::memcpy(&word, message.data(), sizeof word);
+  if (word != name() || message.size() != sizeof word + bytes) {
+    throw Error(Status::internal,
+                "rank " + std::to_string(from_) + " sent a message of another call", from_);
+  }
+  return message.subspan(sizeof word);
+}
+
+}  // namespace coll

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adasum (Maleki et al., "Scaling Distributed Training with Adaptive Summation", MLSys'21):
+// gradients are combined two by two, groups of 1, 2, 4 ... ranks at a time, each rank on its share
+// of the vector, which halves from level to level; then all get all shares. Where the number of
+// ranks is no power of two, the first pairs of neighbours combine theirs beforehand, and the even
+// one of each pair speaks for both.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "communicator/sparse_steps.h"
+#include "kernels/adasum.h"
+
+namespace coll {
+
+struct AdasumWish {
+  const void* input = nullptr;
+  void* output = nullptr;  // may be the input
+  std::size_t count = 0;
+  Dtype dtype = Dtype::float32;  // floating point
+  double timeout = 0;            // seconds; 0: the communicator's
+};
+
+class AdasumCall : public SparseSteps {
+ protected:
+  // The arrays must live as long. Throws Error(invalid_argument).
+  AdasumCall(int rank, int ranks, double timeout, const AdasumWish& wish);
+
+ private:
+  // What the messages on their way are.
+  enum class Stage : std::uint8_t { agreeing, joining, halving, adding, gathering, parting, done };
+
+  Status begin() override;
+  bool step(Status& status) override;
+  void finish(Stage stage);
+  void begin(Stage stage);
+  Stage after(Stage stage) const;
+  bool takes_part() const noexcept { return place_ >= 0; }
+  int rank_at(int place) const noexcept;
+  int partner() const noexcept { return rank_at(place_ ^ (1 << level_)); }
+  std::byte* values(std::size_t first) noexcept { return vector_.data() + first * size_; }
+  void load(const void* from) noexcept;
+  void store() noexcept;
+  Products products(const std::byte* a, const std::byte* b, std::size_t n) const noexcept;
+  void combine(std::byte* a, const std::byte* b, std::size_t n, const Products& by) noexcept;
+  void halve();
+  void take_half();
+  void add_products();
+  void post(int peer, const std::byte* out, std::size_t bytes, std::size_t most);
+  std::span<const std::byte> arrived(std::size_t bytes);
+
+  struct Share {
+    std::size_t first, count;
+  };
+
+  AdasumWish wish_;
+  Dtype wide_;  // that it computes in
+  std::size_t size_;
+  std::string words_;
+  std::uint64_t said_ = 0;
+  std::vector<std::uint64_t> heard_;
+  Stage stage_ = Stage::agreeing;
+  int place_ = -1;  // among those that take part
+  int levels_ = 0, level_ = 0, turn_ = 0;
+  int spare_ = 0;  // ranks beyond the power of two
+  std::vector<std::byte> vector_;
+  std::vector<Share> shares_;  // of the vector, by level
+  Products products_{};
+  std::vector<std::byte> other_;  // the partner's half
+  std::vector<std::byte> outgoing_;
+  Parcel parcel_;
+  int from_ = 0;
+};
+
+}  // namespace coll

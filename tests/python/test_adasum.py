@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adasum: orthogonal gradients add up, equal ones are averaged; against its definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import collectives as cl
+from tests.python.ranks import on_ranks, on_wired_ranks
+
+Vector = npt.NDArray[np.float64]
+
+
+def pair(a: Vector, b: Vector) -> Vector:
+    ab, aa, bb = a @ b, a @ a, b @ b
+    return (1 - ab / (2 * aa) if aa else 1) * a + (1 - ab / (2 * bb) if bb else 1) * b
+
+
+def defined(vectors: list[Vector]) -> Vector:
+    power = 1 << (len(vectors).bit_length() - 1)
+    spare = len(vectors) - power
+    left = [pair(vectors[2 * i], vectors[2 * i + 1]) for i in range(spare)]
+    left += vectors[2 * spare :]
+    while len(left) > 1:
+        left = [pair(left[i], left[i + 1]) for i in range(0, len(left), 2)]
+    return left[0]
+
+
+@pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
+@pytest.mark.parametrize("p", [2, 3, 4, 5, 6, 7, 8])
+def test_definition(among: Any, p: int) -> None:
+    rng = np.random.default_rng(p)
+    for n in (0, 1, 3, 1000, 70_001):
+        vectors = [rng.standard_normal(n) for _ in range(p)]
+        results = among(p, lambda comm, v=vectors: comm.allreduce(v[comm.rank].copy(), op="adasum"))
+        for result in results:
+            np.testing.assert_array_equal(result, results[0])  # the same bits
+            np.testing.assert_allclose(result, defined(vectors), rtol=1e-9, atol=1e-12)
+
+
+def test_orthogonal_and_equal() -> None:
+    def body(comm: cl.Communicator) -> None:
+        own = np.zeros(8, "float32")
+        own[comm.rank] = comm.rank + 1
+        whole = comm.allreduce(own, op="adasum")
+        np.testing.assert_array_equal(whole, [1, 2, 3, 4, 5, 0, 0, 0])
+        same = np.arange(6, dtype="float32")
+        out = np.empty(6, "float32")
+        assert comm.allreduce(same, out, op="adasum") is out
+        np.testing.assert_allclose(out, same, rtol=1e-6)
+        assert same[5] == 5
+        zeros = comm.allreduce(np.zeros(4), op="adasum")
+        np.testing.assert_array_equal(zeros, 0)
+
+    on_ranks(5, body)
+    np.testing.assert_array_equal(cl.local(1)[0].allreduce(np.ones(3), op="adasum"), 1)
+
+
+def test_narrow_floats_are_rounded_once() -> None:
+    vectors = [np.random.default_rng(r).standard_normal(500).astype("float16") for r in range(4)]
+    results = on_ranks(4, lambda comm: comm.allreduce(vectors[comm.rank].copy(), op="adasum"))
+    exact = defined([v.astype("float64") for v in vectors])
+    np.testing.assert_allclose(results[0], exact, rtol=2**-10, atol=1e-4)
+
+
+def test_what_is_refused() -> None:
+    def body(comm: cl.Communicator) -> None:
+        bad = cl.InvalidArgumentError
+        with pytest.raises(bad, match="floating-point"):
+            comm.allreduce(np.ones(3, int), op="adasum")
+        with pytest.raises(bad, match="reproducible is not there"):
+            comm.allreduce(np.ones(3), op="adasum", reproducible=True)
+        with pytest.raises(bad, match="algorithm is not there"):
+            comm.allreduce(np.ones(3), op="adasum", algorithm="ring")
+        handle = comm.allreduce(np.ones(3), op="adasum", async_op=True)
+        np.testing.assert_allclose(handle.wait(), 1)
+        with pytest.raises(cl.MismatchError, match="adasum of 3 float64"):
+            comm.allreduce(np.ones(3 if comm.rank else 4), op="adasum")
+
+    on_ranks(2, body)
