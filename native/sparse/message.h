@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams as the bytes of a message. In front of it the name of the call that it belongs to, then
-// for each stream a word that tells its form and entries, its values and its indices, each padded
-// to whole words.
+// for each stream a word that tells its form and entries, and its values and indices, padded to
+// whole words: both as they are, or the indices in the shortest code, right behind the values, or
+// all values, or these in a few bits each.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sparse/quantised_stream.h"
 
 namespace coll {
 namespace {
@@ -96,11 +97,19 @@ bool SparseRun::open_round() {
   return true;
 }
 
+// All ranks hold the bits that the owner's message says, the owner too.
+void SparseRun::complete(SparseStream& stream) const {
+  stream = made_dense(terms_, stream);
+  if (terms_.quantise_bits > 0 && stream.length > 0 && stream.quantised.empty()) {
+    stream = quantised(terms_, stream);
+  }
+}
+
 void SparseRun::send(const Step& step) {
   const auto source = program_.source(step);
   if (dense_when_folded_ && step.round > last_fold_) {
     for (const CellRange& range : source) {
-      for (int i = 0; i < range.cells; ++i) cell(range, i) = made_dense(terms_, cell(range, i));
+      for (int i = 0; i < range.cells; ++i) complete(cell(range, i));
     }
   }
   const SparseMessage message = packed(terms_, call_, read(source));

@@ -53,7 +53,8 @@ class SparseRun {
   SparseRun(const SparseTerms& terms, const Layout& layout, int rank, Program program,
             Stretches stretches, std::vector<SparseStream> input, std::uint64_t call);
 
-  // From the round in which nothing is folded any more, what is sent is dense.
+  // From the round in which nothing is folded any more, what is sent is dense, and quantised where
+  // the terms say so.
   void make_dense_when_folded() noexcept { dense_when_folded_ = true; }
 
   // Whether there is one more round; then what it sends and what is to come. Both stay where they
@@ -81,6 +82,7 @@ class SparseRun {
   void write(std::span<const CellRange> ranges, const std::vector<SparseStream>& streams);
   std::vector<SparseStream> stretches_of(std::span<const CellRange> ranges) const;
   std::vector<SparseStream> arrived(Incoming& incoming, std::span<const SparseStream> stretches);
+  void complete(SparseStream& stream) const;
   void send(const Step& step);
   void expect(const Step& step);
   void fold(const Step& step, std::size_t& next);

@@ -111,6 +111,7 @@ SparseStream slice(const SparseTerms& terms, const SparseStream& stream, std::ui
   SparseStream part = stream;
   part.first = first;
   part.length = length;
+  part.quantised = {};
   if (stream.form == Form::dense) {
     part.values += (first - stream.first) * terms.value_bytes();
     part.entries = static_cast<std::size_t>(length);

@@ -7,12 +7,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/dtype.h"
 #include "kernels/pairs.h"
 
 namespace coll {
+
+// How indices travel. Numeric values are those of the C interface.
+enum class Coding : std::int32_t {
+  automatic = 0,  // raw between ranks that share memory, else coded
+  raw,            // as they are
+  coded,          // each stretch in the fewest bytes
+  quick           // in the fewest of the codes that are read as quickly as memory
+};
 
 // What all streams of a call have in common.
 struct SparseTerms {
@@ -21,6 +30,9 @@ struct SparseTerms {
   PairKernels kernels = {};
   // A stretch with more than this share of its elements is dense.
   double dense_above = 1;
+  Coding coding = Coding::raw;
+  unsigned quantise_bits = 0;      // of the values of what is complete and dense; 0: all of them
+  std::uint64_t quantise_key = 0;  // kernels/quantise.h; each rank has its own
 
   std::size_t value_bytes() const noexcept { return size_of(dtype); }
   bool wants_dense(std::uint64_t entries, std::uint64_t length) const noexcept {
@@ -42,6 +54,8 @@ struct SparseStream {
   const std::byte* indices = nullptr;   // of the whole vector; null of a dense one
   const std::byte* values = nullptr;
   std::shared_ptr<const void> owner = {};
+  std::span<const std::byte> quantised =
+      {};  // the same values in fewer bits, for whoever passes them on
 
   PairsView pairs() const noexcept { return {indices, values, entries}; }
 };
