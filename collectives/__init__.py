@@ -73,6 +73,7 @@ from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.simulation import Moment, Simulation, simulate
+from collectives.sparse.compression import QSGD
 from collectives.sparse.plan import SparsePlan
 from collectives.sparse.vector import Sparse
 from collectives.start import local
@@ -85,6 +86,7 @@ __version__ = _text(_lib.coll_version())
 __all__ = [
     "ANY_SOURCE",
     "ANY_TAG",
+    "QSGD",
     "SELF",
     "AbortedError",
     "Algorithm",

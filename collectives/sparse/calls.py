@@ -12,6 +12,7 @@ from collectives._ffi import check, ffi, lib, text
 from collectives.arrays import NAMES, numpy_dtype
 from collectives.errors import InvalidArgumentError
 from collectives.names import KIND_NAMES, KINDS, checked_seconds, choose_from, op_code
+from collectives.sparse.compression import QSGD
 from collectives.sparse.conversion import Converted, converted
 from collectives.sparse.vector import Sparse
 
@@ -19,11 +20,19 @@ if TYPE_CHECKING:
     from collectives.caller import Caller
 
 Output: TypeAlias = Literal["auto", "sparse", "dense"]
+Coding: TypeAlias = Literal["auto", "raw", "coded", "quick"]
 
 OUTPUTS: dict[str, int] = {
     "auto": lib.COLL_SPARSE_AUTO,
     "sparse": lib.COLL_SPARSE_PAIRS,
     "dense": lib.COLL_SPARSE_DENSE,
+}
+
+CODINGS: dict[str, int] = {
+    "auto": lib.COLL_SPARSE_CODING_AUTO,
+    "raw": lib.COLL_SPARSE_CODING_RAW,
+    "coded": lib.COLL_SPARSE_CODING_CODED,
+    "quick": lib.COLL_SPARSE_CODING_QUICK,
 }
 
 
@@ -32,10 +41,15 @@ class SparseOptions(TypedDict, total=False):
 
     ``output``: "sparse", "dense", or that which takes fewer bytes ("auto"). ``dense_above``: a part
     of the vector travels with all its values where more than this share of them is there.
+    ``coding``: how indices travel, "raw", "coded" in the fewest bytes, "quick" in fewer at hardly
+    any time; "auto" is raw where all ranks share memory, else coded. ``compress``: an allreduce's
+    result is rounded to a few levels.
     """
 
     output: Output
     dense_above: float | None
+    coding: Coding | None
+    compress: QSGD | None
 
 
 class SparseCall(NamedTuple):
@@ -122,7 +136,9 @@ def sparse_call(
     request.kind, request.dtype, request.root = KINDS[kind], values.dtype, common.root
     request.op = op_code(kind, common.op) if kind in ("allreduce", "reduce_scatter") else 0
     request.algorithm = _number(kind, common.algorithm)
-    request.output = OUTPUTS[choose_from(options.get("output", "auto"), OUTPUTS, f"{kind}: output")]
+    request.output = _word(kind, "output", options, OUTPUTS)
+    request.coding = _word(kind, "coding", options, CODINGS)
+    request.quantise_bits, request.seed = _quantised(kind, options.get("compress"))
     request.index_dtype, request.entries = places.dtype, places.elements
     request.indices, request.values = places.pointer, values.pointer
     request.length, request.dense_above = (
@@ -152,6 +168,19 @@ def refuse_sparse_options(kind: str, options: SparseOptions) -> None:
     _known(kind, options)
     for name in options:
         raise InvalidArgumentError(f"{kind}: {name} is there for sparse arrays only")
+
+
+def _word(kind: str, name: str, options: SparseOptions, words: dict[str, int]) -> int:
+    word = options.get(name)
+    return words[choose_from("auto" if word is None else word, words, f"{kind}: {name}")]
+
+
+def _quantised(kind: str, compress: Any) -> tuple[int, int]:
+    if compress is None:
+        return 0, 0
+    if not isinstance(compress, QSGD):
+        raise InvalidArgumentError(f"{kind}: compress is {compress!r}: pass cl.QSGD(bits)")
+    return compress.bits, compress.seed
 
 
 def _seconds(kind: str, timeout: float | None) -> float:

@@ -42,14 +42,20 @@ SparseWish wish_of(const coll_sparse_call& call) {
           .output = static_cast<SparseOutput>(call.output),
           .dense_above =
               call.dense_above > 0 ? call.dense_above : std::numeric_limits<double>::quiet_NaN(),
+          .coding = static_cast<Coding>(call.coding),
+          .quantise_bits = call.quantise_bits,
+          .seed = call.seed,
           .timeout = call.timeout,
           .agreed = call.agreed != nullptr ? call.agreed : ""};
 }
 
 template <class C>
 Status run_on(coll_comm& comm, C& communicator, const SparseWish& wish, coll_sparse** result) {
-  const SparseCosts& costs = std::is_same_v<C, Communicator> ? kSharedMemory : kNetwork;
-  auto steps = std::make_unique<StepsOn<SparseCall, C>>(communicator, costs, wish);
+  // Memory takes indices faster than they are coded, a network does not.
+  constexpr bool memory = std::is_same_v<C, Communicator>;
+  const SparseCosts& costs = memory ? kSharedMemory : kNetwork;
+  constexpr Coding usual = memory ? Coding::raw : Coding::coded;
+  auto steps = std::make_unique<StepsOn<SparseCall, C>>(communicator, costs, usual, wish);
   SparseCall* own = steps.get();
   return take_steps(comm, std::move(steps),
                     [own, result] { *result = new coll_sparse{own->take()}; });

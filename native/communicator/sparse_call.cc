@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "communicator/fingerprint.h"
+#include "kernels/quantise.h"
 
 namespace coll {
 namespace {
@@ -49,6 +50,26 @@ void check_sum(const SparseWish& wish) {
   }
 }
 
+constexpr const char* kQuantises = "dsar_split_allgather";
+
+// Only what is complete is quantised, once, so the sum itself is exact before.
+void check_quantised(const SparseWish& wish) {
+  if (wish.quantise_bits == 0) return;
+  const int of_all = find_sparse_algorithm(Kind::allreduce, kQuantises);
+  if (!is_quantise_bits(wish.quantise_bits)) {
+    refuse(wish,
+           "values are quantised to 2, 4 or 8 bits, not to " + std::to_string(wish.quantise_bits));
+  }
+  if (wish.kind != Kind::allreduce || (wish.algorithm != -1 && wish.algorithm != of_all)) {
+    refuse(wish, std::string("only allreduce by ") + kQuantises +
+                     " quantises values: leave the algorithm out, or take that one");
+  }
+  if (!can_quantise(wish.dtype)) {
+    refuse(wish, std::string("values of ") + name_of(wish.dtype) +
+                     " are not quantised: float32, float64, float16 and bfloat16 are");
+  }
+}
+
 void check(const SparseWish& wish, int ranks) {
   purpose_of(wish.kind);
   if (!exists(wish.dtype) || pair_kernels(wish.dtype, 4).merge == nullptr) {
@@ -68,6 +89,10 @@ void check(const SparseWish& wish, int ranks) {
   if (wish.pairs.n > 0 && (wish.pairs.indices == nullptr || wish.pairs.values == nullptr)) {
     refuse(wish, "a null pointer");
   }
+  if (wish.coding < Coding::automatic || wish.coding > Coding::quick) {
+    refuse(wish, "there is no such coding");
+  }
+  check_quantised(wish);
   if (!(wish.timeout >= 0)) refuse(wish, "the time-out must not be negative");
   if (wish.algorithm == -1 || (wish.algorithm == kSparseDense && wish.kind == Kind::allreduce)) {
     return;
@@ -97,13 +122,20 @@ std::string words_of(const SparseWish& wish) {
   if (wish.dense_above == wish.dense_above) {
     words += ", dense above " + std::to_string(wish.dense_above);
   }
+  constexpr const char* codings[] = {"", ", raw indices", ", coded indices",
+                                     ", quickly coded indices"};
+  words += codings[static_cast<int>(wish.coding)];
+  if (wish.quantise_bits > 0) {
+    words += ", QSGD of " + std::to_string(wish.quantise_bits) + " bits, seed " +
+             std::to_string(wish.seed);
+  }
   words += ")";
   return wish.agreed.empty() ? words : words + " for " + wish.agreed;
 }
 
 }  // namespace
 
-SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs,
+SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,
                        const SparseWish& wish)
     : SparseSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish.kind)),
       costs_(costs),
@@ -112,6 +144,9 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
   check(wish, ranks);
   words_ = words_of(wish);
   terms_ = sparse_terms(wish.dtype, total(), wish.dense_above);
+  terms_.coding = wish.coding == Coding::automatic ? usual : wish.coding;
+  terms_.quantise_bits = static_cast<unsigned>(wish.quantise_bits);
+  if (wish.quantise_bits > 0) wish_.algorithm = find_sparse_algorithm(Kind::allreduce, kQuantises);
   const bool part = wish.kind == Kind::allgather;
   const std::uint64_t first = part ? wish.length * static_cast<std::uint64_t>(rank) : 0;
   try {
@@ -155,6 +190,7 @@ void SparseCall::prepare() {
   const Layout layout(algorithm.kind, ranks(), wish_.root, algorithm.chunks(ranks()));
   Stretches stretches = stretches_of(chosen, layout.chunks);
   std::vector<SparseStream> cells = input(layout, stretches);
+  terms_.quantise_key = random_key(wish_.seed, calls(), static_cast<std::uint64_t>(rank()));
   run_.emplace(terms_, layout, rank(), make_program(algorithm, ranks(), wish_.root, rank()),
                std::move(stretches), std::move(cells),
                chain(name(), static_cast<std::uint64_t>(result_.algorithm)));

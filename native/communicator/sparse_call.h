@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "communicator/sparse_steps.h"
@@ -32,8 +33,11 @@ struct SparseWish {
   int algorithm = -1;  // of sparse_algorithms(), or kSparseDense
   SparseOutput output = SparseOutput::automatic;
   double dense_above = std::numeric_limits<double>::quiet_NaN();  // as of SparseTerms
-  double timeout = 0;                                             // seconds; 0: the communicator's
-  std::string agreed = "";                                        // that all ranks must say
+  Coding coding = Coding::automatic;
+  int quantise_bits = 0;    // of what dsar_split_allgather delivers: 2, 4, 8; 0: it is exact
+  std::uint64_t seed = 0;   // of the rounding by chance
+  double timeout = 0;       // seconds; 0: the communicator's
+  std::string agreed = "";  // that all ranks must say
 };
 
 // What a call gave, and what it took.
@@ -50,8 +54,9 @@ class SparseCall : public SparseSteps {
   SparseResult take() { return std::move(result_); }
 
  protected:
-  // The arrays of the wish must live as long.
-  SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, const SparseWish& wish);
+  // The arrays of the wish must live as long. `usual` is what automatic coding is.
+  SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,
+             const SparseWish& wish);
 
  private:
   enum class Stage : std::uint8_t { agreeing, by_messages, dense };

@@ -19,6 +19,16 @@ typedef enum coll_sparse_output {
   COLL_SPARSE_DENSE = 2  /* all values */
 } coll_sparse_output;
 
+/* How indices travel. */
+typedef enum coll_sparse_coding {
+  COLL_SPARSE_CODING_AUTO = 0,  /* raw where all ranks share memory, else coded */
+  COLL_SPARSE_CODING_RAW = 1,   /* 4 or 8 bytes for each */
+  COLL_SPARSE_CODING_CODED = 2, /* each part in the fewest bytes: as a bitmap, or in blocks of
+                                 * Elias and Fano's code, about their entropy and one bit more */
+  COLL_SPARSE_CODING_QUICK = 3  /* the fewest of the codes that are read as quickly as memory: a
+                                 * bitmap, 16 bits for each, or raw */
+} coll_sparse_coding;
+
 typedef enum coll_sparse_choice {
   COLL_SPARSE_CHOOSE = -1,       /* the library chooses the algorithm */
   COLL_SPARSE_AS_DENSE = 1048576 /* the dense collective, of vectors made dense */
@@ -59,7 +69,13 @@ typedef struct coll_sparse_call {
                        * 0: where that takes fewer bytes */
   double timeout;     /* seconds, for all of it; 0: the communicator's */
   const char*
-      agreed; /* what all ranks must say alike, as the shape that the vector is of; or NULL */
+      agreed;     /* what all ranks must say alike, as the shape that the vector is of; or NULL */
+  int32_t coding; /* a coll_sparse_coding */
+  int32_t quantise_bits; /* 2, 4 or 8: an allreduce's result is quantised (QSGD), which runs
+                          * dsar_split_allgather: each value becomes one of 3, 15 or 255 levels up
+                          * to the largest of 1024, by chance and right on average; all ranks get
+                          * the same bits. Of float32, float64, float16 and bfloat16. 0: exact */
+  uint64_t seed;         /* of that chance: the same call of the same communicator rounds alike */
 } coll_sparse_call;
 
 /* What a call gave. */
