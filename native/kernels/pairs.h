@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/dtype.h"
+#include "kernels/instruction_set.h"
 
 namespace coll {
 
@@ -42,5 +43,8 @@ struct PairKernels {
 // index). Sums of bool are or; integers wrap around; floats narrower than float32 are added in
 // float32 and rounded.
 PairKernels pair_kernels(Dtype dtype, std::size_t index_bytes) noexcept;
+
+// The same for a given set, which must be supported.
+PairKernels pair_kernels_for(InstructionSet set, Dtype dtype, std::size_t index_bytes) noexcept;
 
 }  // namespace coll
