@@ -27,6 +27,9 @@ from collectives.algorithms import (
     verify,
 )
 from collectives.communicator import Communicator
+from collectives.compression.codec import Codec, codec
+from collectives.compression.fp8 import FP8
+from collectives.compression.topk import TopK
 from collectives.default import init
 from collectives.draw import draw
 from collectives.drop_in import (
@@ -86,12 +89,14 @@ __version__ = _text(_lib.coll_version())
 __all__ = [
     "ANY_SOURCE",
     "ANY_TAG",
+    "FP8",
     "QSGD",
     "SELF",
     "AbortedError",
     "Algorithm",
     "BootstrapError",
     "ClosedError",
+    "Codec",
     "CollectiveError",
     "CollectiveTimeoutError",
     "Communicator",
@@ -122,6 +127,7 @@ __all__ = [
     "Status",
     "Step",
     "SystemCallError",
+    "TopK",
     "Topology",
     "Trace",
     "UnsupportedError",
@@ -135,6 +141,7 @@ __all__ = [
     "alltoallv",
     "barrier",
     "broadcast",
+    "codec",
     "draw",
     "exact_sum",
     "exscan",

@@ -23,15 +23,10 @@ from collectives.checks import (
     part_shapes,
     refuse_out_of_a_tree,
 )
+from collectives.dispatch import is_unusual, unusual_allreduce
 from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
 from collectives.operations import USER_OPS, Op
-from collectives.sparse.calls import (
-    SparseCall,
-    SparseOptions,
-    refuse_sparse_options,
-    sparse_call,
-)
-from collectives.sparse.conversion import is_sparse
+from collectives.sparse.calls import SparseCall, SparseOptions
 from collectives.sparse.plan import SparsePlan, make_plan
 
 _ALLREDUCE = KINDS["allreduce"]
@@ -75,17 +70,17 @@ class Reductions(Caller):
         all ranks, as is ``reproducible`` (see :class:`Communicator`). More bytes travel.
 
         Of a sparse array (:class:`Sparse`, SciPy's, torch's) the result is a new one, or a dense
-        array where that takes fewer bytes; it has options of its own (docs/sparse.md).
+        array where that takes fewer bytes. For options of it, for ``compress`` and ``op="adasum"``
+        see docs/sparse.md.
         """
-        usual = algorithm is mode is accumulate is timeout is None and not sparse
+        usual = algorithm is mode is accumulate is timeout is None
         usual = usual and reproducible is async_op is False and out is None
-        if usual and self._borrowed_allreduce(x, op):
+        if usual and not sparse and op != "adasum" and self._borrowed_allreduce(x, op):
             return x
-        if is_sparse(x):
-            no = {"out": out, "accumulate": accumulate, "mode": mode, "reproducible": reproducible}
+        if is_unusual(x, op, sparse):
+            no = {"accumulate": accumulate, "mode": mode, "reproducible": reproducible}
             call = SparseCall(op, algorithm, timeout, async_op)
-            return sparse_call(self, "allreduce", x, call, no, sparse)
-        refuse_sparse_options("allreduce", sparse)
+            return unusual_allreduce(self, x, out, call, no, sparse)
         if isinstance(x, list | tuple | dict):
             refuse_out_of_a_tree("allreduce", x, out)
             each = partial(

@@ -106,21 +106,22 @@ AdasumCall::Stage AdasumCall::after(Stage stage) const {
 void AdasumCall::begin(Stage stage) {
   const std::size_t all = vector_.size();
   if (stage == Stage::joining) {
-    takes_part() ? post(rank() + 1, nullptr, 0, all) : post(rank() - 1, vector_.data(), all, 0);
+    takes_part() ? take(rank() + 1, all) : give(rank() - 1, vector_.data(), all);
   } else if (stage == Stage::parting) {
-    takes_part() ? post(rank() + 1, vector_.data(), all, 0) : post(rank() - 1, nullptr, 0, all);
+    takes_part() ? give(rank() + 1, vector_.data(), all) : take(rank() - 1, all);
   } else if (stage == Stage::halving) {
     halve();
   } else if (stage == Stage::adding) {
     // Shares of one vector lie with ranks that differ in the bits up to this level.
     const int peer = rank_at(place_ ^ (1 << turn_));
-    post(peer, reinterpret_cast<const std::byte*>(products_.data()), sizeof products_,
-         sizeof products_);
+    give(peer, reinterpret_cast<const std::byte*>(products_.data()), sizeof products_);
+    take(peer, sizeof products_);
   } else {
     --level_;
     const Share whole = shares_[static_cast<std::size_t>(level_)];
     const Share own = shares_.back();
-    post(partner(), values(own.first), own.count * size_, (whole.count - own.count) * size_);
+    give(partner(), values(own.first), own.count * size_);
+    take(partner(), (whole.count - own.count) * size_);
   }
 }
 
@@ -154,7 +155,8 @@ void AdasumCall::halve() {
   const Share own = low ? Share{share.first, half} : Share{share.first + half, share.count - half};
   const Share other =
       low ? Share{share.first + half, share.count - half} : Share{share.first, half};
-  post(partner(), values(other.first), other.count * size_, own.count * size_);
+  give(partner(), values(other.first), other.count * size_);
+  take(partner(), own.count * size_);
   shares_.push_back(own);
 }
 
@@ -203,17 +205,18 @@ void AdasumCall::combine(std::byte* a, const std::byte* b, std::size_t n,
   }
 }
 
-// One message each way, the name of the call in front of it.
-void AdasumCall::post(int peer, const std::byte* out, std::size_t bytes, std::size_t most) {
+// The name of the call goes in front of every message.
+void AdasumCall::give(int peer, const std::byte* values, std::size_t bytes) {
   const std::uint64_t word = name();
-  from_ = peer;
-  const bool both = stage_ != Stage::joining && stage_ != Stage::parting;
-  if (both || out == nullptr) expect(peer, parcel_, sizeof word + most);
-  if (!both && out == nullptr) return;
   outgoing_.resize(sizeof word + bytes);
   std::memcpy(outgoing_.data(), &word, sizeof word);
-  if (bytes > 0) std::memcpy(outgoing_.data() + sizeof word, out, bytes);
+  if (bytes > 0) std::memcpy(outgoing_.data() + sizeof word, values, bytes);
   send(peer, outgoing_.data(), outgoing_.size());
+}
+
+void AdasumCall::take(int peer, std::size_t bytes) {
+  from_ = peer;
+  expect(peer, parcel_, sizeof(std::uint64_t) + bytes);
 }
 
 std::span<const std::byte> AdasumCall::arrived(std::size_t bytes) {

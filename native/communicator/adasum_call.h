@@ -50,7 +50,8 @@ class AdasumCall : public SparseSteps {
   void halve();
   void take_half();
   void add_products();
-  void post(int peer, const std::byte* out, std::size_t bytes, std::size_t most);
+  void give(int peer, const std::byte* values, std::size_t bytes);
+  void take(int peer, std::size_t bytes);
   std::span<const std::byte> arrived(std::size_t bytes);
 
   struct Share {

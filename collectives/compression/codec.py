@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codecs of the program: arrays are encoded, added up as codes by any algorithm, and decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from collectives.arrays import Operand
+from collectives.errors import InvalidArgumentError
+
+Vector = npt.NDArray[Any]
+
+
+class Reducer(Protocol):
+    """The part of a communicator that codecs use."""
+
+    size: int
+
+    def allreduce(self, x: Any, **options: Any) -> Any:
+        """Reduce an array, or a sparse one."""
+
+
+class Compressor(Protocol):
+    """What ``compress=`` takes for dense arrays."""
+
+    def reduce(self, comm: Reducer, x: Vector, op: str, timeout: float | None) -> Vector:
+        """Return the sum or average over all ranks of ``x``, one-dimensional, in its dtype."""
+
+
+def dense_vector(source: Operand, what: str) -> Vector:
+    """Return the memory of an operand as one NumPy vector."""
+    array = source.array
+    if not isinstance(array, np.ndarray):  # a tensor
+        if str(array.dtype) == "torch.bfloat16":
+            raise InvalidArgumentError(f"{what} is bfloat16: pass x.float()")
+        array = array.detach().numpy()
+    vector: Vector = array.reshape(-1)
+    return vector
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A linear codec: the sum of codes is the code of the sum. Made by :func:`codec`."""
+
+    encode: Callable[[Vector], Vector]
+    decode: Callable[[Vector, int], Vector]
+
+    def reduce(self, comm: Reducer, x: Vector, op: str, timeout: float | None) -> Vector:
+        """Encode, add up the codes, decode."""
+        code = np.ascontiguousarray(self.encode(x))
+        if np.may_share_memory(code, x):
+            code = code.copy()
+        total = comm.allreduce(code, op=op, timeout=timeout)
+        result = np.asarray(self.decode(total, x.size))
+        if result.size != x.size:
+            raise InvalidArgumentError(
+                f"codec: decode gave {result.size} elements, where {x.size} were encoded"
+            )
+        return result.reshape(-1).astype(x.dtype, copy=False)
+
+
+def codec(encode: Callable[[Vector], Vector], decode: Callable[[Vector, int], Vector]) -> Codec:
+    """Return a codec of the program for ``allreduce(x, compress=...)``.
+
+    It must be linear: ``decode`` of a sum of codes is the sum of what they were made of, or as near
+    to it as the program wants, since codes are added up by an ordinary allreduce, whichever
+    algorithm that runs. The factors of PowerSGD, the Hadamard transforms of THC and a common scale
+    are such; choosing elements or scales on each rank alone is not.
+
+    Args:
+        encode: Takes a one-dimensional array, returns an array of the same shape and dtype on all
+            ranks. It may call collectives itself, to agree on a scale.
+        decode: Takes the sum (or average) of the codes and the number of elements that ``encode``
+            was given, returns that many elements.
+    """
+    return Codec(encode, decode)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allreduces of dense arrays that are compressed on their way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from collectives import arrays
+from collectives.arrays import NAMES, Array, operand
+from collectives.checks import in_place_target
+from collectives.compression.codec import Compressor, dense_vector
+from collectives.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collectives.reductions import Reductions
+
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+
+def compressed_allreduce(
+    comm: Reductions,
+    x: Array,
+    out: Array | None,
+    op: Any,
+    timeout: float | None,
+    compress: Compressor,
+    *,
+    async_op: bool,
+) -> Array:
+    """Reduce ``x`` by a compressor; as an allreduce, the result goes to ``out`` or to ``x``."""
+    if op not in ("sum", "avg"):
+        raise InvalidArgumentError(f"allreduce: op {op!r} is not there with compress: sum, avg are")
+    source = operand(x, "allreduce: x")
+    if NAMES[source.dtype] not in _FLOATS:
+        raise InvalidArgumentError(
+            f"allreduce: x is {NAMES[source.dtype]}: compress is there for {', '.join(_FLOATS)}"
+        )
+    target = in_place_target("allreduce", source, out)
+    vector, into = dense_vector(source, "allreduce: x"), dense_vector(target, "allreduce: out")
+
+    def run() -> Array:
+        np.copyto(into, compress.reduce(comm, vector, op, timeout))
+        return arrays.delivered(target)
+
+    return comm._submit("allreduce", run) if async_op else run()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The largest elements of a gradient only; what is left out is added to the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from collectives.compression.codec import Reducer, Vector
+from collectives.errors import InvalidArgumentError
+from collectives.sparse.selection import select_above, top_k
+from collectives.sparse.vector import Sparse
+
+_MOST = 2  # times as many elements as wanted make a threshold too old
+
+
+class TopK:
+    """The sum of the largest elements of each rank: ``allreduce(x, compress=topk)``.
+
+    Each rank adds what it left out before (error feedback, its residual) to ``x``, takes the
+    elements that are largest in magnitude, and keeps the rest for the next call; these are added up
+    as sparse vectors. So nothing is lost, but late. One object is for one array: make one for each
+    gradient, and keep it. Lin et al., "Deep Gradient Compression", ICLR'18; Stich, Cordonnier &
+    Jaggi, "Sparsified SGD with Memory", NeurIPS'18; Renggli et al., "SparCML", SC'19.
+
+    Args:
+        share: Which share of the elements is taken, above 0 and at most 1; at least one element.
+        feedback: Whether what is left out is kept.
+        reuse: For how many calls the smallest magnitude that was taken is the threshold of the next
+            ones, which saves the search (Li & Hoefler, "Near-Optimal Sparse Allreduce",
+            PPoPP'22); 1: elements are chosen exactly in every call. A threshold that lets more than
+            twice as many through, or fewer than half as many, is not used.
+
+    Attributes:
+        residual: What was left out so far, one-dimensional; None before the first call. It is the
+            state that a program saves with its model and puts back.
+
+    Raises InvalidArgumentError for other arguments.
+    """
+
+    def __init__(self, share: float, *, feedback: bool = True, reuse: int = 1) -> None:
+        """Begin without a residual."""
+        if not 0 < share <= 1:
+            raise InvalidArgumentError(f"TopK: share is {share!r}: it is above 0 and at most 1")
+        if reuse < 1:
+            raise InvalidArgumentError(f"TopK: reuse is {reuse!r}: it is 1 or more")
+        self.share, self.feedback, self.reuse = float(share), feedback, int(reuse)
+        self.residual: npt.NDArray[Any] | None = None
+        self._threshold: float | None = None
+        self._uses = 0
+
+    def reduce(self, comm: Reducer, x: Vector, op: str, timeout: float | None) -> Vector:
+        """Choose, add up, keep the rest."""
+        whole = self._with_residual(x)
+        chosen = self.select(whole)
+        sent = Sparse(chosen.indices, np.asarray(chosen.values).astype(x.dtype), x.size)
+        result: Vector = comm.allreduce(sent, op=op, output="dense", timeout=timeout)
+        if self.feedback:
+            # Of narrow floats what rounding took is left as well.
+            whole[chosen.indices] -= np.asarray(sent.values).astype(whole.dtype)
+            whole[chosen.indices[~np.isfinite(whole[chosen.indices])]] = 0
+            self.residual = whole
+        return result
+
+    def select(self, whole: Vector) -> Sparse:
+        """Return the elements that travel: exactly those, or about as many by a kept threshold."""
+        wanted = max(round(self.share * whole.size), 1) if whole.size else 0
+        if self._threshold is not None and self._uses < self.reuse:
+            found = select_above(whole, self._threshold, _MOST * wanted)
+            if wanted <= 2 * found.nnz and found.nnz <= _MOST * wanted:
+                self._uses += 1
+                return found
+        chosen = top_k(whole, wanted)
+        self._uses = 1
+        if self.reuse > 1 and wanted:
+            least = float(np.abs(np.asarray(chosen.values)).min())
+            self._threshold = least if np.isfinite(least) and least > 0 else None
+        return chosen
+
+    def _with_residual(self, x: Vector) -> Vector:
+        wide = x.dtype if x.dtype.itemsize >= 4 else np.dtype(np.float32)
+        whole = x.astype(wide)
+        if self.feedback and self.residual is not None:
+            kept = np.asarray(self.residual).reshape(-1)
+            if kept.size != x.size:
+                raise InvalidArgumentError(
+                    f"TopK: the residual has {kept.size} elements, x has {x.size}: use one TopK "
+                    "for each array"
+                )
+            whole += kept.astype(wide, copy=False)
+        return whole

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which allreduce a call is that is not the usual one: of a sparse array, compressed, Adasum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from collectives.adasum import adasum
+from collectives.arrays import Array
+from collectives.compression.reduction import compressed_allreduce
+from collectives.errors import InvalidArgumentError
+from collectives.sparse.calls import (
+    SparseCall,
+    SparseOptions,
+    refuse_sparse_options,
+    sparse_call,
+)
+from collectives.sparse.compression import QSGD
+from collectives.sparse.conversion import is_sparse
+
+if TYPE_CHECKING:
+    from collectives.reductions import Reductions
+
+
+def is_unusual(x: Array, op: Any, options: SparseOptions) -> bool:
+    """Whether :func:`unusual_allreduce` is to make the call."""
+    return bool(options) or (isinstance(op, str) and op == "adasum") or is_sparse(x)
+
+
+def unusual_allreduce(
+    comm: Reductions,
+    x: Array,
+    out: Array | None,
+    call: SparseCall,
+    refused: dict[str, Any],
+    options: SparseOptions,
+) -> Array:
+    """Make the call. ``refused``: options that are there for usual ones only."""
+    if is_sparse(x):
+        return sparse_call(comm, "allreduce", x, call, {"out": out, **refused}, options)
+    compress = options.get("compress")
+    refused = {**refused, "algorithm": call.algorithm}
+    if call.op == "adasum":
+        refuse_sparse_options("allreduce", options)
+        return adasum(comm, x, out, call.timeout, refused, async_op=call.async_op)
+    if compress is None or isinstance(compress, QSGD):
+        refuse_sparse_options("allreduce", options)
+    refuse_sparse_options("allreduce", {k: v for k, v in options.items() if k != "compress"})  # type: ignore[arg-type]
+    for name, value in refused.items():
+        if value is not None and value is not False:
+            raise InvalidArgumentError(f"allreduce: {name} is not there with compress")
+    if comm._deferred is not None:
+        raise InvalidArgumentError("allreduce: compress is not there in group(): call it outside")
+    return compressed_allreduce(
+        comm, x, out, call.op, call.timeout, compress, async_op=call.async_op
+    )
