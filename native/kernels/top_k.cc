@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bound for the magnitude of the k-th element is found in a sample. One pass keeps what reaches
+// it. Whenever there is no more room for what is kept, only its k largest stay, and what follows
+// has to be larger than the least of these, since of equals the first are taken: so the bound is
+// never wrong, only low. Where it was too high, the pass is made again with none.
+#include "kernels/top_k.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/magnitude_scan.h"
+#include "kernels/narrow_format.h"
+
+namespace coll {
+namespace kernels {
+namespace {
+
+struct Single {
+  using Word = std::uint32_t;
+  static constexpr Word kInfinity = 0x7f800000;
+  static double number(Word bits) noexcept { return std::bit_cast<float>(bits); }
+  static Word nearest(double x) noexcept { return std::bit_cast<Word>(static_cast<float>(x)); }
+};
+struct Double {
+  using Word = std::uint64_t;
+  static constexpr Word kInfinity = 0x7ff0000000000000;
+  static double number(Word bits) noexcept { return std::bit_cast<double>(bits); }
+  static Word nearest(double x) noexcept { return std::bit_cast<Word>(x); }
+};
+template <class Format, std::uint16_t kBitsOfInfinity>
+struct Half {
+  using Word = std::uint16_t;
+  static constexpr Word kInfinity = kBitsOfInfinity;
+  static double number(Word bits) noexcept { return Format::widen(bits); }
+  static Word nearest(double x) noexcept { return Format::round(static_cast<float>(x)); }
+};
+
+// The least magnitude of a format that is not below x.
+template <class Format>
+typename Format::Word least_from(double x) noexcept {
+  typename Format::Word bits = std::min(Format::nearest(x), Format::kInfinity);
+  while (bits > 0 && Format::number(bits) >= x) --bits;
+  while (bits < Format::kInfinity && Format::number(bits) < x) ++bits;
+  return bits;
+}
+
+// Elements by place, ascending, and their magnitudes; of all NaNs that is one.
+template <class Word>
+struct Kept {
+  std::vector<std::size_t> places;
+  std::vector<Word> magnitudes;
+  std::size_t n = 0;
+
+  explicit Kept(std::size_t room) : places(room), magnitudes(room) {}
+};
+
+// The k-th largest, and how many are larger.
+template <class Word>
+struct Least {
+  Word magnitude;
+  std::size_t above;
+};
+
+// By digits of 11 bits, from the highest in which the values differ. k is 1 ... n; reorders.
+template <class Word>
+Least<Word> kth_largest(Word* values, std::size_t n, std::size_t k) noexcept {
+  constexpr int kDigit = 11;
+  const std::size_t wanted = k;
+  for (;;) {
+    const auto [least, most] = std::minmax_element(values, values + n);
+    const Word low = *least;
+    if (low == *most) return {low, wanted - k};
+    const int bits = std::bit_width(static_cast<Word>(*most - low));
+    const int shift = std::max(bits - kDigit, 0);
+    const auto digit_of = [low, shift](Word value) {
+      return static_cast<std::size_t>(static_cast<Word>(value - low) >> shift);
+    };
+    std::array<std::size_t, std::size_t{1} << kDigit> counts{};
+    for (std::size_t i = 0; i < n; ++i) ++counts[digit_of(values[i])];
+    std::size_t digit = counts.size() - 1;
+    while (counts[digit] < k) k -= counts[digit--];
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Word value = values[i];
+      values[left] = value;
+      left += static_cast<std::size_t>(digit_of(value) == digit);
+    }
+    n = left;
+  }
+}
+
+// A magnitude that the k-th of n is hardly below: that of an element of a sample of whole lines.
+template <class Format>
+typename Format::Word sampled_bound(const void* x, std::size_t n, std::size_t k) {
+  using Word = typename Format::Word;
+  constexpr std::size_t kLines = 4096, kLine = 16, kSample = kLines * kLine;
+  if (n < 2 * kSample) return 0;
+  std::vector<Word> sample(kSample);
+  const std::size_t stride = n / kLines;
+  std::uint64_t random = 1;  // not all at one place of what may repeat itself
+  for (std::size_t line = 0; line < kLines; ++line) {
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    const std::size_t first = line * stride + (random >> 33U) % (stride - kLine + 1);
+    for (std::size_t i = 0; i < kLine; ++i) {
+      sample[line * kLine + i] = magnitude_at<Word>(x, first + i);
+    }
+  }
+  const double expected = static_cast<double>(k) / static_cast<double>(n) * kSample;
+  const double rank = expected + 4 * std::sqrt(expected) + 8;
+  if (rank >= kSample) return 0;
+  return std::min(kth_largest(sample.data(), kSample, static_cast<std::size_t>(rank)).magnitude,
+                  Format::kInfinity);
+}
+
+// Leaves the k largest; the least of them.
+template <class Word>
+Word keep_largest(Kept<Word>& kept, std::size_t k, std::vector<Word>& scratch) {
+  scratch.assign(kept.magnitudes.begin(),
+                 kept.magnitudes.begin() + static_cast<std::ptrdiff_t>(kept.n));
+  const Least<Word> least = kth_largest(scratch.data(), kept.n, k);
+  std::size_t equal = k - least.above, n = 0;
+  for (std::size_t i = 0; i < kept.n; ++i) {
+    const Word magnitude = kept.magnitudes[i];
+    const bool tie = magnitude == least.magnitude && equal > 0;
+    kept.places[n] = kept.places[i];
+    kept.magnitudes[n] = magnitude;
+    n += static_cast<std::size_t>(tie || magnitude > least.magnitude);
+    equal -= static_cast<std::size_t>(tie);
+  }
+  kept.n = n;
+  return least.magnitude;
+}
+
+inline constexpr std::size_t kHits = 512;  // so few that the elements are still in the cache
+
+// The places of the k largest of what reaches the bound, of which there may be fewer.
+template <class Format>
+Kept<typename Format::Word> largest_from(InstructionSet set, const void* x, std::size_t n,
+                                         std::size_t k, typename Format::Word bound) {
+  using Word = typename Format::Word;
+  constexpr Word kNan = Format::kInfinity + 1;
+  std::array<std::size_t, kHits> hits;
+  Scan scan{x, 0, n, hits.data(), kHits, 0};
+  Kept<Word> kept(std::min(n, k + std::max<std::size_t>(k / 2, 8192)) + kHits);
+  std::vector<Word> scratch;
+  while (scan.next < n && bound <= kNan) {
+    if (kept.places.size() - kept.n < kHits) {
+      bound = static_cast<Word>(keep_largest(kept, k, scratch) + 1);
+      continue;
+    }
+    scan.found = 0;
+    scan_on<Word>(set, scan, bound);
+    for (std::size_t i = 0; i < scan.found; ++i) {
+      kept.places[kept.n] = hits[i];
+      kept.magnitudes[kept.n++] = std::min(magnitude_at<Word>(x, hits[i]), kNan);
+    }
+  }
+  if (kept.n > k) keep_largest(kept, k, scratch);
+  return kept;
+}
+
+template <class Index, class Word>
+void write(const void* x, const std::size_t* places, std::size_t n, const PairsRoom& out,
+           std::size_t at) noexcept {
+  auto* indices = static_cast<Stored<Index>*>(out.indices) + at;
+  auto* values = static_cast<Stored<Word>*>(out.values) + at;
+  for (std::size_t i = 0; i < n; ++i) {
+    indices[i].value = static_cast<Index>(places[i]);
+    values[i].value = static_cast<const Stored<Word>*>(x)[places[i]].value;
+  }
+}
+
+template <class Word>
+void write(std::size_t index_bytes, const void* x, const std::size_t* places, std::size_t n,
+           const PairsRoom& out, std::size_t at) noexcept {
+  index_bytes == sizeof(std::uint32_t) ? write<std::uint32_t, Word>(x, places, n, out, at)
+                                       : write<std::uint64_t, Word>(x, places, n, out, at);
+}
+
+struct TopK {
+  InstructionSet set;
+  const void* x;
+  std::size_t n, k, index_bytes;
+  const PairsRoom& out;
+
+  template <class Format>
+  void operator()() const {
+    if (k == 0) return;
+    const auto bound = sampled_bound<Format>(x, n, k);
+    auto kept = largest_from<Format>(set, x, n, k, bound);
+    if (kept.n < k) kept = largest_from<Format>(set, x, n, k, 0);
+    write<typename Format::Word>(index_bytes, x, kept.places.data(), k, out, 0);
+  }
+};
+
+struct Above {
+  InstructionSet set;
+  const void* x;
+  std::size_t n;
+  double threshold;
+  std::size_t index_bytes;
+  const PairsRoom& out;
+  std::size_t room;
+
+  template <class Format>
+  std::size_t operator()() const noexcept {
+    using Word = typename Format::Word;
+    std::array<std::size_t, kHits> hits;
+    Scan scan{x, 0, n, hits.data(), kHits, 0};
+    const Word bound = least_from<Format>(std::abs(threshold));
+    std::size_t count = 0;
+    while (scan.next < n) {
+      scan.found = 0;
+      scan_on<Word>(set, scan, bound);
+      const std::size_t fit = std::min(scan.found, room - std::min(room, count));
+      write<Word>(index_bytes, x, hits.data(), fit, out, count);
+      count += scan.found;
+    }
+    return count;
+  }
+};
+
+template <class Visit>
+auto visit_magnitudes(Dtype dtype, const Visit& visit) {
+  switch (dtype) {
+    case Dtype::float32:
+      return visit.template operator()<Single>();
+    case Dtype::float64:
+      return visit.template operator()<Double>();
+    case Dtype::bfloat16:
+      return visit.template operator()<Half<Bfloat16Format, 0x7f80>>();
+    default:
+      return visit.template operator()<Half<Float16, 0x7c00>>();
+  }
+}
+
+}  // namespace
+}  // namespace kernels
+
+bool has_magnitudes(Dtype dtype) noexcept {
+  return dtype == Dtype::float32 || dtype == Dtype::float64 || dtype == Dtype::bfloat16 ||
+         dtype == Dtype::float16;
+}
+
+void top_k(InstructionSet set, Dtype dtype, const void* x, std::size_t n, std::size_t k,
+           std::size_t index_bytes, const PairsRoom& out) {
+  kernels::visit_magnitudes(dtype, kernels::TopK{set, x, n, k, index_bytes, out});
+}
+
+std::size_t select_above(InstructionSet set, Dtype dtype, const void* x, std::size_t n,
+                         double threshold, std::size_t index_bytes, const PairsRoom& out,
+                         std::size_t room) noexcept {
+  return kernels::visit_magnitudes(dtype,
+                                   kernels::Above{set, x, n, threshold, index_bytes, out, room});
+}
+
+}  // namespace coll
