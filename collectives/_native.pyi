@@ -457,6 +457,30 @@ class _Lib:
     def coll_sparse_run(self, comm: CData, call: CData, result: CData, /) -> int: ...
     def coll_sparse_free(self, result: CData, /) -> None: ...
     def coll_sparse_look(self, result: CData, out: CData, /) -> int: ...
+    def coll_top_k(
+        self,
+        x: CData,
+        dtype: int,
+        n: int,
+        k: int,
+        index_bytes: int,
+        indices: CData,
+        values: CData,
+        /,
+    ) -> int: ...
+    def coll_select_above(
+        self,
+        x: CData,
+        dtype: int,
+        n: int,
+        threshold: float,
+        index_bytes: int,
+        room: int,
+        indices: CData,
+        values: CData,
+        found: CData,
+        /,
+    ) -> int: ...
     def coll_adasum(
         self,
         comm: CData,

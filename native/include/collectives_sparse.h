@@ -135,6 +135,18 @@ coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes,
 /* Ends a plan, which no call is using; NULL is none. */
 void coll_sparse_plan_free(coll_sparse_plan* plan);
 
+/* The k of n elements that are largest in magnitude, by ascending index, k <= n: writes k indices,
+ * unsigned, of index_bytes (4 or 8), and k values. COLL_FLOAT32, COLL_FLOAT64, COLL_BFLOAT16 and
+ * COLL_FLOAT16. NaNs are the largest of all; of equal magnitudes the lowest indices are taken. No
+ * array may overlap another. */
+coll_status coll_top_k(const void* x, int32_t dtype, uint64_t n, uint64_t k, int32_t index_bytes,
+                       void* indices, void* values);
+/* Counts the elements whose magnitude is `threshold` or more, and NaNs, and writes the first `room`
+ * of them, as coll_top_k() does. */
+coll_status coll_select_above(const void* x, int32_t dtype, uint64_t n, double threshold,
+                              int32_t index_bytes, uint64_t room, void* indices, void* values,
+                              uint64_t* found);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,18 +11,9 @@
 
 #include "check.h"
 #include "collectives.h"
+#include "null_sparse.h"
 
 namespace {
-
-constexpr int kNone = COLL_INVALID_ARGUMENT, kGone = COLL_CLOSED;
-
-// A function with null pointers for all that it takes by address, but for the communicator, which
-// is null (`without`) or there (`with`): what it returns.
-struct Row {
-  const char* name;
-  int (*call)(coll_comm* comm);
-  int without, with;
-};
 
 const std::vector<Row> kLife = {
     {"coll_init", [](coll_comm*) -> int { return coll_init(nullptr, nullptr); }, kNone, kNone},
@@ -244,30 +235,9 @@ const std::vector<Row> kData = {
     {"coll_add_schedule",
      [](coll_comm* c) -> int { return coll_add_schedule(c, nullptr, 8, nullptr, nullptr); }, kNone,
      kNone},
-    {"coll_sparse_algorithm_count",
-     [](coll_comm*) -> int { return coll_sparse_algorithm_count() > 0 ? 0 : 1; }, 0, 0},
-    {"coll_sparse_algorithm_get",
-     [](coll_comm*) -> int { return coll_sparse_algorithm_get(0, nullptr); }, kNone, kNone},
-    {"coll_sparse_run", [](coll_comm* c) -> int { return coll_sparse_run(c, nullptr, nullptr); },
-     kNone, kNone},
-    {"coll_sparse_look", [](coll_comm*) -> int { return coll_sparse_look(nullptr, nullptr); },
-     kNone, kNone},
     {"coll_adasum",
      [](coll_comm* c) -> int { return coll_adasum(c, nullptr, nullptr, 8, COLL_FLOAT32, 0); },
      kGone, kNone},
-    {"coll_sparse_plan_make",
-     [](coll_comm* c) -> int { return coll_sparse_plan_make(c, nullptr, nullptr); }, kNone, kNone},
-    {"coll_sparse_plan_reduce",
-     [](coll_comm* c) -> int {
-       return coll_sparse_plan_reduce(c, nullptr, nullptr, nullptr, 0, 0, 0);
-     },
-     kNone, kNone},
-    {"coll_sparse_plan_sent",
-     [](coll_comm*) -> int { return coll_sparse_plan_sent(nullptr, nullptr, nullptr); }, kNone,
-     kNone},
-    {"coll_sparse_plan_free", [](coll_comm*) -> int { return coll_sparse_plan_free(nullptr), 0; },
-     0, 0},
-    {"coll_sparse_free", [](coll_comm*) -> int { return coll_sparse_free(nullptr), 0; }, 0, 0},
     {"coll_tune", [](coll_comm* c) -> int { return coll_tune(c, nullptr, 0); }, kGone, COLL_OK},
     {"coll_check_wishes", [](coll_comm*) -> int { return coll_check_wishes(nullptr, 2); }, kNone,
      kNone},
@@ -306,7 +276,7 @@ const std::vector<Row> kData = {
     {"coll_free", [](coll_comm*) -> int { return coll_free(nullptr), 0; }, 0, 0},
 };
 
-const std::vector<std::vector<Row>> kTables = {kLife, kCollectives, kBeside, kData};
+const std::vector<std::vector<Row>> kTables = {kLife, kCollectives, kBeside, kData, kSparse};
 
 coll_comm* alone() {
   coll_options options{};

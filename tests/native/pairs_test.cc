@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "kernels/merge.h"
+#include "kernels/sum_all.h"
 #include "pairs_of_test.h"
 
 namespace {
@@ -111,6 +112,109 @@ TEST(stable_merges_keep_all) {
           const auto merge = kernels::stable_merge_for(set, size, index_bytes);
           check::check_run(out, merge(a.view(), b.view(), out.room()), index_bytes, sorted);
         }
+      }
+    }
+  }
+}
+
+void check_sum_of_all(Dtype dtype, std::size_t index_bytes, const std::vector<Run>& runs) {
+  const Run wanted = check::sum_of(dtype, runs);
+  std::vector<PlacedPairs> placed;
+  std::vector<PairsView> views;
+  std::size_t n = 0;
+  for (const Run& run : runs) placed.push_back(run.placed(index_bytes, random_below(64)));
+  for (PlacedPairs& run : placed) {
+    views.push_back(run.view());
+    n += run.n;
+  }
+  for (const InstructionSet set : sets()) {
+    for (const auto way :
+         {kernels::SumAll::best, kernels::SumAll::by_tiles, kernels::SumAll::by_merges}) {
+      PlacedPairs out(n, index_bytes, size_of(dtype), 5), more(n, index_bytes, size_of(dtype));
+      const std::size_t found =
+          kernels::sum_all(set, dtype, index_bytes, views, out.room(), more.room(), way);
+      check::check_run(out, found, index_bytes, wanted);
+      CHECK(more.indices.margins_intact() && more.values.margins_intact());
+    }
+  }
+}
+
+TEST(sums_of_several_runs) {
+  for (const Dtype dtype : check::kSummed) {
+    for (const std::size_t k : {1UL, 2UL, 3UL, 4UL, 7UL}) {
+      for (const std::uint64_t span : {600UL, 9000UL, 4'000'000'000UL}) {
+        std::vector<Run> runs;
+        for (std::size_t run = 0; run < k; ++run) {
+          runs.push_back(check::random_run(dtype, run == 1 ? 0 : 20 + 70 * run, 11, span));
+          if (dtype != Dtype::boolean) continue;  // whose sums are 1, of a tile's one value too
+          for (unsigned char& truth : runs.back().values) truth &= 1U;
+        }
+        check_sum_of_all(dtype, k % 2 == 0 ? 4 : 8, runs);
+      }
+    }
+  }
+  for (const std::uint64_t first : {std::uint64_t{0}, ~std::uint64_t{0} - 299}) {
+    std::vector<Run> many;  // more than tiles are made of, at the ends of the index space
+    for (std::size_t run = 0; run < 70; ++run) {
+      many.push_back(check::random_run(Dtype::float16, 9, first, 300));
+    }
+    check_sum_of_all(Dtype::float16, 8, many);
+    many.resize(5);
+    check_sum_of_all(Dtype::float16, 8, many);
+  }
+}
+
+void check_dense(Dtype dtype, std::size_t index_bytes, std::size_t n, std::uint64_t per) {
+  const std::size_t size = size_of(dtype);
+  check::Bytes dense = check::random_values(dtype, n);
+  const check::Bytes zero(size);
+  Run wanted;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (random_below(per) != 0) std::memset(dense.data() + i * size, 0, size);
+    const std::size_t at = i * size;
+    check::Bytes element(dense.begin() + static_cast<long>(at),
+                         dense.begin() + static_cast<long>(at + size));
+    const bool full_float = (dtype == Dtype::float32 || dtype == Dtype::float64);
+    if (full_float && element.back() == 0x80) {  // -0 is a zero
+      check::Bytes magnitude = element;
+      magnitude.back() = 0;
+      if (magnitude == zero) element = zero;
+    }
+    if (element == zero) continue;
+    wanted.indices.push_back(77 + i);
+    wanted.values.insert(wanted.values.end(), element.begin(), element.end());
+  }
+  for (const InstructionSet set : sets()) {
+    const PairKernels kernels = pair_kernels_for(set, dtype, index_bytes);
+    check::Placed<unsigned char> from(n * size, 3);
+    from.set(dense);
+    PlacedPairs out(n, index_bytes, size, n % 64);
+    const std::size_t found = kernels.extract(from.data(), 77, n, out.room());
+    check::check_run(out, found, index_bytes, wanted);
+    // And back: twice the pairs, added to what was there.
+    check::Placed<unsigned char> sums(n * size, 9);
+    sums.set(check::Bytes(n * size));
+    PairsView pairs = out.view();
+    pairs.n = found;
+    CHECK(kernels.add_to(sums.data(), 77, n, pairs));
+    for (std::size_t i = 0; i < found; ++i) {
+      CHECK(std::memcmp(sums.data() + (wanted.indices[i] - 77) * size,
+                        wanted.values.data() + i * size, size) == 0 ||
+            dtype == Dtype::boolean);
+    }
+    CHECK(sums.margins_intact());
+    if (found > 0) CHECK(!kernels.add_to(sums.data(), 77, wanted.indices.back() - 77, pairs));
+    if (found > 0) CHECK(!kernels.add_to(sums.data(), wanted.indices[0] + 1, n, pairs));
+  }
+}
+
+TEST(dense_vectors_to_pairs_and_back) {
+  for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::int32, Dtype::uint8,
+                            Dtype::boolean, Dtype::int16, Dtype::uint64}) {
+    for (const std::size_t n : {0UL, 1UL, 15UL, 16UL, 17UL, 64UL, 1000UL}) {
+      for (const std::uint64_t per : {1UL, 2UL, 30UL, 5000UL}) {
+        check_dense(dtype, 4, n, per);
+        check_dense(dtype, 8, n, per);
       }
     }
   }
