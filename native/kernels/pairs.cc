@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pairs.h"
 
+#include "kernels/extract.h"
 #include "kernels/instruction_set.h"
 #include "kernels/merge.h"
 #include "kernels/pair_sum.h"
@@ -44,29 +45,15 @@ struct Summed {
     }
     return last + 1;
   }
-
-  static std::size_t extract(const void* dense, std::uint64_t first, std::size_t n,
-                             const PairsRoom& out) noexcept {
-    const auto* from = static_cast<const ValueCell*>(dense);
-    auto* indices = static_cast<IndexCell*>(out.indices);
-    auto* values = static_cast<ValueCell*>(out.values);
-    std::size_t k = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const Memory value = from[i].value;
-      indices[k].value = static_cast<Index>(first + i);
-      values[k].value = value;
-      k += static_cast<std::size_t>(!is_zero(value));
-    }
-    return k;
-  }
 };
 
 template <class Index>
 struct KernelsOf {
+  InstructionSet set;
   template <class Element, class Op>
   PairKernels operator()() const noexcept {
     using Kernels = Summed<Index, Element, Op>;
-    return {nullptr, Kernels::add_to, Kernels::add_equal, Kernels::extract};
+    return {nullptr, Kernels::add_to, Kernels::add_equal, fastest_extract<Index, Element, Op>(set)};
   }
 };
 
@@ -75,8 +62,8 @@ struct KernelsOf {
 
 PairKernels pair_kernels_for(InstructionSet set, Dtype dtype, std::size_t index_bytes) noexcept {
   PairKernels found = index_bytes == sizeof(std::uint32_t)
-                          ? kernels::visit_pair_sum(dtype, kernels::KernelsOf<std::uint32_t>{})
-                          : kernels::visit_pair_sum(dtype, kernels::KernelsOf<std::uint64_t>{});
+                          ? kernels::visit_pair_sum(dtype, kernels::KernelsOf<std::uint32_t>{set})
+                          : kernels::visit_pair_sum(dtype, kernels::KernelsOf<std::uint64_t>{set});
   found.merge = kernels::merge_for(set, dtype, index_bytes);
   return found;
 }

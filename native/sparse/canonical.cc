@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "sparse/index_order.h"
 
 namespace coll {
 namespace {
@@ -40,11 +41,6 @@ bool check(const GivenPairs& given, std::uint64_t length) {
   return ascending;
 }
 
-struct Place {
-  std::uint64_t index;
-  std::size_t at;
-};
-
 template <class Given, class Index>
 SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
                        std::uint64_t first, bool ascending) {
@@ -53,7 +49,7 @@ SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::u
   for (std::size_t i = 0; i < n; ++i) {
     places[i] = {static_cast<std::uint64_t>(index_at<Given>(given.indices, i)), i};
   }
-  if (!ascending) std::ranges::stable_sort(places, {}, &Place::index);
+  if (!ascending) sort_by_index(places, length);
   const std::shared_ptr<std::byte[]> memory(new std::byte[n * (sizeof(Index) + size)]);
   std::byte* values = memory.get() + n * sizeof(Index);
   for (std::size_t i = 0; i < n; ++i) {
