@@ -176,7 +176,7 @@ struct SumOfAll {
   // Merges of k runs move each pair k/2 times, tiles once, but look at all elements between.
   bool tiles_are_better(double density) const noexcept {
     const auto k = static_cast<double>(runs.size());
-    return runs.size() > 2 && density * k > 0.5;
+    return runs.size() > 2 && density * k > 1.5;
   }
 
   template <class Element, class Op>

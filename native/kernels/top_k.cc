@@ -48,14 +48,21 @@ typename Format::Word least_from(double x) noexcept {
   return bits;
 }
 
-// Elements by place, ascending, and their magnitudes; of all NaNs that is one.
-template <class Word>
+// Elements by place, ascending, and their bits: so that no element is looked for once more.
+template <class Format>
 struct Kept {
+  using Word = typename Format::Word;
+  static constexpr Word kNan = Format::kInfinity + 1;
+
   std::vector<std::size_t> places;
-  std::vector<Word> magnitudes;
+  std::vector<Word> words;
   std::size_t n = 0;
 
-  explicit Kept(std::size_t room) : places(room), magnitudes(room) {}
+  explicit Kept(std::size_t room) : places(room), words(room) {}
+  // Of all NaNs the same.
+  static Word magnitude(Word word) noexcept {
+    return std::min<Word>(word & kMagnitude<Word>, kNan);
+  }
 };
 
 // The k-th largest, and how many are larger.
@@ -71,10 +78,13 @@ Least<Word> kth_largest(Word* values, std::size_t n, std::size_t k) noexcept {
   constexpr int kDigit = 11;
   const std::size_t wanted = k;
   for (;;) {
-    const auto [least, most] = std::minmax_element(values, values + n);
-    const Word low = *least;
-    if (low == *most) return {low, wanted - k};
-    const int bits = std::bit_width(static_cast<Word>(*most - low));
+    Word low = values[0], high = values[0];  // without the branches of std::minmax_element
+    for (std::size_t i = 1; i < n; ++i) {
+      low = std::min(low, values[i]);
+      high = std::max(high, values[i]);
+    }
+    if (low == high) return {low, wanted - k};
+    const int bits = std::bit_width(static_cast<Word>(high - low));
     const int shift = std::max(bits - kDigit, 0);
     const auto digit_of = [low, shift](Word value) {
       return static_cast<std::size_t>(static_cast<Word>(value - low) >> shift);
@@ -97,7 +107,7 @@ Least<Word> kth_largest(Word* values, std::size_t n, std::size_t k) noexcept {
 template <class Format>
 typename Format::Word sampled_bound(const void* x, std::size_t n, std::size_t k) {
   using Word = typename Format::Word;
-  constexpr std::size_t kLines = 4096, kLine = 16, kSample = kLines * kLine;
+  constexpr std::size_t kLines = 2048, kLine = 16, kSample = kLines * kLine;
   if (n < 2 * kSample) return 0;
   std::vector<Word> sample(kSample);
   const std::size_t stride = n / kLines;
@@ -117,18 +127,20 @@ typename Format::Word sampled_bound(const void* x, std::size_t n, std::size_t k)
 }
 
 // Leaves the k largest; the least of them.
-template <class Word>
-Word keep_largest(Kept<Word>& kept, std::size_t k, std::vector<Word>& scratch) {
-  scratch.assign(kept.magnitudes.begin(),
-                 kept.magnitudes.begin() + static_cast<std::ptrdiff_t>(kept.n));
+template <class Format>
+typename Format::Word keep_largest(Kept<Format>& kept, std::size_t k,
+                                   std::vector<typename Format::Word>& scratch) {
+  using Word = typename Format::Word;
+  scratch.resize(kept.n);
+  for (std::size_t i = 0; i < kept.n; ++i) scratch[i] = Kept<Format>::magnitude(kept.words[i]);
   const Least<Word> least = kth_largest(scratch.data(), kept.n, k);
   std::size_t equal = k - least.above, n = 0;
   for (std::size_t i = 0; i < kept.n; ++i) {
-    const Word magnitude = kept.magnitudes[i];
-    const bool tie = magnitude == least.magnitude && equal > 0;
+    const Word word = kept.words[i], magnitude = Kept<Format>::magnitude(word);
+    const bool tie = (magnitude == least.magnitude) & (equal > 0);
     kept.places[n] = kept.places[i];
-    kept.magnitudes[n] = magnitude;
-    n += static_cast<std::size_t>(tie || magnitude > least.magnitude);
+    kept.words[n] = word;
+    n += static_cast<std::size_t>(tie | (magnitude > least.magnitude));
     equal -= static_cast<std::size_t>(tie);
   }
   kept.n = n;
@@ -137,17 +149,17 @@ Word keep_largest(Kept<Word>& kept, std::size_t k, std::vector<Word>& scratch) {
 
 inline constexpr std::size_t kHits = 512;  // so few that the elements are still in the cache
 
-// The places of the k largest of what reaches the bound, of which there may be fewer.
+// The k largest of what reaches the bound, of which there may be fewer.
 template <class Format>
-Kept<typename Format::Word> largest_from(InstructionSet set, const void* x, std::size_t n,
-                                         std::size_t k, typename Format::Word bound) {
+Kept<Format> largest_from(InstructionSet set, const void* x, std::size_t n, std::size_t k,
+                          typename Format::Word bound) {
   using Word = typename Format::Word;
-  constexpr Word kNan = Format::kInfinity + 1;
+  const auto* words = static_cast<const Stored<Word>*>(x);
   std::array<std::size_t, kHits> hits;
   Scan scan{x, 0, n, hits.data(), kHits, 0};
-  Kept<Word> kept(std::min(n, k + std::max<std::size_t>(k / 2, 8192)) + kHits);
+  Kept<Format> kept(std::min(n, k + std::max<std::size_t>(k / 2, 8192)) + kHits);
   std::vector<Word> scratch;
-  while (scan.next < n && bound <= kNan) {
+  while (scan.next < n && bound <= Kept<Format>::kNan) {
     if (kept.places.size() - kept.n < kHits) {
       bound = static_cast<Word>(keep_largest(kept, k, scratch) + 1);
       continue;
@@ -155,30 +167,32 @@ Kept<typename Format::Word> largest_from(InstructionSet set, const void* x, std:
     scan.found = 0;
     scan_on<Word>(set, scan, bound);
     for (std::size_t i = 0; i < scan.found; ++i) {
-      kept.places[kept.n] = hits[i];
-      kept.magnitudes[kept.n++] = std::min(magnitude_at<Word>(x, hits[i]), kNan);
+      kept.places[kept.n + i] = hits[i];
+      kept.words[kept.n + i] = words[hits[i]].value;
     }
+    kept.n += scan.found;
   }
   if (kept.n > k) keep_largest(kept, k, scratch);
   return kept;
 }
 
+// Pairs of these places, behind `at` others; words[i] is the element at places[i].
 template <class Index, class Word>
-void write(const void* x, const std::size_t* places, std::size_t n, const PairsRoom& out,
+void write(const std::size_t* places, const Word* words, std::size_t n, const PairsRoom& out,
            std::size_t at) noexcept {
   auto* indices = static_cast<Stored<Index>*>(out.indices) + at;
   auto* values = static_cast<Stored<Word>*>(out.values) + at;
   for (std::size_t i = 0; i < n; ++i) {
     indices[i].value = static_cast<Index>(places[i]);
-    values[i].value = static_cast<const Stored<Word>*>(x)[places[i]].value;
+    values[i].value = words[i];
   }
 }
 
 template <class Word>
-void write(std::size_t index_bytes, const void* x, const std::size_t* places, std::size_t n,
+void write(std::size_t index_bytes, const std::size_t* places, const Word* words, std::size_t n,
            const PairsRoom& out, std::size_t at) noexcept {
-  index_bytes == sizeof(std::uint32_t) ? write<std::uint32_t, Word>(x, places, n, out, at)
-                                       : write<std::uint64_t, Word>(x, places, n, out, at);
+  index_bytes == sizeof(std::uint32_t) ? write<std::uint32_t>(places, words, n, out, at)
+                                       : write<std::uint64_t>(places, words, n, out, at);
 }
 
 struct TopK {
@@ -193,7 +207,7 @@ struct TopK {
     const auto bound = sampled_bound<Format>(x, n, k);
     auto kept = largest_from<Format>(set, x, n, k, bound);
     if (kept.n < k) kept = largest_from<Format>(set, x, n, k, 0);
-    write<typename Format::Word>(index_bytes, x, kept.places.data(), k, out, 0);
+    write(index_bytes, kept.places.data(), kept.words.data(), k, out, 0);
   }
 };
 
@@ -209,7 +223,9 @@ struct Above {
   template <class Format>
   std::size_t operator()() const noexcept {
     using Word = typename Format::Word;
+    const auto* elements = static_cast<const Stored<Word>*>(x);
     std::array<std::size_t, kHits> hits;
+    std::array<Word, kHits> words;
     Scan scan{x, 0, n, hits.data(), kHits, 0};
     const Word bound = least_from<Format>(std::abs(threshold));
     std::size_t count = 0;
@@ -217,7 +233,8 @@ struct Above {
       scan.found = 0;
       scan_on<Word>(set, scan, bound);
       const std::size_t fit = std::min(scan.found, room - std::min(room, count));
-      write<Word>(index_bytes, x, hits.data(), fit, out, count);
+      for (std::size_t i = 0; i < fit; ++i) words[i] = elements[hits[i]].value;
+      write(index_bytes, hits.data(), words.data(), fit, out, count);
       count += scan.found;
     }
     return count;

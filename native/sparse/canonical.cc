@@ -45,7 +45,7 @@ template <class Given, class Index>
 SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
                        std::uint64_t first, bool ascending) {
   const std::size_t n = given.n, size = terms.value_bytes();
-  std::vector<Place> places(n);
+  std::vector<GivenIndex> places(n);
   for (std::size_t i = 0; i < n; ++i) {
     places[i] = {static_cast<std::uint64_t>(index_at<Given>(given.indices, i)), i};
   }

@@ -9,13 +9,13 @@
 namespace coll {
 
 // An index, and where it was given.
-struct Place {
+struct GivenIndex {
   std::uint64_t index;
   std::size_t at;
 };
 
 // By index, all of which are less than `length`; those that are equal stay in their order. By
 // digits of 11 bits, from the lowest (radix sort), but where there are few. Throws bad_alloc.
-void sort_by_index(std::vector<Place>& places, std::uint64_t length);
+void sort_by_index(std::vector<GivenIndex>& places, std::uint64_t length);
 
 }  // namespace coll
