@@ -19,20 +19,20 @@ namespace coll {
 namespace kernels {
 namespace {
 
-struct Single {
+struct SingleMagnitude {
   using Word = std::uint32_t;
   static constexpr Word kInfinity = 0x7f800000;
   static double number(Word bits) noexcept { return std::bit_cast<float>(bits); }
   static Word nearest(double x) noexcept { return std::bit_cast<Word>(static_cast<float>(x)); }
 };
-struct Double {
+struct DoubleMagnitude {
   using Word = std::uint64_t;
   static constexpr Word kInfinity = 0x7ff0000000000000;
   static double number(Word bits) noexcept { return std::bit_cast<double>(bits); }
   static Word nearest(double x) noexcept { return std::bit_cast<Word>(x); }
 };
 template <class Format, std::uint16_t kBitsOfInfinity>
-struct Half {
+struct HalfMagnitude {
   using Word = std::uint16_t;
   static constexpr Word kInfinity = kBitsOfInfinity;
   static double number(Word bits) noexcept { return Format::widen(bits); }
@@ -245,13 +245,13 @@ template <class Visit>
 auto visit_magnitudes(Dtype dtype, const Visit& visit) {
   switch (dtype) {
     case Dtype::float32:
-      return visit.template operator()<Single>();
+      return visit.template operator()<SingleMagnitude>();
     case Dtype::float64:
-      return visit.template operator()<Double>();
+      return visit.template operator()<DoubleMagnitude>();
     case Dtype::bfloat16:
-      return visit.template operator()<Half<Bfloat16Format, 0x7f80>>();
+      return visit.template operator()<HalfMagnitude<Bfloat16Format, 0x7f80>>();
     default:
-      return visit.template operator()<Half<Float16, 0x7c00>>();
+      return visit.template operator()<HalfMagnitude<Float16, 0x7c00>>();
   }
 }
 
