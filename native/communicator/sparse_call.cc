@@ -129,7 +129,7 @@ std::string words_of(const SparseWish& wish) {
     words += ", QSGD of " + std::to_string(wish.quantise_bits) + " bits, seed " +
              std::to_string(wish.seed);
   }
-  words += ")";
+  words += ')';
   return wish.agreed.empty() ? words : words + " for " + wish.agreed;
 }
 
@@ -144,7 +144,12 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
   check(wish, ranks);
   words_ = words_of(wish);
   terms_ = sparse_terms(wish.dtype, total(), wish.dense_above);
+  result_dense_above_ = terms_.dense_above;
   terms_.coding = wish.coding == Coding::automatic ? usual : wish.coding;
+  if (terms_.coding == Coding::coded && wish.dense_above != wish.dense_above) {
+    // Up to there a bit for each element and the values that are there take fewer bytes than all.
+    terms_.dense_above = 1 - 1 / (8 * static_cast<double>(terms_.value_bytes()));
+  }
   terms_.quantise_bits = static_cast<unsigned>(wish.quantise_bits);
   if (wish.quantise_bits > 0) wish_.algorithm = find_sparse_algorithm(Kind::allreduce, kQuantises);
   const bool part = wish.kind == Kind::allgather;
@@ -221,7 +226,8 @@ int SparseCall::choose() const {
                         .value_bytes = static_cast<double>(terms_.value_bytes()),
                         .index_bytes = static_cast<double>(terms_.index_bytes),
                         .dense_above = terms_.dense_above,
-                        .costs = costs_});
+                        .costs = costs_,
+                        .coded = terms_.coding == Coding::coded});
 }
 
 // Where parts have owners for the length of the call only, these get about as many entries; but
@@ -236,14 +242,16 @@ Stretches SparseCall::stretches_of(const SparseAlgorithm& chosen, int chunks) co
   return Stretches(balanced_bounds(sketches_, total(), chunks));
 }
 
-// The part of this rank's vector for each cell of its input.
+// The part of this rank's vector for each cell of its input, with all values where these take less.
 std::vector<SparseStream> SparseCall::input(const Layout& layout,
                                             const Stretches& stretches) const {
   std::vector<SparseStream> cells;
   const int n = layout.cells(rank(), Buffer::input);
   for (int i = 0; i < n; ++i) {
     const SparseStream of = stretches.of(layout.chunk(rank(), Buffer::input, i));
-    cells.push_back(slice(terms_, own_, of.first, of.length));
+    const SparseStream part = slice(terms_, own_, of.first, of.length);
+    const bool dense = terms_.wants_dense(part.entries, part.length);
+    cells.push_back(dense ? made_dense(terms_, part) : part);
   }
   return cells;
 }
@@ -274,7 +282,8 @@ Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {
     entries += s.entries;
     length += s.length;
   }
-  return terms_.wants_dense(entries, length) ? Form::dense : Form::pairs;
+  const double share = result_dense_above_ * static_cast<double>(length);
+  return static_cast<double>(entries) > share ? Form::dense : Form::pairs;
 }
 
 void SparseCall::finish() {

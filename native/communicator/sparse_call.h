@@ -78,6 +78,7 @@ class SparseCall : public SparseSteps {
   SparseWish wish_;
   std::string words_;
   SparseTerms terms_;
+  double result_dense_above_ = 1;  // where indices are in memory, not coded
   SparseStream own_;
   Sketch sketch_;
   std::vector<Sketch> sketches_;

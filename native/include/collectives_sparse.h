@@ -64,13 +64,12 @@ typedef struct coll_sparse_call {
   const void* indices;
   const void* values;
   size_t entries;
-  uint64_t length;    /* elements of the vector, those that are zero among them */
-  double dense_above; /* a part of which more than this share is there travels with all values;
-                       * 0: where that takes fewer bytes */
-  double timeout;     /* seconds, for all of it; 0: the communicator's */
-  const char*
-      agreed;     /* what all ranks must say alike, as the shape that the vector is of; or NULL */
-  int32_t coding; /* a coll_sparse_coding */
+  uint64_t length;       /* elements of the vector, those that are zero among them */
+  double dense_above;    /* a part of which more than this share is there travels with all values;
+                          * 0: where that takes fewer bytes */
+  double timeout;        /* seconds, for all of it; 0: the communicator's */
+  const char* agreed;    /* what all ranks say alike, as the shape that the vector is of; or NULL */
+  int32_t coding;        /* a coll_sparse_coding */
   int32_t quantise_bits; /* 2, 4 or 8: an allreduce's result is quantised (QSGD), which runs
                           * dsar_split_allgather: each value becomes one of 3, 15 or 255 levels up
                           * to the largest of 1024, by chance and right on average; all ranks get

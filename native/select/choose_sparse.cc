@@ -10,10 +10,21 @@
 namespace coll {
 namespace {
 
-// Bytes of so many entries among `length` elements: pairs, or all values.
+// Bytes of so many pairs among `length` elements. A coded index takes a bit for each element up to
+// the next one, or half a bit more than its entropy, and a fifth for the head of its block.
+double pairs_bytes(const SparseProblem& problem, double entries, double length) noexcept {
+  double index = problem.index_bytes;
+  if (problem.coded && entries > 0) {
+    const double gap = length / entries;
+    index = std::min(index, std::min(gap, std::log2(gap) + 2.1) / 8);
+  }
+  return entries * (problem.value_bytes + index);
+}
+
+// Of so many entries: pairs, or all values.
 double bytes_of(const SparseProblem& problem, double entries, double length) noexcept {
   if (entries > problem.dense_above * length) return length * problem.value_bytes;
-  return entries * (problem.value_bytes + problem.index_bytes);
+  return pairs_bytes(problem, entries, length);
 }
 
 // Seconds of adding so many entries to others of a stretch of `length` elements.
@@ -47,7 +58,8 @@ double doubling_seconds(const SparseProblem& problem) noexcept {
 
 double gather_seconds(const SparseProblem& problem) noexcept {
   const double share = 1 - 1.0 / problem.ranks;
-  const double bytes = share * problem.entries * (problem.value_bytes + problem.index_bytes);
+  const double each = problem.entries / problem.ranks;
+  const double bytes = share * problem.ranks * pairs_bytes(problem, each, problem.length);
   return ceil_log2(problem.ranks) * problem.costs.message + bytes * problem.costs.byte +
          sum_seconds(problem, problem.entries, problem.united, problem.length);
 }

@@ -31,6 +31,7 @@ struct SparseProblem {
   double fullest = 1;  // share of the entries in the fullest of `ranks` equal parts, times ranks
   double value_bytes = 4, index_bytes = 4, dense_above = 0.5;
   SparseCosts costs = kSharedMemory;
+  bool coded = false;  // indices travel in the fewest bytes
 };
 
 // The elements that are expected in the sum of n of the vectors.

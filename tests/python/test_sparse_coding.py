@@ -86,6 +86,16 @@ def test_all_codings_give_the_same_bits(among: Any, algorithm: str) -> None:
         assert {bits for answer in answers for bits in answer} == {dense_sum(x).tobytes()}
 
 
+def test_parts_that_are_nearly_full_take_no_more_than_all_values() -> None:
+    length, heads = 8000, 16
+    for entries in (3000, 5000, 7000, 8000):
+        x = [scattered(7, length, entries), scattered(7, length, entries)]
+        raw = bytes_taken(on_ranks, x, "raw", "ssar_recursive_double")
+        assert raw == [heads + min(8 * entries, 4 * length)] * 2
+        coded = bytes_taken(on_ranks, x, "coded", "ssar_recursive_double")
+        assert coded[0] <= heads + min(length // 8 + 4 * entries, 4 * length)
+
+
 def test_indices_of_eight_bytes_are_coded() -> None:
     length = 1 << 34
     rng = np.random.default_rng(2)
