@@ -76,6 +76,7 @@ from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 from collectives.simulation import Moment, Simulation, simulate
+from collectives.sparse.algorithms import SparseAlgorithm, sparse_algorithms
 from collectives.sparse.compression import QSGD
 from collectives.sparse.plan import SparsePlan
 from collectives.sparse.vector import Sparse
@@ -123,6 +124,7 @@ __all__ = [
     "Simulation",
     "SpanningTree",
     "Sparse",
+    "SparseAlgorithm",
     "SparsePlan",
     "Status",
     "Step",
@@ -167,6 +169,7 @@ __all__ = [
     "send",
     "sendrecv",
     "simulate",
+    "sparse_algorithms",
     "torus",
     "trace",
     "verify",

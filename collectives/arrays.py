@@ -266,6 +266,11 @@ def _as_numpy(x: Array, what: str) -> tuple[Any, bool]:
     try:
         array = np.asarray(memoryview(x))
     except (TypeError, ValueError, NotImplementedError) as error:
+        for way in ("dense", "toarray"):  # of ours, and of SciPy's
+            if hasattr(x, way):
+                raise InvalidArgumentError(
+                    f"{what} is a {type(x).__name__}: pass x.{way}()"
+                ) from error
         raise InvalidArgumentError(
             f"{what} is of type {type(x).__name__}: pass a NumPy array, a torch tensor, or an "
             "object with DLPack or the buffer protocol"

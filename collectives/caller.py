@@ -18,6 +18,7 @@ from collectives.handle import Handle
 from collectives.names import KINDS, Options
 from collectives.operations import Operation, operation_of, raise_failure_of
 from collectives.pending import Block, Pending, Whole, Worker
+from collectives.sparse.conversion import is_sparse
 from collectives.trees import leaves, rebuilt
 
 NOTHING = ffi.NULL
@@ -37,7 +38,6 @@ class Caller:
         self._deferred: list[Deferred] | None = None  # within group()
         self._within: Block | None = None  # of the group
         self._schedules: dict[tuple[int, int], int] = {}  # of own algorithms, by root
-        self.last_sparse: Any = None  # what the last sparse collective took
 
     @property
     def rank(self) -> int:
@@ -213,12 +213,32 @@ class Caller:
 
     def _call_in_group(self, name: str, start: Callable[..., int], *arguments: Any) -> None:
         """Make a call that cannot wait for the end of its group, after those before it."""
+        self._after_deferred(lambda: self._call_in_order(name, start, *arguments))
+
+    def _after_deferred(self, job: Callable[[], Any]) -> Any:
+        """Launch the calls of the group so far, and do a job."""
         calls, self._deferred = self._deferred or [], None
         try:
             self._launch(calls)
-            self._call_in_order(name, start, *arguments)
+            return job()
         finally:
             self._deferred = []
+
+    def _alone(self, name: str, run: Callable[[str], Any], async_op: bool) -> Any:
+        """Do what makes calls of its own and gives what was not there before; return that.
+
+        ``run`` takes what all ranks must agree on besides. With ``async_op`` it is done later, in
+        a group with the calls of the group.
+        """
+        if self._deferred is not None and async_op:
+            pending = Pending(name, self._within)
+            self._deferred.append(Deferred(name, run, None, None, None, pending))
+            return pending
+        if self._deferred is not None:
+            return self._after_deferred(lambda: self._in_order(name, lambda: run("")))
+        if async_op:
+            return self._submit(name, lambda: run(""))
+        return self._in_order(name, lambda: run(""))
 
     def _launch(self, calls: Sequence[Deferred]) -> None:
         """Make the calls of a group."""
@@ -271,16 +291,22 @@ class Caller:
         call = ("allreduce", both, both, options, op, 0, None, None, agreed(batch))
         self._run(batch[0].name, operation_of(op), *call)
 
-    def _each(self, name: str, tree: Any, make: Callable[[Any], Any], async_op: bool) -> Any:
+    def _each(self, name: str, tree: Any, make: Callable[..., Any], async_op: bool) -> Any:
         """Make a call for every array of a structure, together; return the same structure."""
         arrays_of, results = leaves(name, tree), []
+        outermost = self._deferred is None
         with self.group():
             calls = self._deferred
             assert calls is not None
             before = len(calls)
             try:
                 for label, leaf in arrays_of:
-                    results.append(make(leaf))
+                    if not async_op and not outermost and is_sparse(leaf):
+                        raise InvalidArgumentError(
+                            f"{name}: {label} is sparse, and its result, a new array, is not there "
+                            "before the end of the group: pass async_op=True"
+                        )
+                    results.append(make(leaf, async_op=async_op or is_sparse(leaf)))
                     calls[-1].label = label
                 if name == "allreduce" and (again := overlapping(calls[before:])):
                     raise InvalidArgumentError(
@@ -292,7 +318,8 @@ class Caller:
                 del calls[before:]  # of a group around this call
                 raise
         if not async_op:
-            return rebuilt(tree, iter(results))
+            ended = (result.wait() if isinstance(result, Pending) else result for result in results)
+            return rebuilt(tree, ended)
         return Whole(name, results, lambda values: rebuilt(tree, iter(values)))
 
 

@@ -65,6 +65,7 @@ def reduce_scatter(
     mode: str | None = None,
     timeout: float | None = None,
     async_op: bool = False,
+    **sparse: Unpack[SparseOptions],
 ) -> Array:
     """:meth:`Communicator.reduce_scatter` of the default communicator."""
     return default().reduce_scatter(
@@ -77,6 +78,7 @@ def reduce_scatter(
         mode=mode,
         timeout=timeout,
         async_op=async_op,
+        **sparse,
     )
 
 
@@ -116,10 +118,11 @@ def allgather(
     mode: str | None = None,
     timeout: float | None = None,
     async_op: bool = False,
+    **sparse: Unpack[SparseOptions],
 ) -> Array:
     """:meth:`Communicator.allgather` of the default communicator."""
     return default().allgather(
-        x, out, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x, out, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op, **sparse
     )
 
 
@@ -147,10 +150,11 @@ def broadcast(
     mode: str | None = None,
     timeout: float | None = None,
     async_op: bool = False,
+    **sparse: Unpack[SparseOptions],
 ) -> Array:
     """:meth:`Communicator.broadcast` of the default communicator."""
     return default().broadcast(
-        x, root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op
+        x, root, algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op, **sparse
     )
 
 

@@ -28,6 +28,11 @@ class LastCall:
 
     The three are NaN where the call was not timed: one of fewer than 16384 elements, on one
     machine, before ``last`` was read for the first time.
+
+    Of a sparse array ``kind`` is "sparse allreduce" and so on, ``mode`` "messages", and ``nbytes``
+    what this rank sent in the call, in ``messages`` messages and ``rounds`` rounds after the one in
+    which the ranks agreed; where it became a dense collective, algorithm "dense", the bytes are
+    those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
     """
 
     kind: str
@@ -38,6 +43,8 @@ class LastCall:
     busbw: float
     waiting: float
     sequence: int
+    rounds: int = 0
+    messages: int = 0
 
     def __str__(self) -> str:
         """Tell all of it in a line."""
@@ -45,6 +52,9 @@ class LastCall:
         how = f"{what} by {self.algorithm} ({self.mode})"
         if math.isnan(self.seconds):
             return f"{how}: not timed, the next one is"
+        if self.kind.startswith("sparse "):
+            sent = f" in {self.messages} messages" if self.messages else ""
+            return f"{how}{sent}: {self.seconds * 1e6:.4g} us"
         rate = "" if math.isnan(self.busbw) else f", busbw {self.busbw / 1e9:.3g} GB/s"
         return f"{how}: {self.seconds * 1e6:.4g} us{rate}, {self.waiting:.0%} waiting"
 
@@ -86,6 +96,9 @@ def last_call(handle: Handle) -> LastCall | None:
         handle.times_all = True
     if found.kind < 0:
         return None
+    sparse = handle.last_sparse
+    if sparse is not None and sparse.sequence == found.number:  # a part of it
+        return sparse
     kind = KIND_NAMES[found.kind]
     seconds = float(found.seconds) or math.nan
     moves = kind != "barrier" and seconds > 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Unpack
 
 from collectives import quick
 from collectives.arrays import Array, operand
@@ -19,6 +20,13 @@ from collectives.checks import (
 )
 from collectives.names import AUTOMATIC, KINDS, how
 from collectives.parts import Parts
+from collectives.sparse.calls import (
+    SparseCall,
+    SparseOptions,
+    refuse_sparse_options,
+    sparse_call,
+)
+from collectives.sparse.conversion import is_sparse
 
 _BARRIER = KINDS["barrier"]
 
@@ -36,6 +44,7 @@ class Movements(Parts):
         mode: str | None = None,
         timeout: float | None = None,
         async_op: bool = False,
+        **sparse: Unpack[SparseOptions],
     ) -> Array:
         """Give every rank the ``x`` of all ranks, joined along the first axis in rank order.
 
@@ -43,7 +52,14 @@ class Movements(Parts):
         has the same number of elements and dtype, while shapes may differ, as results then do.
         ``out`` may also be (size, k, ...). A number (shape ()) gives (size,). ``x`` may be rank
         r's own part of ``out``.
+
+        Sparse arrays, of one length or shape, are joined along the first axis, too, so there is no
+        csc; all else is as in allreduce.
         """
+        if is_sparse(x):
+            call = SparseCall(algorithm=algorithm, timeout=timeout, async_op=async_op)
+            return sparse_call(self, "allgather", x, call, {"out": out, "mode": mode}, sparse)
+        refuse_sparse_options("allgather", sparse)
         options = how("allgather", algorithm, mode, timeout)
         source = operand(x, "allgather: x")
         target = apart_target("allgather", source, out, joined_shapes(source, self.size))
@@ -152,6 +168,7 @@ class Movements(Parts):
         mode: str | None = None,
         timeout: float | None = None,
         async_op: bool = False,
+        **sparse: Unpack[SparseOptions],
     ) -> Array:
         """Give every rank the ``x`` of rank ``root``.
 
@@ -159,7 +176,15 @@ class Movements(Parts):
         ``x`` is overwritten (the root's keeps its values) and returned; a read-only one gives a
         new array. Lists, tuples and dicts of arrays, alike on all ranks as in allreduce, are given
         as a whole, and returned so.
+
+        Of a sparse array all get a new one; the other ranks pass one of the same length or shape,
+        format and dtype, whose elements are not looked at, as one without any.
         """
+        if is_sparse(x):
+            place = checked_root("broadcast", root, self.size)
+            call = SparseCall("sum", algorithm, timeout, async_op, place)
+            return sparse_call(self, "broadcast", x, call, {"mode": mode}, sparse)
+        refuse_sparse_options("broadcast", sparse)
         if isinstance(x, list | tuple | dict):
             each = partial(
                 self.broadcast,
@@ -167,7 +192,6 @@ class Movements(Parts):
                 algorithm=algorithm,
                 mode=mode,
                 timeout=timeout,
-                async_op=async_op,
             )
             return self._each("broadcast", x, each, async_op)
         options = how("broadcast", algorithm, mode, timeout)

@@ -214,6 +214,12 @@ class PersistentCalls(Reductions, Movements):
             self._comm, name, request, (source, lengths), target, operation_of(op)
         )
 
+    def _alone(self, name: str, run: Callable[[str], Any], async_op: bool) -> NoReturn:
+        raise InvalidArgumentError(
+            f"{name}: a persistent call takes dense arrays, whose results have one size: make the "
+            "collective itself"
+        )
+
     def _each(self, name: str, tree: Any, make: Callable[[Any], Any], async_op: bool) -> NoReturn:
         raise InvalidArgumentError(
             f"{name}: a persistent call takes one array, not a {type(tree).__name__}: "

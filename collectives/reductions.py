@@ -85,7 +85,7 @@ class Reductions(Caller):
             refuse_out_of_a_tree("allreduce", x, out)
             each = partial(
                 self.allreduce, op=op, accumulate=accumulate, reproducible=reproducible,
-                algorithm=algorithm, mode=mode, timeout=timeout, async_op=async_op,
+                algorithm=algorithm, mode=mode, timeout=timeout,
             )  # fmt: skip
             return self._each("allreduce", x, each, async_op)
         options = how("allreduce", algorithm, mode, timeout, accumulate, reproducible)
@@ -144,6 +144,7 @@ class Reductions(Caller):
         mode: str | None = None,
         timeout: float | None = None,
         async_op: bool = False,
+        **sparse: Unpack[SparseOptions],
     ) -> Array:
         """Reduce ``x`` over all ranks; rank r gets the r-th of ``size`` equal parts.
 
@@ -152,7 +153,14 @@ class Reductions(Caller):
         (size, ...) may also go to an ``out`` of shape (...). A first axis that does not split into
         equal parts is refused: see reduce_scatterv. ``out`` may be rank r's own part of ``x``; then
         the rest of ``x`` is lost.
+
+        Of a sparse array the rows are split, so there is no csc; all else is as in allreduce.
         """
+        if is_sparse(x):
+            no = {"out": out, "accumulate": accumulate, "mode": mode, "reproducible": reproducible}
+            call = SparseCall(op, algorithm, timeout, async_op)
+            return sparse_call(self, "reduce_scatter", x, call, no, sparse)
+        refuse_sparse_options("reduce_scatter", sparse)
         code = op_code("reduce_scatter", op)
         options = how("reduce_scatter", algorithm, mode, timeout, accumulate, reproducible)
         source = operand(x, "reduce_scatter: x")

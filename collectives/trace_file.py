@@ -51,6 +51,12 @@ _MESSAGES = {
     lib.COLL_TRACE_ISEND: "isend",
     lib.COLL_TRACE_IRECV: "irecv",
 }
+_SPARSE = {
+    lib.COLL_TRACE_SPARSE_ALLREDUCE: "allreduce",
+    lib.COLL_TRACE_SPARSE_REDUCE_SCATTER: "reduce_scatter",
+    lib.COLL_TRACE_SPARSE_ALLGATHER: "allgather",
+    lib.COLL_TRACE_SPARSE_BROADCAST: "broadcast",
+}
 _CATEGORIES = {
     lib.COLL_TRACE_OPERATION: "operation",
     lib.COLL_TRACE_MESSAGE: "message",
@@ -210,6 +216,8 @@ def _kind(seen: Mapping[str, int]) -> str:
 def _name(seen: Mapping[str, int]) -> str:
     what, peer = seen["what"], seen["peer"]
     if what == lib.COLL_TRACE_OPERATION:
+        if seen["purpose"] in _SPARSE:
+            return f"sparse {_SPARSE[seen['purpose']]}"
         return _kind(seen) + (" of a new group" if seen["purpose"] else "")
     if what == lib.COLL_TRACE_MESSAGE:
         return _MESSAGES[seen["kind"]]

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import math
+import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 
-from collectives._ffi import check, ffi, lib, text
-from collectives.arrays import NAMES, numpy_dtype
+from collectives._ffi import check, ffi, lib
+from collectives.arrays import Operand
 from collectives.errors import InvalidArgumentError
-from collectives.names import KIND_NAMES, KINDS, checked_seconds, choose_from, op_code
+from collectives.last import LastCall
+from collectives.names import KINDS, checked_seconds, choose_from, op_code
+from collectives.sparse.algorithms import algorithm_number, name_of
 from collectives.sparse.compression import QSGD
-from collectives.sparse.conversion import Converted, converted
+from collectives.sparse.conversion import Converted, Shape, converted, result_dtype
 from collectives.sparse.vector import Sparse
 
 if TYPE_CHECKING:
@@ -27,13 +30,14 @@ OUTPUTS: dict[str, int] = {
     "sparse": lib.COLL_SPARSE_PAIRS,
     "dense": lib.COLL_SPARSE_DENSE,
 }
-
 CODINGS: dict[str, int] = {
     "auto": lib.COLL_SPARSE_CODING_AUTO,
     "raw": lib.COLL_SPARSE_CODING_RAW,
     "coded": lib.COLL_SPARSE_CODING_CODED,
     "quick": lib.COLL_SPARSE_CODING_QUICK,
 }
+_REDUCING = ("allreduce", "reduce_scatter")
+_MOVING_ROWS = ("reduce_scatter", "allgather")
 
 
 class SparseOptions(TypedDict, total=False):
@@ -62,55 +66,14 @@ class SparseCall(NamedTuple):
     root: int = 0
 
 
-class SparseAlgorithm(NamedTuple):
-    """One algorithm of sparse vectors: a schedule whose messages carry pairs."""
+class Ready(NamedTuple):
+    """A call that can be made."""
 
-    kind: str
-    name: str
-    paper: str
-    summary: str
-    number: int
-
-
-class Taken(NamedTuple):
-    """What a sparse collective took."""
-
-    algorithm: str
-    rounds: int
-    bytes: int  # that this rank sent
-    messages: int
-
-
-@lru_cache(maxsize=1)
-def sparse_algorithms() -> tuple[SparseAlgorithm, ...]:
-    """All algorithms of sparse vectors, of all kinds."""
-    found = []
-    for number in range(lib.coll_sparse_algorithm_count()):
-        out = ffi.new("coll_sparse_algorithm *")
-        check(lib.coll_sparse_algorithm_get(number, out))
-        words = (text(out.name), text(out.paper), text(out.summary))
-        found.append(SparseAlgorithm(KIND_NAMES[out.kind], *words, number))
-    return tuple(found)
-
-
-def _number(kind: str, algorithm: str | None) -> int:
-    if algorithm is None or algorithm == "auto":
-        return int(lib.COLL_SPARSE_CHOOSE)
-    if algorithm == "dense" and kind == "allreduce":
-        return int(lib.COLL_SPARSE_AS_DENSE)
-    names = {a.name: a.number for a in sparse_algorithms() if a.kind == kind}
-    if algorithm not in names:
-        more = ["dense"] if kind == "allreduce" else []
-        raise InvalidArgumentError(
-            f"{kind}: there is no algorithm {algorithm!r} of sparse vectors; these are: "
-            + ", ".join([*names, *more])
-        )
-    return names[algorithm]
-
-
-def name_of(kind: str, number: int) -> str:
-    """Return the name of an algorithm that ran."""
-    return "dense" if number == lib.COLL_SPARSE_AS_DENSE else sparse_algorithms()[number].name
+    request: Any  # coll_sparse_call
+    whole: Converted
+    places: Operand
+    values: Operand
+    kept: Any  # what the request points to besides
 
 
 def sparse_call(
@@ -128,46 +91,40 @@ def sparse_call(
     for name, value in refused.items():
         if value is not None and value is not False:
             raise InvalidArgumentError(f"{kind}: {name} is not there for sparse arrays")
-    _known(kind, options)
-    whole = converted(x, f"{kind}: x")
-    places, values = whole.vector.operands(kind)
+    _check_names(kind, options)
     request = ffi.new("coll_sparse_call *")
     request.size = ffi.sizeof("coll_sparse_call")
-    request.kind, request.dtype, request.root = KINDS[kind], values.dtype, common.root
-    request.op = op_code(kind, common.op) if kind in ("allreduce", "reduce_scatter") else 0
-    request.algorithm = _number(kind, common.algorithm)
+    request.kind, request.root = KINDS[kind], common.root
+    request.op = op_code(kind, common.op) if kind in _REDUCING else 0
+    request.algorithm = algorithm_number(kind, common.algorithm)
     request.output = _word(kind, "output", options, OUTPUTS)
     request.coding = _word(kind, "coding", options, CODINGS)
     request.quantise_bits, request.seed = _quantised(kind, options.get("compress"))
-    request.index_dtype, request.entries = places.dtype, places.elements
-    request.indices, request.values = places.pointer, values.pointer
-    request.length, request.dense_above = (
-        whole.vector.length,
-        _share(kind, options.get("dense_above")),
-    )
-    request.timeout = _seconds(kind, common.timeout)
-    agreed = ffi.new("char[]", whole.agreed.encode())
-    request.agreed = agreed if whole.agreed else ffi.NULL
-    alive = (places, values, agreed)
+    request.dense_above = _share(kind, options.get("dense_above"))
+    timeout = common.timeout
+    request.timeout = 0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
+    ready = _ready(comm, kind, request, x, "")
+    later = common.async_op or not comm._plain
 
-    def run() -> Any:
-        place = ffi.new("coll_sparse **")
+    def run(words: str = "") -> Any:
+        # Calls before this one may have written to what was converted or packed.
+        again = _ready(comm, kind, request, x, words) if later else ready
+        return _made(comm, kind, again)
 
-        def start(native: Any) -> int:
-            assert alive
-            return int(lib.coll_sparse_run(native, request, place))
-
-        comm._call(f"sparse {kind}", start)
-        return _result(comm, kind, ffi.gc(place[0], lib.coll_sparse_free), whole, values)
-
-    return comm._submit(kind, run) if common.async_op else run()
+    return comm._alone(f"sparse {kind}", run, common.async_op)
 
 
 def refuse_sparse_options(kind: str, options: SparseOptions) -> None:
     """Refuse what is there for sparse arrays only."""
-    _known(kind, options)
+    _check_names(kind, options)
     for name in options:
         raise InvalidArgumentError(f"{kind}: {name} is there for sparse arrays only")
+
+
+def _check_names(kind: str, options: SparseOptions) -> None:
+    for name in options:
+        if name not in SparseOptions.__annotations__:
+            raise TypeError(f"{kind}() got an unexpected keyword argument {name!r}")
 
 
 def _word(kind: str, name: str, options: SparseOptions, words: dict[str, int]) -> int:
@@ -183,45 +140,97 @@ def _quantised(kind: str, compress: Any) -> tuple[int, int]:
     return compress.bits, compress.seed
 
 
-def _seconds(kind: str, timeout: float | None) -> float:
-    return 0.0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
-
-
-def _known(kind: str, options: SparseOptions) -> None:
-    for name in options:
-        if name not in SparseOptions.__annotations__:
-            raise TypeError(f"{kind}() got an unexpected keyword argument {name!r}")
-
-
 def _share(kind: str, dense_above: float | None) -> float:
     if dense_above is None:
         return 0.0
-    if not 0 <= dense_above <= 1:
-        raise InvalidArgumentError(f"{kind}: dense_above is {dense_above}: it is a share, 0 to 1")
-    return max(float(dense_above), 1e-300)  # 0 lets the library choose
+    try:
+        share = float(dense_above)
+    except (TypeError, ValueError):
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise InvalidArgumentError(f"{kind}: dense_above is {dense_above!r}: it is a share, 0 to 1")
+    return max(share, 1e-300)  # 0 lets the library choose
 
 
-def _result(comm: Caller, kind: str, native: Any, whole: Converted, given: Any) -> Any:
-    view = ffi.new("coll_sparse_view *")
+def _ready(comm: Caller, kind: str, request: Any, x: Any, words: str) -> Ready:
+    """Point a request to the parts of ``x``. All ranks must agree on ``words``."""
+    whole = converted(x, f"{kind}: x")
+    if kind in _MOVING_ROWS:
+        _check_rows(kind, whole, comm.size)
+    places, values = whole.vector.operands(kind)
+    request.dtype, request.values = values.dtype, values.pointer
+    request.index_dtype, request.indices = places.dtype, places.pointer
+    request.entries, request.length = places.elements, whole.vector.length
+    said = " as ".join(filter(None, (whole.agreed, words)))
+    agreed = ffi.new("char[]", said.encode("utf-8", "replace"))
+    request.agreed = agreed if said else ffi.NULL
+    return Ready(request, whole, places, values, agreed)
+
+
+def _check_rows(kind: str, whole: Converted, ranks: int) -> None:
+    if not whole.by_rows:
+        raise InvalidArgumentError(
+            f"{kind}: x is a csc array, whose columns lie one after another, while parts are "
+            "rows: pass x.tocsr()"
+        )
+    if not whole.shape:
+        raise InvalidArgumentError(f"{kind}: x has no axis: parts are along the first one")
+    rows = whole.shape[0]
+    if kind == "reduce_scatter" and rows % ranks:
+        what = "elements" if len(whole.shape) == 1 else "rows"
+        raise InvalidArgumentError(
+            f"reduce_scatter: the {rows} {what} of x are no {ranks} equal parts"
+        )
+
+
+def _made(comm: Caller, kind: str, ready: Ready) -> Any:
+    place = ffi.new("coll_sparse **")
+
+    def start(native: Any) -> int:
+        return int(lib.coll_sparse_run(native, ready.request, place))
+
+    begin = time.perf_counter()
+    comm._handle.call(f"sparse {kind}", start)
+    seconds = time.perf_counter() - begin
+    native, view = ffi.gc(place[0], lib.coll_sparse_free), ffi.new("coll_sparse_view *")
     check(lib.coll_sparse_look(native, view))
-    comm.last_sparse = Taken(name_of(kind, view.algorithm), view.rounds, view.bytes, view.messages)
-    values = _array(native, view.values, view.entries, _dtype(given.dtype))
-    same = view.length == whole.vector.length
+    comm._handle.last_sparse = _told(comm, kind, view, seconds, ready)
+    return _result(native, view, ready, _result_shape(kind, ready.whole.shape, comm.size))
+
+
+def _told(comm: Caller, kind: str, view: Any, seconds: float, ready: Ready) -> LastCall:
+    """Return what ``comm.last`` says of a call."""
+    dense = view.algorithm == lib.COLL_SPARSE_AS_DENSE
+    size = result_dtype(ready.values.dtype).itemsize
+    return LastCall(
+        kind=f"sparse {kind}",
+        algorithm=name_of(view.algorithm),
+        mode="messages",
+        nbytes=int(view.length * size if dense else view.bytes),
+        seconds=seconds,
+        busbw=math.nan,
+        waiting=math.nan,
+        sequence=comm._handle.sequence,
+        rounds=int(view.rounds),
+        messages=int(view.messages),
+    )
+
+
+def _result_shape(kind: str, shape: Shape, ranks: int) -> Shape:
+    if kind == "reduce_scatter":
+        return (shape[0] // ranks, *shape[1:])
+    return (shape[0] * ranks, *shape[1:]) if kind == "allgather" else shape
+
+
+def _result(native: Any, view: Any, ready: Ready, shape: Shape) -> Any:
+    values = _array(native, view.values, view.entries, result_dtype(ready.values.dtype))
     if view.dense:
-        return whole.back_dense(values) if same else values
+        return ready.whole.back_dense(values, shape)
     unsigned = np.uint32 if view.index_bytes == 4 else np.uint64
     places = _array(native, view.indices, view.entries, np.dtype(unsigned))
     narrow = view.index_bytes == 4 and view.length <= 1 << 31
     signed = places.view(np.int32) if narrow else places.astype(np.int64)
-    result = Sparse(signed, values, view.length)
-    return whole.back(result) if same else result
-
-
-def _dtype(code: int) -> np.dtype[Any]:
-    try:
-        return numpy_dtype(code)
-    except InvalidArgumentError:  # tensors need no ml_dtypes
-        return np.dtype(np.uint16 if NAMES[code] == "bfloat16" else np.uint8)
+    return ready.whole.back(Sparse(signed, values, view.length), shape)
 
 
 def _array(native: Any, pointer: Any, count: int, dtype: Any) -> Any:

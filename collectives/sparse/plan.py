@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectives._ffi import ffi, lib
-from collectives.arrays import Array, Operand, delivered, operand, output
+from collectives.arrays import Array, Operand, delivered, operand, output, repack
 from collectives.errors import InvalidArgumentError
 from collectives.names import checked_seconds, op_code
 
@@ -70,11 +70,15 @@ class SparsePlan:
                 )
             )  # fmt: skip
 
-        def run() -> Any:
-            self._comm._call("plan.reduce", start)
+        later = async_op or not self._comm._plain
+
+        def run(_: str) -> Any:
+            if later:  # calls before this one may have written to what is strided
+                repack(source)
+            self._comm._handle.call("plan.reduce", start)
             return delivered(target)
 
-        return self._comm._submit("plan.reduce", run) if async_op else run()
+        return self._comm._alone("plan.reduce", run, async_op)
 
     @property
     def sent(self) -> tuple[int, int]:

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-import numpy.typing as npt
 
-from collectives.arrays import NAMES, Operand, operand
+from collectives.arrays import NAMES, Array, Operand, operand
 from collectives.errors import InvalidArgumentError
+from collectives.names import integer
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
@@ -18,65 +22,78 @@ class Sparse:
     """A vector of ``length`` elements, given by those that are not zero.
 
     ``values[i]`` is the element at ``indices[i]``; all others are zero. Both are one-dimensional,
-    NumPy arrays or anything else that collectives take, and are kept as they are: nothing is
-    copied. Indices are integers of 16, 32 or 64 bits, in any order; the values of an index that
+    NumPy arrays, tensors or anything else that collectives take, and are kept as they are: nothing
+    is copied. Indices are integers of 16, 32 or 64 bits, in any order; the values of an index that
     comes several times add up. Values are floats (bfloat16, float16 and float8 too), integers,
-    complex numbers or bool.
+    complex numbers or bool. A value that is given and zero is an element like any other.
 
-    Raises InvalidArgumentError for arrays of other shapes or dtypes, or a negative length. Indices
-    are compared with the length where the vector is used.
+    Raises InvalidArgumentError for arrays of other shapes or dtypes, or a length that is no integer
+    or negative. Indices are compared with the length where the vector is used.
 
     Attributes:
         indices: As given; of results, int32 or int64, ascending.
-        values: As given.
+        values: As given; of results, tensors if they were tensors, else NumPy arrays.
         length: Elements of the vector, zeros among them.
+        nnz: How many values are given.
     """
 
-    __slots__ = ("indices", "length", "values")
+    __slots__ = ("indices", "length", "nnz", "values")
 
-    def __init__(self, indices: Any, values: Any, length: int) -> None:
+    def __init__(self, indices: Array, values: Array, length: SupportsIndex) -> None:
         """Keep both arrays."""
-        self.indices, self.values, self.length = indices, values, int(length)
-        if self.length < 0:
-            raise InvalidArgumentError(f"Sparse: the length {length} is negative")
-        places, _ = self.operands("Sparse")
-        if NAMES[places.dtype] not in _INTEGERS:
+        elements = integer(length)
+        if elements is None or elements < 0:
             raise InvalidArgumentError(
-                f"Sparse: the indices are {NAMES[places.dtype]}: pass integers"
+                f"Sparse: the length is {length!r}: give the elements of the vector, 0 or more"
             )
+        self.indices, self.values, self.length = indices, values, elements
+        places, _ = self.operands("Sparse")
+        self.nnz: int = places.elements
 
     @classmethod
-    def from_dense(cls, x: npt.ArrayLike) -> Sparse:
-        """Return the elements of an array that are not zero, in C order."""
-        flat = np.ascontiguousarray(x).reshape(-1)
+    def from_dense(cls, x: Array) -> Sparse:
+        """Return the elements of an array or tensor that are not zero, in C order.
+
+        Both of its arrays are new. Raises InvalidArgumentError for what collectives do not take.
+        """
+        flat = operand(x, "Sparse.from_dense: x").array.reshape(-1)
+        if not isinstance(flat, np.ndarray):
+            found = flat.nonzero().reshape(-1)
+            return cls(found, flat[found], len(flat))
         wide = flat.size > np.iinfo(np.int32).max
         places = np.flatnonzero(flat).astype(np.int64 if wide else np.int32)
         return cls(places, flat[places], flat.size)
 
     @property
     def dtype(self) -> Any:
-        """Of the values: as the array has it."""
-        return self.values.dtype
-
-    @property
-    def nnz(self) -> int:
-        """How many values are given."""
-        return int(self.indices.shape[0])
+        """Of the values: as their array has it."""
+        return operand(self.values, "Sparse: values").array.dtype
 
     @property
     def density(self) -> float:
         """Share of the elements that are given; 0 of no elements."""
         return self.nnz / self.length if self.length else 0.0
 
-    def dense(self) -> npt.NDArray[Any]:
-        """Return a new array of all elements."""
-        values, places = np.asarray(self.values), np.asarray(self.indices)
-        whole = np.zeros(self.length, values.dtype)
-        if values.dtype == np.bool_:
-            np.logical_or.at(whole, places, values)
-        else:
-            np.add.at(whole, places, values)
-        return whole
+    def dense(self) -> Array:
+        """Return a new array of all elements, a tensor if the values are one.
+
+        Raises InvalidArgumentError where an index is none of the vector.
+        """
+        places, values = self.operands("Sparse.dense")
+        index = np.asarray(places.array)
+        if wrong := [i for i in _ends(index) if not 0 <= i < self.length]:
+            raise InvalidArgumentError(
+                f"Sparse.dense: index {wrong[0]} is none of a vector of {self.length} elements"
+            )
+        index = index.astype(np.int64)
+        if not isinstance(values.array, np.ndarray):
+            found = sys.modules["torch"].from_numpy(index)
+            whole = values.array.new_zeros(self.length)
+            return whole.index_put_((found,), values.array, accumulate=True)
+        total = np.zeros(self.length, values.array.dtype)
+        add: Any = np.logical_or if total.dtype == np.bool_ else np.add
+        add.at(total, index, values.array)
+        return total
 
     def operands(self, what: str) -> tuple[Operand, Operand]:
         """Return indices and values as the native layer sees them; for the library itself."""
@@ -87,6 +104,10 @@ class Sparse:
                 raise InvalidArgumentError(
                     f"{what}: the {name} have {len(array.shape)} dimensions: pass one"
                 )
+        if NAMES[places.dtype] not in _INTEGERS:
+            raise InvalidArgumentError(
+                f"{what}: the indices are {NAMES[places.dtype]}: pass integers"
+            )
         if places.elements != values.elements:
             raise InvalidArgumentError(
                 f"{what}: {places.elements} indices, but {values.elements} values"
@@ -96,3 +117,8 @@ class Sparse:
     def __repr__(self) -> str:
         """Return its size in words."""
         return f"Sparse({self.nnz} of {self.length} elements, {self.dtype})"
+
+
+def _ends(index: npt.NDArray[Any]) -> list[int]:
+    """Return the least and the largest index."""
+    return [int(index.min()), int(index.max())] if index.size else []

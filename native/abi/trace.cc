@@ -18,6 +18,8 @@ static_assert(static_cast<int>(Event::What::wait) == COLL_TRACE_WAIT);
 static_assert(static_cast<int>(Event::Act::copy) == COLL_ACT_COPY);
 static_assert(static_cast<int>(Event::Act::leave) == COLL_ACT_LEAVE);
 static_assert(static_cast<int>(PairKind::wait) == COLL_TRACE_WAITED);
+static_assert(static_cast<int>(Purpose::sparse_allreduce) == COLL_TRACE_SPARSE_ALLREDUCE);
+static_assert(static_cast<int>(Purpose::sparse_broadcast) == COLL_TRACE_SPARSE_BROADCAST);
 
 // Between machines there is no mode.
 int told_mode(int mode) noexcept { return mode == kByMessages ? COLL_MODE_AUTO : mode; }

@@ -2,6 +2,7 @@
 #include "communicator/sparse_call.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -109,6 +110,13 @@ std::string name_of_algorithm(int algorithm) {
   return algorithm < 0 ? "auto" : sparse_algorithms()[static_cast<std::size_t>(algorithm)].name;
 }
 
+// So that no two numbers read alike.
+std::string in_full(double number) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, number).ptr;
+  return {text, end};
+}
+
 // What all ranks must have asked for.
 std::string words_of(const SparseWish& wish) {
   std::string words = std::to_string(wish.length) + " " + name_of(wish.dtype) + " (";
@@ -120,7 +128,7 @@ std::string words_of(const SparseWish& wish) {
   const auto output = static_cast<int>(wish.output);
   if (output != 0) words += output == 1 ? ", to sparse" : ", to dense";
   if (wish.dense_above == wish.dense_above) {
-    words += ", dense above " + std::to_string(wish.dense_above);
+    words += ", dense above " + in_full(wish.dense_above);
   }
   constexpr const char* codings[] = {"", ", raw indices", ", coded indices",
                                      ", quickly coded indices"};
@@ -141,8 +149,10 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
       costs_(costs),
       wish_(wish),
       sketches_(static_cast<std::size_t>(ranks)) {
-  check(wish, ranks);
-  words_ = words_of(wish);
+  // What the others hand in to a broadcast is not looked at.
+  if (wish.kind == Kind::broadcast && rank != wish.root) wish_.pairs.n = 0;
+  check(wish_, ranks);
+  words_ = words_of(wish_);
   terms_ = sparse_terms(wish.dtype, total(), wish.dense_above);
   result_dense_above_ = terms_.dense_above;
   terms_.coding = wish.coding == Coding::automatic ? usual : wish.coding;
@@ -155,7 +165,7 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
   const bool part = wish.kind == Kind::allgather;
   const std::uint64_t first = part ? wish.length * static_cast<std::uint64_t>(rank) : 0;
   try {
-    own_ = canonical(terms_, wish.pairs, wish.length, first);
+    own_ = canonical(terms_, wish_.pairs, wish.length, first);
   } catch (const Error& error) {
     refuse(wish, error.what());
   }

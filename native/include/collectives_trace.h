@@ -55,6 +55,15 @@ enum {
   COLL_TRACE_IRECV = 6
 };
 
+/* What an operation is a part of, where that is a collective of sparse vectors: its first step, in
+ * which the ranks agree. The others are messages, or an operation of its own. */
+enum {
+  COLL_TRACE_SPARSE_ALLREDUCE = 5,
+  COLL_TRACE_SPARSE_REDUCE_SCATTER = 6,
+  COLL_TRACE_SPARSE_ALLGATHER = 7,
+  COLL_TRACE_SPARSE_BROADCAST = 8
+};
+
 /* Steps and waits come behind the operation or message call that they lie in. Steps of ranks that
  * share memory follow one another; between machines folds, and the messages to a rank and from it,
  * go on beside each other. */
@@ -71,7 +80,8 @@ typedef struct coll_trace_event {
   int32_t op; /* of an operation that folds */
   int32_t algorithm;
   int32_t mode;    /* COLL_MODE_AUTO: by messages between machines */
-  int32_t purpose; /* not 0: a part of coll_split() or another forming of groups */
+  int32_t purpose; /* COLL_TRACE_SPARSE_ALLREDUCE, ...; 1 to 4: a part of coll_split() or another forming of
+                    * groups; else 0 */
   int32_t failed;  /* 1: an operation or message call that failed */
   int32_t peer;    /* the other end, who is waited for, or the root; -1: none or several */
   int32_t peers;   /* how many other ends a step has */

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collectives as cl
-from collectives.sparse.calls import sparse_algorithms
+from collectives import sparse_algorithms
 from tests.python.ranks import on_ranks, on_wired_ranks
 
 ALLREDUCES = [a.name for a in sparse_algorithms() if a.kind == "allreduce"] + ["dense", "auto"]
