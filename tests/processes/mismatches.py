@@ -20,6 +20,10 @@ def ones(n: int = 64, dtype: Any = np.float32) -> Any:
     return np.ones(n, dtype)
 
 
+def sparse(n: int = 64, dtype: Any = np.float32) -> cl.Sparse:
+    return cl.Sparse(np.array([3, 1]), ones(2, dtype), n)
+
+
 def folded(c: cl.Communicator, name: str, commutative: bool = True) -> Any:
     """Reduce with an operation of the program: on all ranks its first one."""
     return c.allreduce(ones(), op=cl.op(np.add, commutative=commutative, name=name))
@@ -216,6 +220,71 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
         lambda c: c.broadcast({"w": [ones(3)]}),
         lambda c: c.broadcast({"b": ones(3)}),
         ("for x['w'][0]", "for x['b']"),
+    ),
+    "sparse and dense": (
+        lambda c: c.allreduce(sparse()),
+        lambda c: c.allreduce(ones()),
+        ("calls sparse allreduce of 64 float32 (sum, auto)", "calls allreduce of 64 float32 (sum"),
+    ),
+    "sparse, as dense, and dense": (
+        lambda c: c.allreduce(sparse(), algorithm="dense"),
+        lambda c: c.allreduce(ones()),
+        ("sparse allreduce of 64 float32 (sum, dense)", "calls allreduce of 64 float32 (sum"),
+    ),
+    "kind of a sparse call": (
+        lambda c: c.allgather(sparse()),
+        lambda c: c.allreduce(sparse()),
+        ("sparse allgather of 64 float32", "sparse allreduce of 64 float32"),
+    ),
+    "sparse and forming a group": (
+        lambda c: c.broadcast(sparse()),
+        lambda c: c.dup(),
+        ("sparse broadcast of 64 float32 (root 0, auto)", "calls dup"),
+    ),
+    "length of a sparse vector": (
+        lambda c: c.allreduce(sparse(65)),
+        lambda c: c.allreduce(sparse()),
+        ("sparse allreduce of 65 float32", "sparse allreduce of 64 float32"),
+    ),
+    "dtype of a sparse vector": (
+        lambda c: c.allreduce(sparse(dtype=np.int32)),
+        lambda c: c.allreduce(sparse()),
+        ("sparse allreduce of 64 int32", "sparse allreduce of 64 float32"),
+    ),
+    "op of a sparse call": (
+        lambda c: c.allreduce(sparse(), op="avg"),
+        lambda c: c.allreduce(sparse()),
+        ("64 float32 (avg, auto)", "64 float32 (sum, auto)"),
+    ),
+    "root of a sparse call": (
+        lambda c: c.broadcast(sparse(), 1),
+        lambda c: c.broadcast(sparse(), 0),
+        ("64 float32 (root 1, auto)", "64 float32 (root 0, auto)"),
+    ),
+    "algorithm of a sparse call": (
+        lambda c: c.allreduce(sparse(), algorithm="ring"),
+        lambda c: c.allreduce(sparse(), algorithm="circulant"),
+        ("64 float32 (sum, ring)", "64 float32 (sum, circulant)"),
+    ),
+    "output of a sparse call": (
+        lambda c: c.allreduce(sparse(), output="dense"),
+        lambda c: c.allreduce(sparse(), output="sparse"),
+        ("(sum, auto, to dense)", "(sum, auto, to sparse)"),
+    ),
+    "threshold of a sparse call": (
+        lambda c: c.allreduce(sparse(), dense_above=1e-9),
+        lambda c: c.allreduce(sparse(), dense_above=2e-9),
+        ("(sum, auto, dense above 1e-09)", "(sum, auto, dense above 2e-09)"),
+    ),
+    "a sparse call in a structure": (
+        lambda c: c.allreduce({"w": sparse()}),
+        lambda c: c.allreduce({"b": sparse()}),
+        ("(sum, auto) for x['w']", "(sum, auto) for x['b']"),
+    ),
+    "order of a sparse and another call": (
+        lambda c: (c.allreduce(sparse()), c.barrier()),
+        lambda c: (c.barrier(), c.allreduce(sparse())),
+        ("sparse allreduce of 64", "barrier"),
     ),
     "order of two calls": (
         lambda c: (c.allreduce(ones()), c.barrier()),

@@ -156,6 +156,29 @@ def test_matrices_that_are_none_are_refused() -> None:
             comm.gather(sp.eye_array(3, format="csr"))
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "words"),
+    [
+        (sp.csr_array((4, 6)), sp.csr_array((6, 4)), ("for csr 4 x 6", "for csr 6 x 4")),
+        (sp.csr_array((4, 6)), sp.coo_array((4, 6)), ("for csr 4 x 6", "for coo 4 x 6")),
+        (
+            sp.csr_array((4, 6)),
+            cl.Sparse(np.empty(0, int), np.empty(0), 24),
+            ("24 float64 (sum, auto) for csr 4 x 6", "24 float64 (sum, auto)"),
+        ),
+    ],
+)
+def test_ranks_that_differ_are_told_both(mine: Any, theirs: Any, words: tuple[str, str]) -> None:
+    def work(comm: cl.Communicator) -> str:
+        with pytest.raises(cl.MismatchError) as caught:
+            comm.allreduce(mine if comm.rank == 1 else theirs)
+        return str(caught.value)
+
+    assert len(set(texts := on_ranks(3, work))) == 1
+    for word in words:
+        assert word in texts[0]
+
+
 def test_nothing_that_is_given_is_written_or_shared() -> None:
     for make in MAKERS:
         x = parts(make, (4, 4), 1)[0]
