@@ -49,7 +49,8 @@ struct Call {
       nullptr;  // of unequal parts: by rank; alltoall: by sender and receiver
   int algorithm = -1;
   int mode = -1;
-  double timeout = 0;  // seconds; 0: the communicator's
+  double timeout = 0;     // seconds; 0: the communicator's
+  double of_timeout = 0;  // what the time-out is the rest of, for error texts; 0: it is all
   Accumulate accumulate = Accumulate::as_stored;
   Reproducible reproducible = Reproducible::no;
   std::string_view words{};  // that all ranks must pass alike; read while the call is prepared

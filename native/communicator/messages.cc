@@ -32,7 +32,7 @@ Status Communicator::run(const PairCall& call) {
   enter(call);
   pairwise_.begin(call);
   if (watch_.records()) watch_.begin(event_of(call, false));
-  patience_.begin(call.timeout > 0 ? call.timeout : timeout_);
+  patience_.begin(call.timeout > 0 ? call.timeout : timeout_, call.of_timeout);
   return drive_pairwise();
 }
 

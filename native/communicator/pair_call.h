@@ -32,6 +32,7 @@ struct PairCall {
   coll_request request = 0;          // to wait for
   coll_message* received = nullptr;  // written when the call ends; may be nullptr
   double timeout = 0;                // seconds; 0: the communicator's
+  double of_timeout = 0;             // as of Call
 
   bool sends() const noexcept { return kind == PairKind::send || kind == PairKind::sendrecv; }
   // A step of a collective of sparse vectors.

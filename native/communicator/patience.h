@@ -12,9 +12,10 @@ namespace coll {
 
 class Patience {
  public:
-  // A call begins.
-  void begin(double limit_s) noexcept {
+  // A call begins; `of_s`: it is a step of one that has so many seconds, of which these are left.
+  void begin(double limit_s, double of_s = 0) noexcept {
     limit_ = limit_s;
+    told_ = of_s > 0 ? of_s : limit_s;
     waiting_ = false;
   }
   // The caller has come back with a call.
@@ -45,7 +46,7 @@ class Patience {
 
   // "2.5 s"
   std::string limit() const {
-    std::string seconds = std::to_string(limit_);
+    std::string seconds = std::to_string(told_);
     seconds.erase(seconds.find_last_not_of('0') + 1);
     if (seconds.back() == '.') seconds.pop_back();
     return seconds + " s";
@@ -61,7 +62,7 @@ class Patience {
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
   }
 
-  double limit_ = 0, time_ = 0, deadline_ = 0, next_look_ = 0, came_ = 0;
+  double limit_ = 0, told_ = 0, time_ = 0, deadline_ = 0, next_look_ = 0, came_ = 0;
   bool waiting_ = false;
 };
 

@@ -281,7 +281,8 @@ Status SparseCall::begin_dense() {
                   .input = values,
                   .output = values,
                   .count = static_cast<std::size_t>(wish_.length),
-                  .timeout = left()});
+                  .timeout = left(),
+                  .of_timeout = limit()});
 }
 
 Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {

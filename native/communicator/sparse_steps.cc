@@ -22,6 +22,7 @@ Status SparseSteps::agree(const void* mine, void* all, std::size_t bytes, std::s
                   .output = all,
                   .count = bytes,
                   .timeout = left(),
+                  .of_timeout = limit_,
                   .words = words,
                   .purpose = purpose_});
 }
@@ -61,8 +62,11 @@ Status SparseSteps::wait() {
   std::vector<coll_request>& requests = receives_.empty() ? sends_ : receives_;
   const coll_request request = requests.back();
   requests.pop_back();
-  return run(
-      PairCall{.kind = PairKind::wait, .request = request, .timeout = left(), .streams = true});
+  return run(PairCall{.kind = PairKind::wait,
+                      .request = request,
+                      .timeout = left(),
+                      .of_timeout = limit_,
+                      .streams = true});
 }
 
 void SparseSteps::fail_here(const Error& error) {

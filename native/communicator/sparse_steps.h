@@ -51,6 +51,7 @@ class SparseSteps : public Steps {
   void expect(int from, Parcel& into, std::size_t most);
   // Seconds until all is to be over.
   double left() const;
+  double limit() const noexcept { return limit_; }
   // For all messages of this call.
   std::uint64_t name() const;
 

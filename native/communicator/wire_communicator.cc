@@ -180,7 +180,7 @@ void WireCommunicator::begin(WireReady& ready) {
   ready.note.number = calls_;
   ready.note.fingerprint = fingerprint_;
   notes_[calls_ % notes_.size()] = ready.note;
-  patience_.begin(ready.call.timeout > 0 ? ready.call.timeout : timeout_);
+  patience_.begin(ready.call.timeout > 0 ? ready.call.timeout : timeout_, ready.call.of_timeout);
   active_ = true;
   if (watch_.on()) watch_.begin(event_of(ready.note, ranks_));
   began_ = doubts_ = false;

@@ -30,7 +30,7 @@ Status WireCommunicator::run(const PairCall& call) {
   enter(call);
   mail_.begin(call);
   if (watch_.records()) watch_.begin(event_of(call, false));
-  patience_.begin(call.timeout > 0 ? call.timeout : timeout_);
+  patience_.begin(call.timeout > 0 ? call.timeout : timeout_, call.of_timeout);
   still_since_.reset();
   strange_since_.reset();
   lost_since_.clear();

@@ -112,6 +112,84 @@ def call_afterwards(comm: cl.Communicator) -> Any:
     return {"error": None}
 
 
+def sparse(n: int = LARGE // 16) -> cl.Sparse:
+    """Return a vector with so many elements at random places."""
+    rng = np.random.default_rng(os.getpid())
+    return cl.Sparse(rng.integers(0, 16 * n, n, np.int32), np.ones(n, np.float32), 16 * n)
+
+
+def sum_sparse(comm: cl.Communicator, **options: Any) -> Any:
+    """Sum large sparse vectors until a call fails, and tell how it and the next one did."""
+    x = sparse()
+    try:
+        comm.barrier()
+        while True:
+            comm.allreduce(x, algorithm="ssar_split_allgather", **options)
+    except cl.CollectiveError as error:
+        told = {"error": type(error).__name__, "text": str(error), "rank": error.rank}
+        told["time"] = time.monotonic()
+    try:
+        comm.allreduce(x)
+    except cl.CollectiveError as error:
+        told["again"] = str(error)
+    return told
+
+
+def sum_sparse_with_timeout(comm: cl.Communicator) -> Any:
+    """Do so with little patience."""
+    return sum_sparse(comm, timeout=0.3)
+
+
+def after(seconds: float, act: Callable[[cl.Communicator], None]) -> Work:
+    """Make a victim to which something happens in the midst of a large sparse call."""
+
+    def victim(comm: cl.Communicator) -> Any:
+        def happen() -> None:
+            _note_time(comm)
+            act(comm)
+
+        threading.Timer(seconds, happen).start()
+        return sum_sparse(comm)
+
+    return victim
+
+
+def die(comm: cl.Communicator) -> None:
+    """End at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def freeze(comm: cl.Communicator) -> None:
+    """Stop this process until another rank has written what it was told, or for 5 s."""
+    rank = 0 if comm.rank else VICTIM
+    if os.fork() == 0:
+        _wait_for(f"{rank}.{os.environ[ATTEMPT]}.json", 5)
+        os.kill(os.getppid(), signal.SIGCONT)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def interrupt_sparse(comm: cl.Communicator) -> Any:
+    """Get a Ctrl-C in a sparse call in which rank 0 has stopped."""
+
+    def press() -> None:
+        _note_time(comm)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.3, press).start()
+    try:
+        return sum_sparse(comm)
+    except KeyboardInterrupt:
+        return {"error": "KeyboardInterrupt", "time": time.monotonic()}
+
+
+def stop_on_rank_0(comm: cl.Communicator) -> Any:
+    """Be another rank; on rank 0 one that stops in the midst of a call."""
+    if comm.rank == 0:
+        threading.Timer(0.1, lambda: freeze(comm)).start()
+    return sum_sparse(comm)
+
+
 SCENARIOS: dict[str, tuple[Work, Work]] = {
     "kill": (kill, call),
     "kill inside": (kill_inside, call),
@@ -119,6 +197,10 @@ SCENARIOS: dict[str, tuple[Work, Work]] = {
     "abort": (abort, call),
     "silence": (stop, call_with_timeout),
     "interrupt": (interrupt, call_afterwards),
+    "kill in a sparse call": (after(0.05, die), sum_sparse),
+    "silence in a sparse call": (after(0.05, freeze), sum_sparse_with_timeout),
+    "abort in a sparse call": (after(0.05, lambda comm: comm.abort("no disk left")), sum_sparse),
+    "interrupt in a sparse call": (interrupt_sparse, stop_on_rank_0),
 }
 TRIES = 3
 
@@ -148,9 +230,9 @@ def _child(work: Work, result: Path) -> None:
     os._exit(0)
 
 
-def _wait_for(name: str) -> None:
+def _wait_for(name: str, seconds: float = 20) -> None:
     path = Path(os.environ["FAULTS_FOLDER"], name)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + seconds
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.002)
 

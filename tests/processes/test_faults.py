@@ -26,6 +26,11 @@ TOLD = {
     "silence": ("CollectiveTimeoutError", "gave up after 0.3 s", "rank 1 is alive but silent", 1.3),
 }
 
+TOLD |= {
+    "kill in a sparse call": TOLD["kill"],
+    "abort in a sparse call": TOLD["abort"],
+}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -70,15 +75,37 @@ def test_they_are_told_in_time(folder: Path, scenario: str) -> None:
     assert min(waits) < TOLD[scenario][-1]
 
 
-def test_ctrl_c_ends_a_blocked_call(folder: Path) -> None:
+def test_a_rank_that_stops_in_a_sparse_call_ends_it_in_time(folder: Path) -> None:
     waits = []
-    for when, told in tries(folder, "interrupt"):
+    for when, told in tries(folder, "silence in a sparse call"):
+        # Who waits for it may be waited for.
+        assert {told[rank]["error"] for rank in OTHERS} == {"CollectiveTimeoutError"}
+        assert len({told[rank]["text"] for rank in OTHERS}) == 1
+        assert "gave up after 0.3 s" in told[0]["text"]
+        waits.append(max(told[rank]["time"] - when for rank in OTHERS))
+    assert min(waits) < 1.3
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name.endswith("a sparse call")])
+def test_sparse_calls_after_a_failure_tell_its_cause(folder: Path, scenario: str) -> None:
+    for _, told in tries(folder, scenario):
+        for rank in OTHERS:
+            assert told[rank]["again"] == told[rank]["text"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "call"),
+    [("interrupt", "broadcast"), ("interrupt in a sparse call", "sparse allreduce")],
+)
+def test_ctrl_c_ends_a_blocked_call(folder: Path, scenario: str, call: str) -> None:
+    waits = []
+    for when, told in tries(folder, scenario):
         assert told[VICTIM]["error"] == "KeyboardInterrupt"
         waits.append(told[VICTIM]["time"] - when)
         for rank in OTHERS:
             assert told[rank]["error"] == "AbortedError"
             assert (
-                "rank 1 aborted: it was interrupted in broadcast by KeyboardInterrupt"
+                f"rank 1 aborted: it was interrupted in {call} by KeyboardInterrupt"
                 in (told[rank]["text"])
             )
     assert min(waits) < 0.2
