@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from collectives._ffi import ffi, lib
 from collectives.arrays import Array, Operand, delivered, operand, output, repack
@@ -15,6 +14,8 @@ from collectives.errors import InvalidArgumentError
 from collectives.names import checked_seconds, op_code
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from collectives.caller import Caller
 
 

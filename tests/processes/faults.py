@@ -126,8 +126,8 @@ def sum_sparse(comm: cl.Communicator, **options: Any) -> Any:
         while True:
             comm.allreduce(x, algorithm="ssar_split_allgather", **options)
     except cl.CollectiveError as error:
-        told = {"error": type(error).__name__, "text": str(error), "rank": error.rank}
-        told["time"] = time.monotonic()
+        told: dict[str, Any] = {"error": type(error).__name__, "text": str(error)}
+        told |= {"rank": error.rank, "time": time.monotonic()}
     try:
         comm.allreduce(x)
     except cl.CollectiveError as error:

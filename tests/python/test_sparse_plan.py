@@ -68,9 +68,11 @@ def test_values_alone_travel() -> None:
             cl.Sparse(where, np.ones(where.size, "float32"), 100_000),
             algorithm="ssar_split_allgather",
         )
+        last = comm.last
+        assert last is not None
         plan = comm.sparse_plan(where, length=100_000)
         plan.reduce(np.ones(where.size, "float32"))
-        return plan.sent[0], comm.last_sparse.bytes
+        return plan.sent[0], last.nbytes
 
     for planned, pairs in on_ranks(4, body):
         assert planned <= 0.52 * pairs
