@@ -39,6 +39,11 @@ RUNS: dict[str, tuple[tuple[str, ...], int, list[str]]] = {
         137,
         ["rank 1 calls allreduce of 4", "rank at fault: 1"],
     ),
+    "sparse_embedding.py": (
+        (*COLLRUN, "-n", "4"),
+        0,
+        ["[0] all sums are the dense ones, but for rounding", "[0] a rank sent "],
+    ),
     "algorithms.py": (PYTHON, 0, ["circulant", "8 rounds at p = 16, proved", "round 3  rank 2"]),
 }
 
