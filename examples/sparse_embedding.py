@@ -26,7 +26,7 @@ Matrix = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
 
 FILES, VOCABULARY, DIMENSIONS = 40, 8192, 16
-STEPS, BATCH, WINDOW, NEGATIVES, RATE = 15, 256, 2, 3, 0.5
+STEPS, BATCH, WINDOW, NEGATIVES, RATE = 15, 256, 2, 3, 0.1
 
 
 def text() -> Words:

@@ -104,6 +104,7 @@ def _of_csr(torch: Any, x: Any, what: str) -> Converted:
             torch.from_numpy(columns).to(kind),
             tensor_of(torch, found.values, x.dtype),
             whole,
+            check_invariants=False,
         )
 
     return Converted(

@@ -15,6 +15,7 @@ from tests.python.ranks import on_ranks
 pytestmark = [
     pytest.mark.extras,
     pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state"),
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
 ]
 
 
