@@ -23,6 +23,13 @@ def on_ranks(p: int, work: Callable[[cl.Communicator], Any]) -> list[Any]:
         return run_threads(comms, work)
 
 
+def last(comm: cl.Communicator) -> cl.LastCall:
+    """Return what the last collective was; there was one."""
+    told = comm.last
+    assert told is not None
+    return told
+
+
 def on_wired_ranks(p: int, work: Callable[[cl.Communicator], Any]) -> list[Any]:
     """Do the same with ranks that take themselves for ranks of ``p`` machines: TCP at loopback."""
     listeners = [wire.listen("127.0.0.1") for _ in range(p)]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import collectives as cl
-from tests.python.ranks import on_ranks
+from tests.python.ranks import last, on_ranks
 
 N, P, PAIR, VALUE = 400_000, 4, 8, 4
 HEAD = 48  # of a frame of the transport, more than any has
@@ -92,8 +92,8 @@ def test_bytes_are_those_of_the_formula(algorithm: str, density: float) -> None:
         comm.allreduce(
             cl.Sparse(own, np.ones(own.size, "float32"), N), algorithm=algorithm, coding="raw"
         )
-        taken = comm.last_sparse
-        return taken.bytes + HEAD * taken.messages
+        taken = last(comm)
+        return taken.nbytes + HEAD * taken.messages
 
     sent = sum(on_ranks(P, body))
     formula = FORMULAS[algorithm](supports)

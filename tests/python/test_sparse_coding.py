@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import collectives as cl
-from tests.python.ranks import on_ranks, on_wired_ranks
+from tests.python.ranks import last, on_ranks, on_wired_ranks
 from tests.python.test_sparse import ALLREDUCES, as_dense, contribution, dense_sum
 
 AMONG = pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
@@ -36,7 +36,7 @@ def bytes_taken(among: Any, x: list[cl.Sparse], coding: Any, algorithm: str) -> 
 
     def body(comm: cl.Communicator) -> Any:
         result = comm.allreduce(x[comm.rank], algorithm=algorithm, coding=coding)
-        return as_dense(result), comm.last_sparse.bytes
+        return as_dense(result), last(comm).nbytes
 
     answers = among(len(x), body)
     for result, _ in answers:
@@ -104,7 +104,7 @@ def test_indices_of_eight_bytes_are_coded() -> None:
     def body(comm: cl.Communicator, coding: Any) -> Any:
         how: dict[str, Any] = {"algorithm": "ssar_recursive_double", "output": "sparse"}
         result = comm.allreduce(x[comm.rank], coding=coding, **how)
-        return result, comm.last_sparse.bytes
+        return result, last(comm).nbytes
 
     expected = np.union1d(x[0].indices, x[1].indices)
     for coding, most in (("raw", 16 + 3000 * 16), ("coded", 3000 * 8 + 3000 * 28 // 8)):
@@ -180,8 +180,8 @@ def test_quantised_sums_take_their_bits() -> None:
         full = [np.arange(length, dtype=np.int32)] if comm.rank == 0 else [x[comm.rank].indices]
         values = np.ones(len(full[0]), np.float32)
         comm.allreduce(cl.Sparse(full[0], values, length), compress=cl.QSGD(bits))
-        assert comm.last_sparse.algorithm == "dsar_split_allgather"
-        return comm.last_sparse.bytes
+        assert last(comm).algorithm == "dsar_split_allgather"
+        return last(comm).nbytes
 
     for bits in (2, 4, 8):
         taken = on_ranks(4, partial(body, bits=bits))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collectives as cl
-from tests.python.ranks import on_ranks, on_wired_ranks
+from tests.python.ranks import last, on_ranks, on_wired_ranks
 
 DEGREES: dict[int, list[list[int] | None]] = {
     1: [None, [1]],
@@ -68,11 +68,10 @@ def test_values_alone_travel() -> None:
             cl.Sparse(where, np.ones(where.size, "float32"), 100_000),
             algorithm="ssar_split_allgather",
         )
-        last = comm.last
-        assert last is not None
+        pairs = last(comm).nbytes
         plan = comm.sparse_plan(where, length=100_000)
         plan.reduce(np.ones(where.size, "float32"))
-        return plan.sent[0], last.nbytes
+        return plan.sent[0], pairs
 
     for planned, pairs in on_ranks(4, body):
         assert planned <= 0.52 * pairs
