@@ -12,6 +12,7 @@ from collectives.errors import InvalidArgumentError
 from collectives.sparse.calls import (
     SparseCall,
     SparseOptions,
+    check_names,
     refuse_sparse_options,
     sparse_call,
 )
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 def is_unusual(x: Array, op: Any, options: SparseOptions) -> bool:
     """Whether :func:`unusual_allreduce` is to make the call."""
-    return bool(options) or (isinstance(op, str) and op == "adasum") or is_sparse(x)
+    if options:
+        check_names("allreduce", options)
+    given = any(value is not None for value in options.values())
+    return given or (isinstance(op, str) and op == "adasum") or is_sparse(x)
 
 
 def unusual_allreduce(
@@ -45,6 +49,7 @@ def unusual_allreduce(
         return adasum(comm, x, out, call.timeout, refused, async_op=call.async_op)
     if compress is None or isinstance(compress, QSGD):
         refuse_sparse_options("allreduce", options)
+        raise AssertionError  # there is one, or the call would be a usual one
     refuse_sparse_options("allreduce", {k: v for k, v in options.items() if k != "compress"})  # type: ignore[arg-type]
     for name, value in refused.items():
         if value is not None and value is not False:

@@ -26,7 +26,13 @@ from collectives.checks import (
 from collectives.dispatch import is_unusual, unusual_allreduce
 from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
 from collectives.operations import USER_OPS, Op
-from collectives.sparse.calls import SparseCall, SparseOptions
+from collectives.sparse.calls import (
+    SparseCall,
+    SparseOptions,
+    refuse_sparse_options,
+    sparse_call,
+)
+from collectives.sparse.conversion import is_sparse
 from collectives.sparse.plan import SparsePlan, make_plan
 
 _ALLREDUCE = KINDS["allreduce"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,22 +13,16 @@ import numpy.typing as npt
 from collectives.arrays import Operand
 from collectives.errors import InvalidArgumentError
 
+if TYPE_CHECKING:
+    from collectives.reductions import Reductions
+
 Vector = npt.NDArray[Any]
-
-
-class Reducer(Protocol):
-    """The part of a communicator that codecs use."""
-
-    size: int
-
-    def allreduce(self, x: Any, **options: Any) -> Any:
-        """Reduce an array, or a sparse one."""
 
 
 class Compressor(Protocol):
     """What ``compress=`` takes for dense arrays."""
 
-    def reduce(self, comm: Reducer, x: Vector, op: str, timeout: float | None) -> Vector:
+    def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Return the sum or average over all ranks of ``x``, one-dimensional, in its dtype."""
 
 
@@ -50,7 +44,7 @@ class Codec:
     encode: Callable[[Vector], Vector]
     decode: Callable[[Vector, int], Vector]
 
-    def reduce(self, comm: Reducer, x: Vector, op: str, timeout: float | None) -> Vector:
+    def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Encode, add up the codes, decode."""
         code = np.ascontiguousarray(self.encode(x))
         if np.may_share_memory(code, x):

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collectives.compression.codec import Reducer, Vector
+from collectives.compression.codec import Vector
 from collectives.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collectives.reductions import Reductions
 
 _LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
 _NAMES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
@@ -46,9 +49,10 @@ class FP8:
             raise InvalidArgumentError(
                 "FP8 needs the package ml_dtypes: pip install ml_dtypes"
             ) from None
-        return np.dtype(getattr(ml_dtypes, _NAMES[self.format]))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _NAMES[self.format]))
+        return found
 
-    def reduce(self, comm: Reducer, x: Vector, op: str, timeout: float | None) -> Vector:
+    def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Agree on the scale, add up eight bits each, scale back."""
         own = np.abs(x).max(initial=0) if x.size else 0
         most = np.array([own], np.float64)

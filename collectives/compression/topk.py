@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from collectives.compression.codec import Reducer, Vector
+from collectives.compression.codec import Vector
 from collectives.errors import InvalidArgumentError
 from collectives.sparse.selection import select_above, top_k
 from collectives.sparse.vector import Sparse
+
+if TYPE_CHECKING:
+    from collectives.reductions import Reductions
 
 _MOST = 2  # times as many elements as wanted make a threshold too old
 
@@ -33,25 +36,39 @@ class TopK:
             PPoPP'22); 1: elements are chosen exactly in every call. A threshold that lets more than
             twice as many through, or fewer than half as many, is not used.
 
+        momentum: That of the descent, 0 ... 1, where the program's own has none: it is then kept on
+            each rank of what the rank has not sent yet, and ends with what it sends ("momentum
+            correction" and "factor masking" of Deep Gradient Compression). An optimiser's own
+            momentum takes late gradients for new ones, and may go astray.
+
     Attributes:
-        residual: What was left out so far, one-dimensional; None before the first call. It is the
-            state that a program saves with its model and puts back.
+        residual: What was left out so far, one-dimensional; None before the first call. With
+            `speed`, it is the state that a program saves with its model and puts back.
+        speed: The momentum, as the residual; None without, or before the first call.
 
     Raises InvalidArgumentError for other arguments.
     """
 
-    def __init__(self, share: float, *, feedback: bool = True, reuse: int = 1) -> None:
+    def __init__(
+        self, share: float, *, feedback: bool = True, reuse: int = 1, momentum: float = 0.0
+    ) -> None:
         """Begin without a residual."""
         if not 0 < share <= 1:
             raise InvalidArgumentError(f"TopK: share is {share!r}: it is above 0 and at most 1")
         if reuse < 1:
             raise InvalidArgumentError(f"TopK: reuse is {reuse!r}: it is 1 or more")
+        if not 0 <= momentum < 1 or (momentum and not feedback):
+            raise InvalidArgumentError(
+                f"TopK: momentum is {momentum!r}: it is 0 or more and below 1, and wants feedback"
+            )
         self.share, self.feedback, self.reuse = float(share), feedback, int(reuse)
+        self.momentum = float(momentum)
+        self.speed: npt.NDArray[Any] | None = None
         self.residual: npt.NDArray[Any] | None = None
         self._threshold: float | None = None
         self._uses = 0
 
-    def reduce(self, comm: Reducer, x: Vector, op: str, timeout: float | None) -> Vector:
+    def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Choose, add up, keep the rest."""
         whole = self._with_residual(x)
         chosen = self.select(whole)
@@ -62,6 +79,8 @@ class TopK:
             whole[chosen.indices] -= np.asarray(sent.values).astype(whole.dtype)
             whole[chosen.indices[~np.isfinite(whole[chosen.indices])]] = 0
             self.residual = whole
+            if self.speed is not None:
+                self.speed[chosen.indices] = 0
         return result
 
     def select(self, whole: Vector) -> Sparse:
@@ -82,12 +101,19 @@ class TopK:
     def _with_residual(self, x: Vector) -> Vector:
         wide = x.dtype if x.dtype.itemsize >= 4 else np.dtype(np.float32)
         whole = x.astype(wide)
+        if self.momentum:
+            if self.speed is not None:
+                whole += self.momentum * self._kept("speed", self.speed, whole)
+            self.speed = whole.copy()
         if self.feedback and self.residual is not None:
-            kept = np.asarray(self.residual).reshape(-1)
-            if kept.size != x.size:
-                raise InvalidArgumentError(
-                    f"TopK: the residual has {kept.size} elements, x has {x.size}: use one TopK "
-                    "for each array"
-                )
-            whole += kept.astype(wide, copy=False)
+            whole += self._kept("residual", self.residual, whole)
         return whole
+
+    def _kept(self, name: str, state: Any, whole: Vector) -> Vector:
+        kept = np.asarray(state).reshape(-1)
+        if kept.size != whole.size:
+            raise InvalidArgumentError(
+                f"TopK: the {name} has {kept.size} elements, x has {whole.size}: use one TopK for "
+                "each array"
+            )
+        return kept.astype(whole.dtype, copy=False)

@@ -11,6 +11,7 @@ import numpy as np
 
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import Operand
+from collectives.compression.codec import Compressor
 from collectives.errors import InvalidArgumentError
 from collectives.last import LastCall
 from collectives.names import KINDS, checked_seconds, choose_from, op_code
@@ -53,7 +54,7 @@ class SparseOptions(TypedDict, total=False):
     output: Output
     dense_above: float | None
     coding: Coding | None
-    compress: QSGD | None
+    compress: QSGD | Compressor | None
 
 
 class SparseCall(NamedTuple):
@@ -91,7 +92,7 @@ def sparse_call(
     for name, value in refused.items():
         if value is not None and value is not False:
             raise InvalidArgumentError(f"{kind}: {name} is not there for sparse arrays")
-    _check_names(kind, options)
+    check_names(kind, options)
     request = ffi.new("coll_sparse_call *")
     request.size = ffi.sizeof("coll_sparse_call")
     request.kind, request.root = KINDS[kind], common.root
@@ -116,12 +117,14 @@ def sparse_call(
 
 def refuse_sparse_options(kind: str, options: SparseOptions) -> None:
     """Refuse what is there for sparse arrays only."""
-    _check_names(kind, options)
-    for name in options:
-        raise InvalidArgumentError(f"{kind}: {name} is there for sparse arrays only")
+    check_names(kind, options)
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidArgumentError(f"{kind}: {name} is there for sparse arrays only")
 
 
-def _check_names(kind: str, options: SparseOptions) -> None:
+def check_names(kind: str, options: SparseOptions) -> None:
+    """Raise TypeError for an option that there is not."""
     for name in options:
         if name not in SparseOptions.__annotations__:
             raise TypeError(f"{kind}() got an unexpected keyword argument {name!r}")

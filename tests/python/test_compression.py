@@ -147,12 +147,13 @@ def test_what_is_refused() -> None:
         with pytest.raises(bad, match="output is there for sparse arrays only"):
             comm.allreduce(x, output="dense")
         with pytest.raises(TypeError, match="unexpected keyword argument 'outptu'"):
-            comm.allreduce(x, outptu="dense")
+            comm.allreduce(x, outptu="dense")  # type: ignore[call-arg]
         with comm.group(), pytest.raises(bad, match="not there in group"):
             comm.allreduce(x, compress=topk)
         short = cl.codec(lambda v: v[:2], lambda c, n: c)
         with pytest.raises(bad, match="decode gave 2 elements, where 4"):
             comm.allreduce(x, compress=short)
         assert comm.allreduce(x, compress=topk, async_op=True).wait() is x
+        assert comm.allreduce(x, compress=None) is x
 
     on_ranks(2, body)
