@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-peers bench-hosts regret test test-sanitizers test-extras test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers bench-hosts bench-kernels regret test test-sanitizers test-extras test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -20,6 +20,9 @@ bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals
 
 bench-hosts: setup ## all between hosts with shaped links, 25 min; needs root (BENCH_HOSTS="--help": the first table)
 	@$(in_venv) python -m $(if $(BENCH_HOSTS),bench.hosts $(BENCH_HOSTS),bench.hosts.all)
+
+bench-kernels: setup ## kernels of sparse vectors beside memcpy, a read and a scalar merge, one minute
+	@$(in_venv) python -m bench.kernels $(BENCH_KERNELS)
 
 regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 40 min, and its page (REGRET="--hosts 4")
 	@$(in_venv) python -m bench.regret $(REGRET)
