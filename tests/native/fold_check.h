@@ -52,7 +52,9 @@ class Placed {
     const auto start = reinterpret_cast<std::uintptr_t>(memory_.data());
     at_ = (kMargin - start % kMargin) % kMargin + kMargin + skew % kMargin;
   }
-  void set(const std::vector<T>& values) { std::memcpy(data(), values.data(), n_ * sizeof(T)); }
+  void set(const std::vector<T>& values) {
+    if (n_ > 0) std::memcpy(data(), values.data(), n_ * sizeof(T));
+  }
   unsigned char* data() { return memory_.data() + at_; }
   std::vector<T> values() {
     std::vector<T> copy(n_);

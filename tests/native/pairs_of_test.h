@@ -34,6 +34,7 @@ inline std::uint64_t random_below(std::uint64_t n) { return generator()() % n; }
 // n values, zeros of both signs among them, and none that is no number.
 inline Bytes random_values(coll::Dtype dtype, std::size_t n) {
   Bytes values(n * coll::size_of(dtype));
+  if (n == 0) return values;
   const coll::Family family = coll::family_of(dtype);
   if (family == coll::Family::integer || family == coll::Family::boolean) {
     for (unsigned char& byte : values) byte = static_cast<unsigned char>(random_below(256));
