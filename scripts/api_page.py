@@ -29,7 +29,7 @@ MESSAGES = ("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe")
 
 
 # Methods that the library itself calls, or that only repeat one of Communicator.
-OURS = ("run", "finish", "fail", "barrier", "encoded", "proved", "prove")
+OURS = ("operands", "run", "finish", "fail", "barrier", "encoded", "proved", "prove")
 
 
 class Group(NamedTuple):
@@ -67,6 +67,13 @@ GROUPS = (
         names=(*MESSAGES, "ANY_SOURCE", "ANY_TAG", "Status", "Request"),
     ),
     Group("Groups", names=("Mesh",), members=("split", "subgroup", "dup", "mesh", "shrink")),
+    Group(
+        "Sparse vectors",
+        "What most collectives take as `x` in the place of an array, and what it costs: "
+        "[sparse](sparse.md).",
+        names=("Sparse", "sparse_algorithms", "SparseAlgorithm", "QSGD", "SparsePlan"),
+        members=("sparse_plan",),
+    ),
     Group("Non-blocking calls", names=("Pending",), members=("group",)),
     Group(
         "Persistent calls",

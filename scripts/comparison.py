@@ -100,7 +100,7 @@ def rows() -> list[tuple[str, str, str, str, str, str]]:
         ("GPUs", "no", "yes", "no", "yes", "yes"),
         ("one-sided windows, files, derived datatypes", "no", "yes", "no", "partly", "yes"),
         ("neighbourhood collectives, persistent calls", "no", "yes", "no", "partly", "yes"),
-        ("sparse arrays", "no", "no", "partly", "no", "no"),
+        ("sparse arrays", "yes", "no", "partly", "no", "no"),
     ]  # fmt: skip
 
 

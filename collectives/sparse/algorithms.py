@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from collectives._ffi import check, ffi, lib, text
 from collectives.algorithms import Algorithm, algorithms
@@ -14,11 +14,13 @@ from collectives.names import KIND_NAMES, choose_from
 _KINDS = ("allreduce", "reduce_scatter", "allgather", "broadcast")
 
 
-class SparseAlgorithm(NamedTuple):
+@dataclass(frozen=True)
+class SparseAlgorithm:
     """One algorithm of sparse vectors: a schedule whose messages carry pairs.
 
     ``kind`` is what it does, ``name`` what ``algorithm=`` takes, ``schedule`` the dense algorithm
-    whose schedule it runs: of the same kind, or an allgather whose results every rank adds up.
+    whose schedule it runs: of the same kind, or an allgather whose results every rank adds up;
+    ``number`` is its own place, as C has it.
     """
 
     kind: str

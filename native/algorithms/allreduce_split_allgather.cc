@@ -12,7 +12,7 @@ const Algorithm allreduce_split_allgather = {
     .name = "split_allgather",
     .paper =
         "Renggli, Ashkboos, Aghagolzadeh, Alistarh & Hoefler, SparCML: High-Performance Sparse "
-        "Communication for Machine Learning, SC'19",
+        "Communication for Machine Learning, SC, 2019",
     .summary = "One round to the owners of the parts, then a logarithmic allgather: optimal bytes.",
     .rounds = "(p>1)+L",
     .bytes = "2*(p-1)/p",

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kSparcml =
     "Renggli, Ashkboos, Aghagolzadeh, Alistarh & Hoefler, SparCML: High-Performance Sparse "
-    "Communication for Machine Learning, SC'19";
+    "Communication for Machine Learning, SC, 2019";
 constexpr const char* kTraeff =
     "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234, "
     "2024";

@@ -183,6 +183,32 @@ def test_inputs_are_neither_written_nor_shared(p: int, index: str, output: Any) 
     on_ranks(p, work)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_all_ranks_get_the_same_bits_within_the_bound(algorithm: str, dtype: str) -> None:
+    p, length, kind = 5, 200, np.dtype(getattr(ml_dtypes, dtype, dtype))
+    rng = np.random.default_rng(3)
+    parts = [
+        cl.Sparse(rng.integers(0, length, 150), rng.normal(size=150).astype(kind), length)
+        for _ in range(p)
+    ]
+
+    def work(comm: cl.Communicator) -> Any:
+        return comm.allreduce(parts[comm.rank], algorithm=algorithm, output="dense")
+
+    exact, size, count = np.zeros(length), np.zeros(length), np.zeros(length)
+    for part in parts:
+        np.add.at(exact, part.indices, part.values.astype(float))
+        np.add.at(size, part.indices, np.abs(part.values.astype(float)))
+        np.add.at(count, part.indices, 1)
+    u = {"float32": 2**-24, "float16": 2**-11, "bfloat16": 2**-8}[dtype]
+    first, *others = on_ranks(p, work)
+    bound = (count - 1).clip(0) * u / (1 - (count - 1).clip(0) * u) * size
+    assert (np.abs(first.astype(float) - exact) <= bound).all()
+    for other in others:
+        assert other.tobytes() == first.tobytes()
+
+
 def test_results_outlive_what_they_came_from() -> None:
     import gc
 
