@@ -44,8 +44,12 @@ def adasum(
         arguments = (source.pointer, target.pointer, source.elements, source.dtype, seconds)
         return int(lib.coll_adasum(native, *arguments))
 
-    def run() -> Array:
-        comm._call("adasum", start)
+    later = async_op or not comm._plain
+
+    def run(_: str) -> Array:
+        if later:  # calls before this one may have written to what is strided
+            arrays.repack(source)
+        comm._handle.call("adasum", start)
         return arrays.delivered(target)
 
-    return comm._submit("adasum", run) if async_op else run()
+    return comm._alone("adasum", run, async_op)

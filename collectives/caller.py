@@ -118,14 +118,21 @@ class Caller:
             self._run(name, operation, *call)
             return None if target is None else arrays.delivered(target)
 
-        if self._deferred is not None:
+        if (calls := self._collected()) is not None:
             pending = Pending(name, self._within) if async_op else None
             key = _fusion_key(kind, source, target, op, options)
-            self._deferred.append(Deferred(name, run, key, source, target, pending))
+            calls.append(Deferred(name, run, key, source, target, pending))
             return pending or (None if target is None else target.origin)
         if async_op:
             return self._submit(name, run)
         return self._in_order(name, run)
+
+    def _collected(self) -> list[Deferred] | None:
+        """Return the calls of the group; None without one, and for those of a job in flight."""
+        within_job = self._worker is not None and (
+            self._worker.thread is threading.current_thread()
+        )
+        return None if within_job else self._deferred
 
     def _run(
         self,
@@ -213,6 +220,9 @@ class Caller:
 
     def _call_in_group(self, name: str, start: Callable[..., int], *arguments: Any) -> None:
         """Make a call that cannot wait for the end of its group, after those before it."""
+        if self._collected() is None:
+            self._call_in_order(name, start, *arguments)
+            return
         self._after_deferred(lambda: self._call_in_order(name, start, *arguments))
 
     def _after_deferred(self, job: Callable[[], Any]) -> Any:
@@ -230,11 +240,12 @@ class Caller:
         ``run`` takes what all ranks must agree on besides. With ``async_op`` it is done later, in
         a group with the calls of the group.
         """
-        if self._deferred is not None and async_op:
+        calls = self._collected()
+        if calls is not None and async_op:
             pending = Pending(name, self._within)
-            self._deferred.append(Deferred(name, run, None, None, None, pending))
+            calls.append(Deferred(name, run, None, None, None, pending))
             return pending
-        if self._deferred is not None:
+        if calls is not None:
             return self._after_deferred(lambda: self._in_order(name, lambda: run("")))
         if async_op:
             return self._submit(name, lambda: run(""))

@@ -91,12 +91,6 @@ GROUPS = (
         names=("trace", "Trace", "LastCall"),
         members=("trace", "last"),
     ),
-    Group(
-        "Sparse arrays",
-        "Vectors of which most elements are zero: [sparse vectors](sparse.md).",
-        names=("Sparse", "QSGD", "SparsePlan"),
-        members=("sparse_plan",),
-    ),
     Group("Arrays that all ranks reach", members=("empty", "is_symmetric")),
     Group("Hierarchical algorithms", names=("product", "torus", "Product")),
     Group(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,33 @@ def test_in_a_group() -> None:
         with comm.group():
             alone = comm.broadcast(vector(comm), 1, async_op=True)
         assert dense(alone.wait()) == dense(cl.Sparse(np.array([9, 1]), np.array([1.0, 2.0]), 50))
+
+    on_ranks(P, work)
+
+
+def test_what_is_in_flight_makes_its_calls_beside_a_group() -> None:
+    """A job's own calls are no calls of the group that the program is in meanwhile."""
+
+    def work(comm: cl.Communicator) -> None:
+        begun, go = threading.Event(), threading.Event()
+
+        def job() -> Any:
+            begun.set()
+            assert go.wait(20)
+            first = comm.allreduce(vector(comm), output="sparse")
+            return first, comm.allreduce(np.ones(2)), comm.allreduce(np.ones(2), timeout=10)
+
+        pending = comm._submit("job", job)
+        assert begun.wait(20)
+        x = np.full(3, 2.0)
+        with comm.group():
+            comm.allreduce(x)
+            go.set()
+            first, plain, other = pending.wait()
+            assert dense(first) == total()
+            assert plain.tolist() == other.tolist() == [P] * 2
+            assert x.tolist() == [2.0] * 3
+        assert x.tolist() == [2.0 * P] * 3
 
     on_ranks(P, work)
 
