@@ -15,7 +15,7 @@ from collectives._ffi import IN_PROGRESS, check, ffi, lib, text
 from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collectives.last import LastCall
+    from collectives.sparse.calls import SparseTaken
     from collectives.persistent import PersistentCall
 
 _resume = lib.coll_resume
@@ -82,7 +82,7 @@ class Handle:
         self.given_names: dict[int, str] = {}  # of algorithms of the program, by native number
         self.tracer: Tracer | None = None
         self.times_all = False  # collectives/last.py
-        self.last_sparse: LastCall | None = None
+        self.last_sparse: SparseTaken | None = None
         lib.coll_tell_times(native, lib.COLL_TIMES_OF_LARGE)
         self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"
         _living.add(self)

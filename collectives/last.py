@@ -98,7 +98,7 @@ def last_call(handle: Handle) -> LastCall | None:
         return None
     sparse = handle.last_sparse
     if sparse is not None and sparse.sequence == found.number:  # a part of it
-        return sparse
+        return sparse.told()
     kind = KIND_NAMES[found.kind]
     seconds = float(found.seconds) or math.nan
     moves = kind != "barrier" and seconds > 0

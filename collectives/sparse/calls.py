@@ -67,6 +67,33 @@ class SparseCall(NamedTuple):
     root: int = 0
 
 
+class SparseTaken(NamedTuple):
+    """What a call took; its words are made when somebody asks."""
+
+    kind: str
+    view: Any  # coll_sparse_view
+    seconds: float
+    sequence: int
+    dtype: int
+
+    def told(self) -> LastCall:
+        """Return what ``comm.last`` says of it."""
+        view = self.view
+        dense = view.algorithm == lib.COLL_SPARSE_AS_DENSE
+        return LastCall(
+            kind=f"sparse {self.kind}",
+            algorithm=name_of(view.algorithm),
+            mode="messages",
+            nbytes=int(view.length * result_dtype(self.dtype).itemsize if dense else view.bytes),
+            seconds=self.seconds,
+            busbw=math.nan,
+            waiting=math.nan,
+            sequence=self.sequence,
+            rounds=int(view.rounds),
+            messages=int(view.messages),
+        )
+
+
 class Ready(NamedTuple):
     """A call that can be made."""
 
@@ -197,26 +224,10 @@ def _made(comm: Caller, kind: str, ready: Ready) -> Any:
     seconds = time.perf_counter() - begin
     native, view = ffi.gc(place[0], lib.coll_sparse_free), ffi.new("coll_sparse_view *")
     check(lib.coll_sparse_look(native, view))
-    comm._handle.last_sparse = _told(comm, kind, view, seconds, ready)
-    return _result(native, view, ready, _result_shape(kind, ready.whole.shape, comm.size))
-
-
-def _told(comm: Caller, kind: str, view: Any, seconds: float, ready: Ready) -> LastCall:
-    """Return what ``comm.last`` says of a call."""
-    dense = view.algorithm == lib.COLL_SPARSE_AS_DENSE
-    size = result_dtype(ready.values.dtype).itemsize
-    return LastCall(
-        kind=f"sparse {kind}",
-        algorithm=name_of(view.algorithm),
-        mode="messages",
-        nbytes=int(view.length * size if dense else view.bytes),
-        seconds=seconds,
-        busbw=math.nan,
-        waiting=math.nan,
-        sequence=comm._handle.sequence,
-        rounds=int(view.rounds),
-        messages=int(view.messages),
+    comm._handle.last_sparse = SparseTaken(
+        kind, view, seconds, comm._handle.sequence, ready.values.dtype
     )
+    return _result(native, view, ready, _result_shape(kind, ready.whole.shape, comm.size))
 
 
 def _result_shape(kind: str, shape: Shape, ranks: int) -> Shape:
@@ -233,25 +244,12 @@ def _result(native: Any, view: Any, ready: Ready, shape: Shape) -> Any:
     places = _array(native, view.indices, view.entries, np.dtype(unsigned))
     narrow = view.index_bytes == 4 and view.length <= 1 << 31
     signed = places.view(np.int32) if narrow else places.astype(np.int64)
-    return ready.whole.back(Sparse(signed, values, view.length), shape)
+    return ready.whole.back(Sparse.of_result(signed, values, view.length), shape)
 
 
 def _array(native: Any, pointer: Any, count: int, dtype: Any) -> Any:
     """Return an array over memory of a result, which it keeps alive."""
     if count == 0:
         return np.empty(0, dtype)
-    memory = _Memory(native, int(ffi.cast("uintptr_t", pointer)), count * dtype.itemsize)
-    return np.asarray(memory).view(dtype)
-
-
-class _Memory:
-    """Bytes of a native result, for NumPy."""
-
-    def __init__(self, native: Any, address: int, size: int) -> None:
-        self._native = native
-        self.__array_interface__ = {
-            "shape": (size,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "version": 3,
-        }
+    owned = ffi.gc(ffi.cast("char *", pointer), lambda _, kept=native: None)
+    return np.frombuffer(ffi.buffer(owned, count * dtype.itemsize), dtype)

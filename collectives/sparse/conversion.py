@@ -123,9 +123,15 @@ def words_of(form: str, shape: Shape) -> str:
     return f"{form} {' x '.join(map(str, shape))}"
 
 
+_dtypes: dict[int, np.dtype[Any]] = {}
+
+
 def result_dtype(code: int) -> np.dtype[Any]:
     """Return the NumPy dtype of results; integers of its size where NumPy has none."""
+    known = _dtypes.get(code)
+    if known is not None:
+        return known
     try:
-        return numpy_dtype(code)
+        return _dtypes.setdefault(code, numpy_dtype(code))
     except InvalidArgumentError:  # tensors need no ml_dtypes
         return np.dtype(np.uint16 if NAMES[code] == "bfloat16" else np.uint8)

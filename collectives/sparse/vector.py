@@ -51,6 +51,14 @@ class Sparse:
         self.nnz: int = places.elements
 
     @classmethod
+    def of_result(cls, indices: Any, values: Any, length: int) -> Sparse:
+        """Return a vector of arrays that need no checks; for the library itself."""
+        made = cls.__new__(cls)
+        made.indices, made.values, made.length = indices, values, length
+        made.nnz = len(indices)
+        return made
+
+    @classmethod
     def from_dense(cls, x: Array) -> Sparse:
         """Return the elements of an array or tensor that are not zero, in C order.
 
