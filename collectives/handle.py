@@ -15,8 +15,8 @@ from collectives._ffi import IN_PROGRESS, check, ffi, lib, text
 from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collectives.sparse.calls import SparseTaken
     from collectives.persistent import PersistentCall
+    from collectives.sparse.calls import SparseTaken
 
 _resume = lib.coll_resume
 
