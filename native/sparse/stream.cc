@@ -94,6 +94,25 @@ SparseStream dense_sum(const SparseTerms& terms, const SparseStream& a, const Sp
           nullptr,     memory.get(), memory};
 }
 
+// Each element is written by the part that it is of, so none needs to be zero before.
+SparseStream joined_dense(const SparseTerms& terms, const std::vector<SparseStream>& streams,
+                          const SparseStream& whole) {
+  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes_of_all(terms, whole.length)]);
+  std::byte* to = memory.get();
+  for (const SparseStream& part : streams) {
+    const std::size_t bytes = bytes_of_all(terms, part.length);
+    if (part.form == Form::pairs) {
+      std::memset(to, 0, bytes);
+      add_to(terms, to, part);
+    } else if (bytes > 0) {
+      std::memcpy(to, part.values, bytes);
+    }
+    to += bytes;
+  }
+  return {Form::dense, whole.first,  whole.length, static_cast<std::size_t>(whole.length),
+          nullptr,     memory.get(), memory};
+}
+
 }  // namespace
 
 SparseTerms sparse_terms(Dtype dtype, std::uint64_t length, double dense_above) noexcept {
@@ -181,19 +200,8 @@ SparseStream joined(const SparseTerms& terms, const std::vector<SparseStream>& s
     entries += part.entries;
   }
   if (form == Form::dense) {
-    if (streams.size() == 1 && streams.front().form == Form::dense) return streams.front();
-    const std::size_t bytes = bytes_of_all(terms, whole.length);
-    const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
-    for (const SparseStream& part : streams) {
-      std::byte* to = memory.get() + (part.first - whole.first) * terms.value_bytes();
-      if (part.form == Form::pairs) {
-        add_to(terms, to, part);
-      } else if (part.entries > 0) {
-        std::memcpy(to, part.values, part.entries * terms.value_bytes());
-      }
-    }
-    return {Form::dense, whole.first,  whole.length, static_cast<std::size_t>(whole.length),
-            nullptr,     memory.get(), memory};
+    const bool one = streams.size() == 1 && streams.front().form == Form::dense;
+    return one ? streams.front() : joined_dense(terms, streams, whole);
   }
   if (streams.size() == 1) return made_sparse(terms, streams.front());
   const Room room(terms, entries);
