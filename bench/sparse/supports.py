@@ -13,6 +13,7 @@ Array = npt.NDArray[Any]
 
 SUPPORTS = ("uniform", "skewed", "clustered")
 _CLUSTER = 256  # neighbours
+_DRAWS = 6  # where elements are many and steep, fewer than wanted are found
 _STEEP = 5.0  # skewed: half of the elements lie in the first 2^-5 of the vector
 
 
@@ -63,7 +64,7 @@ def _distinct(rng: np.random.Generator, n: int, k: int, steep: float) -> Array:
     if steep == 1.0 and k > n // 8:
         return np.flatnonzero(rng.random(n) < k / n)
     found = np.empty(0, np.int64)
-    for _ in range(60):
+    for _ in range(_DRAWS):
         more = (n * rng.random(max(k - found.size, 16) * 5 // 4) ** steep).astype(np.int64)
         found = np.union1d(found, more)
         if found.size >= k:

@@ -39,6 +39,7 @@ class Server:
         self._bind = bind
         self._lineup = LineUp(place.lineup, place.rank, place.ranks, place.shared_cores)
         self._bound: Bound | None = None
+        self._problem: Problem | None = None
         self._sum: tuple[Array, Array] | None = None
 
     @property
@@ -50,11 +51,12 @@ class Server:
         """Make a problem (`kind`) the present one, called in the way that `dtype` names."""
         del nbytes
         problem, rank = Problem.read(kind), self._place.rank
-        self._places = indices(problem, rank)
-        self._values = values(problem, rank, self._places.size)
-        self._length = problem.length
+        if problem != self._problem:
+            self._problem = problem
+            self._places = indices(problem, rank)
+            self._values = values(problem, rank, self._places.size)
+            self._sum = expected(problem)
         self._bound = self._bind(problem, dtype, self._places, self._values)
-        self._sum = expected(problem)
         return {}, b""
 
     def measure(self, calls: int, warm: int) -> tuple[Message, bytes]:
@@ -98,7 +100,8 @@ class Server:
             return 0
         places, sums = self._bound.read(result)
         if places is None:
-            whole = np.zeros(self._length, np.float32)
+            assert self._problem is not None
+            whole = np.zeros(self._problem.length, np.float32)
             whole[self._sum[0]] = self._sum[1]
             return int(np.count_nonzero(whole != np.asarray(sums)))
         if places.size != self._sum[0].size:
