@@ -40,12 +40,10 @@ struct BlockMerge {
   static constexpr std::size_t kLanes = Blocks::kLanes;
   static constexpr std::size_t kFew = 4 * kLanes;  // pairs of a window that are not worth blocks
 
-  template <std::size_t kPairs>
-  struct Copy {
-    alignas(64) std::array<Index, kPairs> indices;
-    alignas(64) std::array<Memory, kPairs> values;
+  struct Tail {
+    alignas(64) std::array<Index, 2 * kLanes> indices;
+    alignas(64) std::array<Memory, 2 * kLanes> values;
   };
-  using Tail = Copy<2 * kLanes>;
 
   static std::size_t merge(const PairsView& a, const PairsView& b, const PairsRoom& out) noexcept {
     const auto* ai = static_cast<const IndexCell*>(a.indices);
@@ -87,20 +85,39 @@ struct BlockMerge {
                      b.n,
                      at.k,
                      base};
+    Blocks::run(c);  // and then as long as one of both can fill a block
+    const std::size_t a_left = c.a_end - c.i, b_left = c.b_end - c.j;
+    if (a_left + b_left < kFew) return few(c, c.a_end, c.b_end);
+    Tail tail;
+    if (a_left < kLanes) {
+      to_tail(tail, c.a_indices, c.a_values, c.i, c.a_end, static_cast<Index>(c.base));
+      Blocks::run(c);
+      return few(c, a_left, c.b_end);
+    }
+    to_tail(tail, c.b_indices, c.b_values, c.j, c.b_end, static_cast<Index>(c.base));
     Blocks::run(c);
-    Tail tail_a, tail_b;
-    const bool a_first = a.n - c.i < kLanes;
-    std::size_t more = a_first ? to_tail(tail_a, c.a_indices, c.a_values, c.i, c.a_end, base)
-                               : to_tail(tail_b, c.b_indices, c.b_values, c.j, c.b_end, base);
-    Blocks::run(c);
-    more += a_first ? to_tail(tail_b, c.b_indices, c.b_values, c.j, c.b_end, base) - c.i
-                    : to_tail(tail_a, c.a_indices, c.a_values, c.i, c.a_end, base) - c.j;
-    return last(c, more);
+    return few(c, c.a_end, b_left);
   }
 
-  // The pairs from `first` on, of which there are fewer than kLanes: how many.
-  static std::size_t to_tail(Tail& tail, const std::byte*& indices, const std::byte*& values,
-                             std::size_t& first, std::size_t& end, Index base) noexcept {
+  // One after the other, up to these ends.
+  static std::size_t few(const MergeCursor& c, std::size_t a_end, std::size_t b_end) noexcept {
+    const PairsView a = {c.a_indices, c.a_values, a_end}, b = {c.b_indices, c.b_values, b_end};
+    MergePlace at{c.i, c.j, c.k};
+    if (kAdd && at.j < b_end && at.k > c.k_begin) {
+      // Of two of one index the first is that of a, which may have been the last of its block.
+      auto* last = reinterpret_cast<Stored<Memory>*>(c.out_values) + (at.k - 1);
+      const auto* indices = reinterpret_cast<const IndexCell*>(c.out_indices);
+      if (static_cast<const IndexCell*>(b.indices)[at.j].value == indices[at.k - 1].value) {
+        const auto* second = static_cast<const Stored<Memory>*>(b.values) + at.j++;
+        last->value = PairSum<Element, Op>::sum(last->value, second->value);
+      }
+    }
+    return Scalar::rest(a, b, {c.out_indices, c.out_values}, at);
+  }
+
+  // The pairs from `first` on, of which there are fewer than kLanes.
+  static void to_tail(Tail& tail, const std::byte*& indices, const std::byte*& values,
+                      std::size_t& first, std::size_t& end, Index base) noexcept {
     const std::size_t n = end - first;
     tail.indices.fill(static_cast<Index>(base + kAbove));
     std::memset(static_cast<void*>(tail.values.data()), 0, sizeof tail.values);
@@ -111,32 +128,6 @@ struct BlockMerge {
     values = reinterpret_cast<const std::byte*>(tail.values.data());
     first = 0;
     end = tail.indices.size();
-    return n;
-  }
-
-  // Two tails, with `more` pairs that count. Blocks are written as a whole, for which there may be
-  // no room any more: into a copy, behind the last pair, to which the next one may have to be
-  // added.
-  static std::size_t last(MergeCursor& c, std::size_t more) noexcept {
-    if (more == 0) return c.k;
-    Copy<4 * kLanes> copy;
-    const std::size_t before = c.k > c.k_begin ? 1 : 0, from = c.k - before;
-    std::byte *indices = c.out_indices + from * sizeof(Index),
-              *values = c.out_values + from * sizeof(Memory);
-    std::memcpy(copy.indices.data(), indices, before * sizeof(Index));
-    std::memcpy(static_cast<void*>(copy.values.data()), values, before * sizeof(Memory));
-    c.out_indices = reinterpret_cast<std::byte*>(copy.indices.data());
-    c.out_values = reinterpret_cast<std::byte*>(copy.values.data());
-    c.k = before;
-    c.k_begin = 0;
-    Blocks::run(c);
-    const auto end = std::partition_point(copy.indices.begin(),
-                                          copy.indices.begin() + static_cast<std::ptrdiff_t>(c.k),
-                                          [&c](Index index) { return index - c.base < kAbove; });
-    const auto n = static_cast<std::size_t>(end - copy.indices.begin());
-    std::memcpy(indices, copy.indices.data(), n * sizeof(Index));
-    std::memcpy(values, copy.values.data(), n * sizeof(Memory));
-    return from + n;
   }
 };
 

@@ -60,6 +60,16 @@ TEST(merges_of_any_dtype) {
   }
 }
 
+// So long that they are merged in several pieces.
+TEST(long_merges) {
+  for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::bfloat16}) {
+    for (const std::uint64_t span : {24'000ULL, 3'000'000ULL}) {
+      check_merge(dtype, 4, check::random_run(dtype, 20'000, 9, span),
+                  check::random_run(dtype, 13'000, 0, span));
+    }
+  }
+}
+
 // The indices of both at the ends of what an index can be, in all arrangements of blocks.
 TEST(merges_of_special_supports) {
   for (const std::size_t index_bytes : {4UL, 8UL}) {
