@@ -162,6 +162,21 @@ TEST(vectors_that_mislead_the_sample) {
   }
 }
 
+// Large elements lie in few lines, of which a sample of lines sees too many now and then: then its
+// bound is above the k-th element, and what is found are fewer than k.
+TEST(bounds_that_are_too_high) {
+  std::mt19937 random(5);
+  for (int vector = 0; vector < 24; ++vector) {
+    std::vector<float> floats = normal(140'000);
+    const std::size_t lines = floats.size() / 16, large = 500;
+    for (std::size_t i = 0; i < large; ++i) {
+      const std::size_t line = random() % lines;
+      for (std::size_t j = 0; j < 16; ++j) floats[line * 16 + j] += 100;
+    }
+    check_top_k(Vector(Dtype::float32, floats), 16 * large - 60);
+  }
+}
+
 TEST(nothing_is_lost_that_is_no_number) {
   for (const Dtype dtype : kDtypes4) {
     std::vector<float> floats = normal(3000);
