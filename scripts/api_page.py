@@ -71,8 +71,13 @@ GROUPS = (
         "Sparse vectors",
         "What most collectives take as `x` in the place of an array, and what it costs: "
         "[sparse](sparse.md).",
-        names=("Sparse", "sparse_algorithms", "SparseAlgorithm", "QSGD", "SparsePlan"),
+        names=("Sparse", "sparse_algorithms", "SparseAlgorithm", "SparsePlan"),
         members=("sparse_plan",),
+    ),
+    Group(
+        "Compressed sums",
+        "What `compress=` of allreduce takes: [sparse](sparse.md).",
+        names=("QSGD", "TopK", "FP8", "codec", "Codec"),
     ),
     Group("Non-blocking calls", names=("Pending",), members=("group",)),
     Group(
