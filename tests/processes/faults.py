@@ -118,20 +118,33 @@ def sparse(n: int = LARGE // 16) -> cl.Sparse:
     return cl.Sparse(rng.integers(0, 16 * n, n, np.int32), np.ones(n, np.float32), 16 * n)
 
 
-def sum_sparse(comm: cl.Communicator, **options: Any) -> Any:
+def sum_sparse(
+    comm: cl.Communicator, begin: Callable[[], Any] = lambda: None, **options: Any
+) -> Any:
     """Sum large sparse vectors until a call fails, and tell how it and the next one did."""
-    x = sparse()
+    x, told = sparse(), dict[str, Any]()
     try:
         comm.barrier()
-        while True:
+        begin()
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
             comm.allreduce(x, algorithm="ssar_split_allgather", **options)
     except cl.CollectiveError as error:
-        told: dict[str, Any] = {"error": type(error).__name__, "text": str(error)}
+        told |= {"error": type(error).__name__, "text": str(error)}
         told |= {"rank": error.rank, "time": time.monotonic()}
     try:
         comm.allreduce(x)
     except cl.CollectiveError as error:
         told["again"] = str(error)
+    return told
+
+
+def sum_sparse_and_go_on(comm: cl.Communicator) -> Any:
+    """Do so, then sum once more among those that are left."""
+    told = sum_sparse(comm)
+    with comm.shrink() as rest:
+        x = cl.Sparse(np.array([rest.rank, 4]), np.ones(2), 5)
+        told["left"] = rest.allreduce(x, output="dense").tolist()
     return told
 
 
@@ -148,8 +161,7 @@ def after(seconds: float, act: Callable[[cl.Communicator], None]) -> Work:
             _note_time(comm)
             act(comm)
 
-        threading.Timer(seconds, happen).start()
-        return sum_sparse(comm)
+        return sum_sparse(comm, threading.Timer(seconds, happen).start)
 
     return victim
 
@@ -176,18 +188,16 @@ def interrupt_sparse(comm: cl.Communicator) -> Any:
         _note_time(comm)
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Timer(0.3, press).start()
     try:
-        return sum_sparse(comm)
+        return sum_sparse(comm, threading.Timer(0.3, press).start)
     except KeyboardInterrupt:
         return {"error": "KeyboardInterrupt", "time": time.monotonic()}
 
 
 def stop_on_rank_0(comm: cl.Communicator) -> Any:
     """Be another rank; on rank 0 one that stops in the midst of a call."""
-    if comm.rank == 0:
-        threading.Timer(0.1, lambda: freeze(comm)).start()
-    return sum_sparse(comm)
+    stops = threading.Timer(0.1, lambda: freeze(comm))
+    return sum_sparse(comm, stops.start if comm.rank == 0 else lambda: None)
 
 
 SCENARIOS: dict[str, tuple[Work, Work]] = {
@@ -197,7 +207,7 @@ SCENARIOS: dict[str, tuple[Work, Work]] = {
     "abort": (abort, call),
     "silence": (stop, call_with_timeout),
     "interrupt": (interrupt, call_afterwards),
-    "kill in a sparse call": (after(0.05, die), sum_sparse),
+    "kill in a sparse call": (after(0.05, die), sum_sparse_and_go_on),
     "silence in a sparse call": (after(0.05, freeze), sum_sparse_with_timeout),
     "abort in a sparse call": (after(0.05, lambda comm: comm.abort("no disk left")), sum_sparse),
     "interrupt in a sparse call": (interrupt_sparse, stop_on_rank_0),

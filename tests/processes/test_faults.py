@@ -86,6 +86,11 @@ def test_a_rank_that_stops_in_a_sparse_call_ends_it_in_time(folder: Path) -> Non
     assert min(waits) < 1.3
 
 
+def test_those_that_are_left_sum_on(folder: Path) -> None:
+    for _, told in tries(folder, "kill in a sparse call"):
+        assert [told[rank]["left"] for rank in OTHERS] == [[1.0, 1.0, 1.0, 0.0, 3.0]] * 3
+
+
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name.endswith("a sparse call")])
 def test_sparse_calls_after_a_failure_tell_its_cause(folder: Path, scenario: str) -> None:
     for _, told in tries(folder, scenario):

@@ -279,6 +279,55 @@ def test_the_last_call(among: Among) -> None:
     among(P, work)
 
 
+@BOTH
+def test_a_rank_that_closes_is_named(among: Among) -> None:
+    def work(comm: cl.Communicator) -> None:
+        comm.allreduce(vector(comm))
+        if comm.rank == 1:
+            comm.close()
+            return
+        with pytest.raises(cl.PeerLostError, match=r"rank 1 .*closed") as caught:
+            comm.allreduce(vector(comm))
+        assert caught.value.rank == 1
+        with pytest.raises(cl.PeerLostError, match="rank 1 "):
+            comm.allgather(vector(comm))
+
+    among(P, work)
+
+
+@BOTH
+def test_an_abort_of_another_thread_ends_it(among: Among) -> None:
+    def work(comm: cl.Communicator) -> None:
+        comm.allreduce(vector(comm))
+        if comm.rank == 1:  # it makes another call, which ends alike
+            with pytest.raises(cl.AbortedError, match="enough"):
+                comm.recv(np.zeros(1), 1)
+            return
+        if comm.rank == 0:
+            timer = threading.Timer(0.05, lambda: comm.abort("enough"))
+            timer.start()
+        with pytest.raises(cl.AbortedError, match="rank 0 aborted: enough"):
+            comm.allreduce(vector(comm))
+
+    among(P, work)
+
+
+@BOTH
+def test_who_does_not_come_is_waited_for_as_long_as_was_said(among: Among) -> None:
+    over = threading.Barrier(P)
+
+    def work(comm: cl.Communicator) -> None:
+        comm.allreduce(vector(comm))
+        if comm.rank == 1:
+            over.wait(20)
+            return
+        with pytest.raises(cl.CollectiveTimeoutError, match=r"after 0\.15 s: .*rank 1 .*silent"):
+            comm.allreduce(vector(comm), timeout=0.15)
+        over.wait(20)
+
+    among(P, work)
+
+
 def test_the_last_call_after_a_failure() -> None:
     def work(comm: cl.Communicator) -> None:
         comm.allreduce(vector(comm))
