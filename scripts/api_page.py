@@ -29,7 +29,7 @@ MESSAGES = ("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe")
 
 
 # Methods that the library itself calls, or that only repeat one of Communicator.
-OURS = ("operands", "run", "finish", "fail", "barrier", "encoded", "proved", "prove")
+OURS = ("of_result", "operands", "run", "finish", "fail", "barrier", "encoded", "proved", "prove")
 
 
 class Group(NamedTuple):
