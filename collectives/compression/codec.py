@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from collectives.arrays import Operand
 from collectives.errors import InvalidArgumentError
@@ -16,7 +15,7 @@ from collectives.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from collectives.reductions import Reductions
 
-Vector = npt.NDArray[Any]
+Vector: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class Compressor(Protocol):

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from collectives.compression.codec import Vector
 from collectives.errors import InvalidArgumentError
@@ -63,8 +62,8 @@ class TopK:
             )
         self.share, self.feedback, self.reuse = float(share), feedback, int(reuse)
         self.momentum = float(momentum)
-        self.speed: npt.NDArray[Any] | None = None
-        self.residual: npt.NDArray[Any] | None = None
+        self.speed: Vector | None = None
+        self.residual: Vector | None = None
         self._threshold: float | None = None
         self._uses = 0
 

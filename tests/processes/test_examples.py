@@ -44,8 +44,13 @@ RUNS: dict[str, tuple[tuple[str, ...], int, list[str]]] = {
         0,
         ["[0] all sums are the dense ones, but for rounding", "[0] a rank sent "],
     ),
+    "digits_topk.py": ((*COLLRUN, "-n", "2"), 0, ["[0] accuracy with whole gradients "]),
     "algorithms.py": (PYTHON, 0, ["circulant", "8 rounds at p = 16, proved", "round 3  rank 2"]),
 }
+
+
+# What some are given.
+ARGUMENTS = {"digits_topk.py": ["--epochs", "1"]}
 
 
 def test_no_example_is_forgotten() -> None:
@@ -56,9 +61,9 @@ def test_no_example_is_forgotten() -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_example_runs(name: str, tmp_path: Path) -> None:
     command, code, lines = RUNS[name]
-    folder = [str(tmp_path)] if name == "algorithms.py" else []
+    arguments = [str(tmp_path)] if name == "algorithms.py" else ARGUMENTS.get(name, [])
     done = subprocess.run(
-        [*command, str(EXAMPLES / name), *folder],
+        [*command, str(EXAMPLES / name), *arguments],
         cwd=ROOT,
         env=environment(),
         capture_output=True,
