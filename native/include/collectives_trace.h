@@ -79,14 +79,14 @@ typedef struct coll_trace_event {
   int32_t dtype;
   int32_t op; /* of an operation that folds */
   int32_t algorithm;
-  int32_t mode;    /* COLL_MODE_AUTO: by messages between machines */
-  int32_t purpose; /* COLL_TRACE_SPARSE_ALLREDUCE, ...; 1 to 4: a part of coll_split() or another forming of
-                    * groups; else 0 */
-  int32_t failed;  /* 1: an operation or message call that failed */
-  int32_t peer;    /* the other end, who is waited for, or the root; -1: none or several */
-  int32_t peers;   /* how many other ends a step has */
-  int32_t round;   /* of a step, that of its schedule */
-  int32_t tile;    /* of a step */
+  int32_t mode; /* COLL_MODE_AUTO: by messages between machines */
+  /* COLL_TRACE_SPARSE_ALLREDUCE, ...; 1 to 4: a part of coll_split() or alike; else 0 */
+  int32_t purpose;
+  int32_t failed; /* 1: an operation or message call that failed */
+  int32_t peer;   /* the other end, who is waited for, or the root; -1: none or several */
+  int32_t peers;  /* how many other ends a step has */
+  int32_t round;  /* of a step, that of its schedule */
+  int32_t tile;   /* of a step */
 } coll_trace_event;
 
 /* Keeps the events of the calls that begin from now on, up to `most` (1 to 2^24), for which room is
