@@ -165,7 +165,8 @@ void Communicator::begin(Prepared& prepared) {
   prepared.note.fingerprint = clock_.fingerprint;
   write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
-  patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_, prepared.call.of_timeout);
+  patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_,
+                  prepared.call.of_timeout);
   now_ = &prepared;
   active_ = true;
   const bool told =

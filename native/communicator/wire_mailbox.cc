@@ -332,7 +332,8 @@ bool WireMailbox::opens(In& in, const TcpHeader& header) noexcept {
                  .bytes = header.length,
                  .number = header.group};
   const bool sound = header.kind == kMail && in.envelope.number == in.messages + 1 &&
-                     may_be_tag(in.envelope.tag) && in.envelope.dtype >= 0 && in.envelope.dtype < kDtypes;
+                     may_be_tag(in.envelope.tag) && in.envelope.dtype >= 0 &&
+                     in.envelope.dtype < kDtypes;
   if (!sound) {
     raise({Trouble::no_envelope, in.from, in.envelope});
     return false;
