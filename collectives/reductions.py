@@ -76,8 +76,8 @@ class Reductions(Caller):
         all ranks, as is ``reproducible`` (see :class:`Communicator`). More bytes travel.
 
         Of a sparse array (:class:`Sparse`, SciPy's, torch's) the result is a new one, or a dense
-        array where that takes fewer bytes. For options of it, for ``compress`` and ``op="adasum"``
-        see docs/sparse.md.
+        array where that takes fewer bytes; for its options see docs/sparse.md, for ``compress`` and
+        ``op="adasum"`` docs/compression.md.
         """
         usual = algorithm is mode is accumulate is timeout is None
         usual = usual and reproducible is async_op is False and out is None

@@ -76,7 +76,7 @@ GROUPS = (
     ),
     Group(
         "Compressed sums",
-        "What `compress=` of allreduce takes: [sparse](sparse.md).",
+        "What `compress=` of allreduce takes: [compression](compression.md).",
         names=("QSGD", "TopK", "FP8", "codec", "Codec"),
     ),
     Group("Non-blocking calls", names=("Pending",), members=("group",)),

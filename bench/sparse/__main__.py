@@ -13,7 +13,7 @@ from bench.peers.libraries import OURS
 from bench.peers.teams import TeamError
 from bench.peers.venvs import VenvError
 from bench.record import RESULTS, save
-from bench.sparse.cells import AUTO, DENSE_ARRAY, FIXED, MPI_WAYS, Entry, Record
+from bench.sparse.cells import AUTO, DENSE_ARRAY, FIXED, MPI_WAYS, PLANS, Entry, Record
 from bench.sparse.report import line, summary
 from bench.sparse.run import Wish, measure
 from bench.sparse.supports import SUPPORTS, Problem
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--supports", nargs="*", choices=SUPPORTS, default=["uniform", "skewed"])
     parser.add_argument("--lengths", type=float, nargs="*", default=[1e6], help="elements (1e6)")
     parser.add_argument("--densities", type=float, nargs="*", default=list(DENSITIES))
-    parser.add_argument("--ways", nargs="*", choices=FIXED, help="algorithms of ours (all)")
+    parser.add_argument("--ways", nargs="*", choices=(*FIXED, *PLANS), help="of ours (all but plans)")
     parser.add_argument("--libraries", nargs="*", default=list(PEERS), help="(gloo mpich)")
     parser.add_argument("--rounds", type=int, default=5, help="of each problem (5)")
     parser.add_argument(

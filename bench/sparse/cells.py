@@ -22,6 +22,7 @@ FIXED = (
     "dense",
 )
 DENSE_ARRAY = "dense array"
+PLANS = ("plan", "plan of all")
 MPI_WAYS = ("scipy", "scatter")
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from bench.peers.libraries import OURS
-from bench.sparse.cells import AUTO, DENSE_ARRAY, Entry, Record
+from bench.sparse.cells import DENSE_ARRAY, FIXED, PLANS, Entry, Record
 
 
 def line(record: Record) -> str:
@@ -18,7 +18,7 @@ def line(record: Record) -> str:
     if ours is None:
         return f"{record.problem}: not measured"
     parts = [f"{record.problem}: {_seconds(ours)}"]
-    fixed = [e for e in record.of(OURS) if e.way not in (AUTO, DENSE_ARRAY)]
+    fixed = [e for e in record.of(OURS) if e.way in FIXED]
     if (best := record.best(fixed)) is not None:
         parts.append(f"{_spread(record.ratios(record.auto(), best))} of {best.way}")
     for library in dict.fromkeys(e.library for e in record.seconds):
@@ -27,6 +27,8 @@ def line(record: Record) -> str:
             entries = [e for e in entries if e.way == DENSE_ARRAY]
         if (its := record.best(entries)) is not None:
             parts.append(f"{its} {_spread(record.ratios(its, record.auto()))}")
+    for plan in (e for e in record.of(OURS) if e.way in PLANS):
+        parts.append(f"{plan.way} {_spread(record.ratios(plan, record.auto()))}{_bytes(record, plan)}")
     if record.wrong:
         parts.append(f"WRONG: { ({str(e): n for e, n in record.wrong.items()}) }")
     return "; ".join(parts)
@@ -72,10 +74,15 @@ def _over(record: Record, entries: Sequence[Entry]) -> float | None:
 
 
 def _choice(record: Record) -> float | None:
-    fixed = [e for e in record.of(OURS) if e.way not in (AUTO, DENSE_ARRAY)]
+    fixed = [e for e in record.of(OURS) if e.way in FIXED]
     best = record.best(fixed)
     ratios = record.ratios(record.auto(), best) if best is not None else []
     return median(ratios) if ratios else None
+
+
+def _bytes(record: Record, entry: Entry) -> str:
+    its, ours = record.bytes(entry), record.bytes(record.auto())
+    return f", {its / ours:.2f} of the bytes" if its and ours else ""
 
 
 def _seconds(seconds: float) -> str:

@@ -37,6 +37,11 @@ double sum_seconds(const SparseProblem& problem, double entries, double united,
   return seconds;
 }
 
+// Entries in n vectors, each with `each` anywhere among so many places.
+double united_among(double places, double each, double n) noexcept {
+  return places * -std::expm1(n * std::log1p(-std::min(each / places, 1 - 1e-12)));
+}
+
 // The sum is complete, part by part, on all ranks.
 double allgather_seconds(const SparseProblem& problem, bool dense) noexcept {
   const double share = 1 - 1.0 / problem.ranks, all = problem.length * problem.value_bytes;
@@ -60,8 +65,10 @@ double gather_seconds(const SparseProblem& problem) noexcept {
   const double share = 1 - 1.0 / problem.ranks;
   const double each = problem.entries / problem.ranks;
   const double bytes = share * problem.ranks * pairs_bytes(problem, each, problem.length);
+  // One vector after the other is added to those before.
+  const double added = each * (problem.ranks * (problem.ranks + 1) / 2.0 - 1);
   return ceil_log2(problem.ranks) * problem.costs.message + bytes * problem.costs.byte +
-         sum_seconds(problem, problem.entries, problem.united, problem.length);
+         sum_seconds(problem, added, problem.united, problem.length);
 }
 
 double split_seconds(const SparseProblem& problem, bool dense) noexcept {
@@ -70,7 +77,8 @@ double split_seconds(const SparseProblem& problem, bool dense) noexcept {
   const double own = problem.entries / p;
   return (p - 1) / 2 * problem.costs.message +
          share * uneven * bytes_of(problem, own, problem.length) * problem.costs.byte +
-         sum_seconds(problem, uneven * own, dense ? part : problem.united / p, part) +
+         sum_seconds(problem, uneven * own * std::log2(p), dense ? part : problem.united / p,
+                     part) +
          allgather_seconds(problem, dense);
 }
 
@@ -93,28 +101,29 @@ double on_the_way_seconds(const SparseProblem& problem, bool ring) noexcept {
 
 double dense_seconds(const SparseProblem& problem) noexcept {
   const double share = 1 - 1.0 / problem.ranks, all = problem.length * problem.value_bytes;
-  return 2 * share * all * problem.costs.byte + 3 * all * problem.costs.element +
+  return 2 * share * all * problem.costs.dense + 3 * all * problem.costs.element +
          problem.entries / problem.ranks * problem.costs.entry +
          2 * ceil_log2(problem.ranks) * problem.costs.message;
 }
 
 }  // namespace
 
-// As of vectors whose entries lie anywhere among so many places that all of them together have
-// `united`.
-double united_of(const SparseProblem& problem, double n) noexcept {
+double places_of(const SparseProblem& problem) noexcept {
   const double p = problem.ranks, each = problem.entries / p;
-  if (each <= 0) return 0;
-  if (problem.united >= problem.entries * (1 - 1e-9)) return n * each;
-  double low = each, high = std::max(problem.length, each) * 1e3;
-  const auto of = [&](double places, double vectors) {
-    return places * -std::expm1(vectors * std::log1p(-std::min(each / places, 1 - 1e-12)));
-  };
+  double low = std::max(each, 1.0), high = std::max(problem.length, low) * 1e3;
   for (int step = 0; step < 60; ++step) {
     const double middle = std::sqrt(low * high);
-    (of(middle, p) < problem.united ? low : high) = middle;
+    (united_among(middle, each, p) < problem.united ? low : high) = middle;
   }
-  return std::min(of(low, n), problem.length);
+  return low;
+}
+
+double united_of(const SparseProblem& problem, double n) noexcept {
+  const double each = problem.entries / problem.ranks;
+  if (each <= 0) return 0;
+  if (problem.united >= problem.entries * (1 - 1e-9)) return n * each;
+  const double places = problem.places > 0 ? problem.places : places_of(problem);
+  return std::min(united_among(places, each, n), problem.length);
 }
 
 double sparse_cost(int algorithm, const SparseProblem& problem) noexcept {
@@ -127,7 +136,9 @@ double sparse_cost(int algorithm, const SparseProblem& problem) noexcept {
   return on_the_way_seconds(problem, schedule == "ring");
 }
 
-int choose_sparse(const SparseProblem& problem) noexcept {
+int choose_sparse(const SparseProblem& wanted) noexcept {
+  SparseProblem problem = wanted;
+  problem.places = places_of(wanted);
   const auto table = sparse_algorithms();
   int best = -1;
   double least = 0;

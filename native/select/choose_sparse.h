@@ -17,10 +17,12 @@ struct SparseCosts {
   double byte;     // that a rank receives
   double entry;    // that is added to another
   double element;  // of a dense vector, that is zeroed, written and read once, per byte
+  double dense;    // a byte that a rank receives in a dense collective
 };
-// Of ranks that share memory, and of others.
-inline constexpr SparseCosts kSharedMemory = {4e-6, 0.4e-9, 1.5e-9, 0.25e-9};
-inline constexpr SparseCosts kNetwork = {50e-6, 8.5e-9, 1.5e-9, 0.25e-9};
+// Of ranks that share memory, and of others: fitted to bench/results/sparse.json, of two and four
+// ranks, and to links of 1 Gbit/s.
+inline constexpr SparseCosts kSharedMemory = {4e-6, 0.35e-9, 1.3e-9, 0.02e-9, 0.05e-9};
+inline constexpr SparseCosts kNetwork = {50e-6, 8.5e-9, 1.3e-9, 0.02e-9, 8.5e-9};
 
 struct SparseProblem {
   Kind kind = Kind::allreduce;
@@ -32,7 +34,11 @@ struct SparseProblem {
   double value_bytes = 4, index_bytes = 4, dense_above = 0.5;
   SparseCosts costs = kSharedMemory;
   bool coded = false;  // indices travel in the fewest bytes
+  double places = 0;   // places_of() it, where that is known
 };
+
+// Among how many places entries that lie anywhere would make a sum of `united`.
+double places_of(const SparseProblem& problem) noexcept;
 
 // The elements that are expected in the sum of n of the vectors.
 double united_of(const SparseProblem& problem, double n) noexcept;
@@ -41,6 +47,6 @@ double united_of(const SparseProblem& problem, double n) noexcept;
 double sparse_cost(int algorithm, const SparseProblem& problem) noexcept;
 
 // The one that costs least.
-int choose_sparse(const SparseProblem& problem) noexcept;
+int choose_sparse(const SparseProblem& wanted) noexcept;
 
 }  // namespace coll

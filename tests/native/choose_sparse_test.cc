@@ -22,7 +22,7 @@ SparseProblem bytes_between_two(double length, double entries, bool coded) {
           .entries = 2 * entries,
           .united = 2 * entries,
           .dense_above = 1,
-          .costs = {.message = 0, .byte = 1, .entry = 0, .element = 0},
+          .costs = {.message = 0, .byte = 1, .entry = 0, .element = 0, .dense = 1},
           .coded = coded};
 }
 

@@ -10,7 +10,9 @@ import numpy as np
 import collectives as cl
 from bench.peers.ranks.serve import station
 from bench.sparse.ranks.serve import Bound, serve
-from bench.sparse.supports import Array, Problem
+from bench.sparse.supports import Array, Problem, expected
+
+PLANS = ("plan", "plan of all")  # sums where this rank has values, and all that allreduce gives
 
 
 def main() -> None:
@@ -31,6 +33,12 @@ def main() -> None:
         if way == "small":  # the step of 8 bytes
             word = np.zeros(1, np.float64)
             return Bound(lambda: comm.allreduce(word, algorithm="direct_one_shot"), None)
+        if way in PLANS:
+            united, _ = expected(problem)
+            asked = united if way == "plan of all" else places
+            plan = comm.sparse_plan(places, asked, length=problem.length)
+            read = (lambda sums: (united, sums)) if way == "plan of all" else None
+            return Bound(lambda: plan.reduce(values), read)
         x = cl.Sparse(places, values, problem.length)
         return Bound(lambda: comm.allreduce(x, algorithm=way), _read)
 
