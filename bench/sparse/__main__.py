@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.peers.libraries import OURS
 from bench.peers.teams import TeamError
@@ -38,22 +39,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         entries += [Entry(library, way) for way in ways]
     wish = Wish(problems, entries, chosen.rounds, chosen.mbit if chosen.hosts else 0.0)
     records: list[Record] = []
-    failed, steps = 0, {}
+    steps: dict[str, float] = {}
+    failed = 0
+
+    def keep(sentence: str) -> None:
+        """Tell how far it is, and save that much."""
+        _say(sentence)
+        _save(chosen, wish, records, steps)
+
     try:
-        steps = measure(wish, records, _say)
+        measure(wish, records, steps, keep)
     except (TeamError, VenvError, OSError, RuntimeError) as error:
         sys.stderr.write(f"bench.sparse: {error}\n")
         failed = 2
     except KeyboardInterrupt:
         failed = 130
-    figures = summary(records, steps, wish.mbit if steps else 0.0)
-    name = "sparse_hosts.json" if chosen.hosts else "sparse.json"
-    content = {"mbit": wish.mbit, "step_s": steps, "figures": figures}
-    save(chosen.output or RESULTS / name, {**content, "cells": [r.json() for r in records]})
+    figures = _save(chosen, wish, records, steps)
     for record in records:
         print(line(record))
     print(figures)
     return failed or int(any(record.wrong for record in records))
+
+
+def _save(
+    chosen: argparse.Namespace, wish: Wish, records: Sequence[Record], steps: dict[str, float]
+) -> dict[str, Any]:
+    """Write the file of results; return its figures."""
+    figures = summary(records, steps, wish.mbit)
+    name = "sparse_hosts.json" if chosen.hosts else "sparse.json"
+    content = {"mbit": wish.mbit, "step_s": steps, "figures": figures}
+    save(chosen.output or RESULTS / name, {**content, "cells": [r.json() for r in records]})
+    return figures
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--supports", nargs="*", choices=SUPPORTS, default=["uniform", "skewed"])
     parser.add_argument("--lengths", type=float, nargs="*", default=[1e6], help="elements (1e6)")
     parser.add_argument("--densities", type=float, nargs="*", default=list(DENSITIES))
-    parser.add_argument("--ways", nargs="*", choices=(*FIXED, *PLANS), help="of ours (all but plans)")
+    parser.add_argument(
+        "--ways", nargs="*", choices=(*FIXED, *PLANS), help="of ours (all but plans)"
+    )
     parser.add_argument("--libraries", nargs="*", default=list(PEERS), help="(gloo mpich)")
     parser.add_argument("--rounds", type=int, default=5, help="of each problem (5)")
     parser.add_argument(

@@ -28,7 +28,9 @@ def line(record: Record) -> str:
         if (its := record.best(entries)) is not None:
             parts.append(f"{its} {_spread(record.ratios(its, record.auto()))}")
     for plan in (e for e in record.of(OURS) if e.way in PLANS):
-        parts.append(f"{plan.way} {_spread(record.ratios(plan, record.auto()))}{_bytes(record, plan)}")
+        parts.append(
+            f"{plan.way} {_spread(record.ratios(plan, record.auto()))}{_bytes(record, plan)}"
+        )
     if record.wrong:
         parts.append(f"WRONG: { ({str(e): n for e, n in record.wrong.items()}) }")
     return "; ".join(parts)

@@ -37,15 +37,16 @@ class Wish:
     mbit: float  # of each host's link; 0: ranks of this machine
 
 
-def measure(wish: Wish, records: list[Record], say: Callable[[str], None]) -> dict[str, float]:
-    """Measure all problems into `records`; return seconds of an 8-byte step, by ranks.
+def measure(
+    wish: Wish, records: list[Record], steps: dict[str, float], say: Callable[[str], None]
+) -> None:
+    """Measure all problems into `records`, and the seconds of an 8-byte step, by ranks.
 
     Raises:
         TeamError: a team is lost.
         VenvError: a peer could not be installed.
         RuntimeError: hosts could not be made.
     """
-    steps: dict[str, float] = {}
     for ranks in dict.fromkeys(problem.ranks for problem in wish.problems):
         with _teams(wish, ranks) as (teams, hosts):
             steps[str(ranks)] = _step(teams[OURS], ranks, hosts is not None)
@@ -55,7 +56,6 @@ def measure(wish: Wish, records: list[Record], say: Callable[[str], None]) -> di
                     records.append(record)
                     _rounds(wish, record, teams, hosts)
                     say(f"{problem}: {wish.rounds} rounds")
-    return steps
 
 
 @contextmanager
