@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sparse/gather.h"
+#include "sparse/sparse_run.h"
 
 namespace coll {
 namespace {
@@ -48,28 +49,43 @@ std::vector<int> degrees_of(const PlanWish& wish, int ranks) {
 
 PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish)
     : SparseSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::sparse_plan),
-      heard_(static_cast<std::size_t>(ranks)) {
-  const std::vector<int> degrees = degrees_of(wish, ranks);
+      length_(wish.length),
+      degrees_(degrees_of(wish, ranks)),
+      sketches_(static_cast<std::size_t>(ranks)) {
   const Indices given = read_indices(wish, wish.given, wish.given_count);
   Indices asked;
   if (wish.asked != nullptr) asked = read_indices(wish, wish.asked, wish.asked_count);
   const std::span<const std::uint64_t> view = asked;
   try {
-    plan_.emplace(butterfly(degrees, rank, wish.length), wish.length, given,
-                  wish.asked != nullptr ? &view : nullptr);
+    plan_.emplace(wish.length, given, wish.asked != nullptr ? &view : nullptr);
   } catch (const Error& error) {
     refuse(error.what());
   }
   words_ = std::to_string(wish.length) + " elements, degrees";
-  for (const int degree : degrees) words_ += " " + std::to_string(degree);
+  for (const int degree : degrees_) words_ += " " + std::to_string(degree);
   const auto length = static_cast<std::size_t>(wish.length);
   most_ = (3 + 2 * length) * sizeof(std::uint64_t);
+  const Indices& own = plan_->own();
+  sketch_ = sketch_of({.index_bytes = sizeof own[0]},
+                      {.length = wish.length,
+                       .entries = own.size(),
+                       .indices = reinterpret_cast<const std::byte*>(own.data())});
 }
 
-Status PlanMaking::begin() { return agree(&said_, heard_.data(), sizeof said_, words_); }
+Status PlanMaking::begin() { return agree(&sketch_, sketches_.data(), sizeof sketch_, words_); }
+
+// Of what the ranks end with: about as many indices each, of those that are given.
+std::vector<std::uint64_t> PlanMaking::bounds() const {
+  constexpr double kUneven = 1.1;
+  if (fullest_part(sketches_, length_, ranks()) * ranks() >= kUneven) {
+    return balanced_bounds(sketches_, length_, ranks());
+  }
+  return equal_bounds(length_, ranks());
+}
 
 bool PlanMaking::step(Status&) {
-  if (agreed_) guarded([this] { close_layer(); });
+  guarded(
+      [this] { agreed_ ? close_layer() : plan_->lay_out(butterfly(degrees_, rank(), bounds())); });
   agreed_ = true;
   if (layer_ == plan_->layers()) {
     plan_->finish();

@@ -13,6 +13,7 @@
 #include "communicator/sparse_steps.h"
 #include "sparse/canonical.h"
 #include "sparse/index_plan.h"
+#include "sparse/sketch.h"
 
 namespace coll {
 
@@ -44,9 +45,13 @@ class PlanMaking : public SparseSteps {
   void open_layer();
   void close_layer();
 
+  std::vector<std::uint64_t> bounds() const;
+
   std::string words_;
-  std::uint64_t said_ = 0;
-  std::vector<std::uint64_t> heard_;
+  std::uint64_t length_;
+  std::vector<int> degrees_;
+  Sketch sketch_;  // of the indices that are given
+  std::vector<Sketch> sketches_;
   std::optional<IndexPlan> plan_;
   std::size_t most_ = 0;
   std::size_t layer_ = 0;

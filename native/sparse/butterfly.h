@@ -15,10 +15,10 @@ struct ButterflyLayer {
   std::vector<std::uint64_t> bounds;  // of the parts
 };
 
-// What one of p ranks does: degrees from the first layer on, whose product is p. No layer for one
-// rank.
+// What one of p ranks does: degrees from the first layer on, whose product is p. `bounds`, p + 1 of
+// them, are of the stretches that the ranks end with, along the vector. No layer for one rank.
 std::vector<ButterflyLayer> butterfly(const std::vector<int>& degrees, int rank,
-                                      std::uint64_t length);
+                                      const std::vector<std::uint64_t>& bounds);
 
 // Degrees for p ranks: one layer while these are few, else two, the first one wider, since what
 // ranks have in common shrinks what is left for the next.

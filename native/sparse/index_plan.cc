@@ -77,10 +77,9 @@ United unite(std::span<const Indices> lists) {
   return united;
 }
 
-IndexPlan::IndexPlan(std::vector<ButterflyLayer> layers, std::uint64_t length,
-                     std::span<const std::uint64_t> given,
+IndexPlan::IndexPlan(std::uint64_t length, std::span<const std::uint64_t> given,
                      const std::span<const std::uint64_t>* asked)
-    : butterfly_(std::move(layers)), given_(ascending(given, length)) {
+    : given_(ascending(given, length)) {
   const auto& wanted = asked == nullptr ? given : *asked;
   asked_ = asked == nullptr ? given_ : ascending(wanted, length);
   given_count_ = given.size();

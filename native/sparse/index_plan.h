@@ -41,8 +41,11 @@ class IndexPlan {
  public:
   // `asked` null: for what it gives. Indices that come several times are added up, and answered
   // several times. Throws Error(invalid_argument).
-  IndexPlan(std::vector<ButterflyLayer> layers, std::uint64_t length,
-            std::span<const std::uint64_t> given, const std::span<const std::uint64_t>* asked);
+  IndexPlan(std::uint64_t length, std::span<const std::uint64_t> given,
+            const std::span<const std::uint64_t>* asked);
+  // Before the first layer: the indices of this rank; and how all will exchange theirs.
+  const Indices& own() const noexcept { return given_; }
+  void lay_out(std::vector<ButterflyLayer> layers) { butterfly_ = std::move(layers); }
 
   // Layer by layer: opens it; what a member of the team is told of both lists; and what each has
   // told, this rank among them.

@@ -21,15 +21,15 @@ SparseStream sum_of(const SparseTerms& terms, std::span<const SparseStream> stre
              sum_of(terms, streams.subspan(cut), shape));
 }
 
-std::vector<std::uint64_t> equal_bounds(std::uint64_t length, int chunks) {
-  const auto n = static_cast<std::uint64_t>(chunks);
+}  // namespace
+
+std::vector<std::uint64_t> equal_bounds(std::uint64_t length, int parts) {
+  const auto n = static_cast<std::uint64_t>(parts);
   const std::uint64_t part = length / n, longer = length % n;
   std::vector<std::uint64_t> bounds(n + 1, 0);
   for (std::uint64_t c = 0; c < n; ++c) bounds[c + 1] = bounds[c] + part + (c < longer ? 1 : 0);
   return bounds;
 }
-
-}  // namespace
 
 Stretches::Stretches(std::uint64_t length, int chunks) : bounds_(equal_bounds(length, chunks)) {}
 

@@ -37,6 +37,9 @@ class Stretches {
   bool whole_ = false;
 };
 
+// Bounds of nearly equal parts.
+std::vector<std::uint64_t> equal_bounds(std::uint64_t length, int parts);
+
 class SparseRun {
  public:
   struct Outgoing {

@@ -122,3 +122,17 @@ def test_ranks_that_differ_are_told() -> None:
     for text in on_ranks(2, body):
         assert "8 elements" in text
         assert "9 elements" in text
+
+
+@pytest.mark.parametrize("degrees", [None, [2, 2]])
+def test_skewed_indices_are_shared_out(degrees: list[int] | None) -> None:
+    """All indices lie in a sixteenth of the vector: no rank has more to do than the others."""
+    where = [np.random.default_rng(r).choice(5000, 2000, replace=False) for r in range(4)]
+
+    def body(comm: cl.Communicator) -> int:
+        plan = comm.sparse_plan(where[comm.rank], length=80_000, degrees=degrees)
+        plan.reduce(np.ones(2000, "float32"))
+        return plan.sent[0]
+
+    sent = on_ranks(4, body)
+    assert max(sent) < 1.25 * sum(sent) / 4
