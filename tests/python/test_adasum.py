@@ -30,8 +30,9 @@ def defined(vectors: list[Vector]) -> Vector:
     return left[0]
 
 
-@pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
-@pytest.mark.parametrize("p", [2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize(
+    ("among", "p"), [(on_ranks, p) for p in range(2, 9)] + [(on_wired_ranks, p) for p in (2, 3, 6)]
+)
 def test_definition(among: Any, p: int) -> None:
     rng = np.random.default_rng(p)
     for n in (0, 1, 3, 1000, 70_001):

@@ -20,7 +20,14 @@ FLOATS = {name: DTYPES[name] for name in oracle.FLOATS}
 NARROW = {name: FLOATS[name] for name in FLOATS if FLOATS[name].itemsize < 4}
 SUMMING = [a for a in cl.algorithms() if a.kind in ("allreduce", "reduce_scatter", "reduce")]
 # Of 4 ranks.
-ONCE = {"direct", "direct_one_shot", "direct_two_shot", "dissemination", "recursive_multiplying"}
+ONCE = {
+    "direct",
+    "direct_one_shot",
+    "direct_two_shot",
+    "split_allgather",
+    "dissemination",
+    "recursive_multiplying",
+}
 
 
 @pytest.fixture(scope="module")
