@@ -19,6 +19,12 @@ Index index_at(const void* indices, std::size_t i) noexcept {
   return index;
 }
 
+// A negative one becomes larger than any length.
+template <class Index>
+std::uint64_t word_of(Index index) noexcept {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(index));
+}
+
 template <class Index>
 [[noreturn]] void refuse(Index index, std::size_t i, std::uint64_t length) {
   throw Error(Status::invalid_argument, "index " + std::to_string(index) + " (at " +
@@ -33,7 +39,7 @@ bool check(const GivenPairs& given, std::uint64_t length) {
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < given.n; ++i) {
     const auto index = index_at<Index>(given.indices, i);
-    const auto place = static_cast<std::uint64_t>(index);
+    const auto place = word_of(index);
     if (place >= length) refuse(index, i, length);
     ascending = ascending && (i == 0 || place > before);
     before = place;
@@ -117,7 +123,7 @@ std::vector<std::uint64_t> widened(const GivenPairs& given) {
   return with_integer(given.index_dtype, [&](auto integer) {
     std::vector<std::uint64_t> wide(given.n);
     for (std::size_t i = 0; i < given.n; ++i) {
-      wide[i] = static_cast<std::uint64_t>(index_at<decltype(integer)>(given.indices, i));
+      wide[i] = word_of(index_at<decltype(integer)>(given.indices, i));
     }
     return wide;
   });
