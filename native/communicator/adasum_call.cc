@@ -17,7 +17,7 @@ namespace {
 }  // namespace
 
 AdasumCall::AdasumCall(int rank, int ranks, double timeout, const AdasumWish& wish)
-    : SparseSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::adasum),
+    : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::adasum),
       wish_(wish),
       wide_(wish.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32),
       size_(size_of(wide_)),

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "communicator/sparse_steps.h"
+#include "communicator/message_steps.h"
 #include "kernels/adasum.h"
 
 namespace coll {
@@ -25,7 +25,7 @@ struct AdasumWish {
   double timeout = 0;            // seconds; 0: the communicator's
 };
 
-class AdasumCall : public SparseSteps {
+class AdasumCall : public MessageSteps {
  protected:
   // The arrays must live as long. Throws Error(invalid_argument).
   AdasumCall(int rank, int ranks, double timeout, const AdasumWish& wish);

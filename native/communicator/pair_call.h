@@ -35,12 +35,12 @@ struct PairCall {
   double of_timeout = 0;             // as of Call
 
   bool sends() const noexcept { return kind == PairKind::send || kind == PairKind::sendrecv; }
-  // A step of a collective of sparse vectors.
-  bool streams = false;
+  // A step of a collective by messages (message_steps.h).
+  bool steps = false;
 
   // Its time-out ends the call and nothing else: to ask again does no harm.
   bool gentle() const noexcept {
-    return timeout > 0 && !streams && (kind == PairKind::wait || kind == PairKind::probe);
+    return timeout > 0 && !steps && (kind == PairKind::wait || kind == PairKind::probe);
   }
   bool receives() const noexcept { return kind == PairKind::recv || kind == PairKind::sendrecv; }
 };

@@ -13,7 +13,7 @@ std::string rank_in_words(int rank) {
 }
 
 std::string tag_in_words(int tag) {
-  if (tag == kStreamTag) return " (of a sparse collective)";
+  if (tag == kStepsTag) return " (of a collective by messages)";
   return tag == kAny ? " (any tag)" : " (tag " + std::to_string(tag) + ")";
 }
 

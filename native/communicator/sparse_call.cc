@@ -145,7 +145,7 @@ std::string words_of(const SparseWish& wish) {
 
 SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,
                        const SparseWish& wish)
-    : SparseSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish.kind)),
+    : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish.kind)),
       costs_(costs),
       wish_(wish),
       sketches_(static_cast<std::size_t>(ranks)) {
@@ -300,11 +300,7 @@ Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {
 void SparseCall::finish() {
   std::vector<SparseStream> streams = run_->output();
   const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
-  if (chosen.gathers()) {
-    SparseStream whole = streams.front();
-    for (std::size_t i = 1; i < streams.size(); ++i) whole = sum(terms_, whole, streams[i]);
-    streams = {std::move(whole)};
-  }
+  if (chosen.gathers()) streams = {sum_of_all(terms_, streams)};
   result_.bytes = run_->sent_bytes();
   result_.messages = run_->sent_messages();
   result_.rounds = run_->rounds();

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "communicator/sparse_steps.h"
+#include "communicator/message_steps.h"
 #include "select/choose_sparse.h"
 #include "sparse/canonical.h"
 #include "sparse/sketch.h"
@@ -49,7 +49,7 @@ struct SparseResult {
   int rounds = 0;
 };
 
-class SparseCall : public SparseSteps {
+class SparseCall : public MessageSteps {
  public:
   SparseResult take() { return std::move(result_); }
 

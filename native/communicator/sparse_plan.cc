@@ -48,7 +48,7 @@ std::vector<int> degrees_of(const PlanWish& wish, int ranks) {
 }  // namespace
 
 PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish)
-    : SparseSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::sparse_plan),
+    : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::sparse_plan),
       length_(wish.length),
       degrees_(degrees_of(wish, ranks)),
       sketches_(static_cast<std::size_t>(ranks)) {
@@ -137,8 +137,8 @@ void PlanMaking::close_layer() {
 }
 
 PlanReduce::PlanReduce(int rank, int ranks, double timeout, const PlanCall& call)
-    : SparseSteps(rank, ranks, call.timeout > 0 ? call.timeout : timeout,
-                  Purpose::sparse_plan_reduce),
+    : MessageSteps(rank, ranks, call.timeout > 0 ? call.timeout : timeout,
+                   Purpose::sparse_plan_reduce),
       call_(call),
       size_(exists(call.dtype) ? size_of(call.dtype) : 1),
       kernels_(pair_kernels(call.dtype, sizeof(std::uint32_t))),

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "communicator/sparse_steps.h"
+#include "communicator/message_steps.h"
 #include "sparse/canonical.h"
 #include "sparse/index_plan.h"
 #include "sparse/sketch.h"
@@ -28,7 +28,7 @@ struct PlanWish {
   double timeout = 0;
 };
 
-class PlanMaking : public SparseSteps {
+class PlanMaking : public MessageSteps {
  public:
   IndexPlan take() { return std::move(*plan_); }
 
@@ -69,7 +69,7 @@ struct PlanCall {
   double timeout = 0;
 };
 
-class PlanReduce : public SparseSteps {
+class PlanReduce : public MessageSteps {
  public:
   // That this rank has sent.
   std::uint64_t bytes() const noexcept { return bytes_; }

@@ -10,10 +10,11 @@
 namespace coll {
 
 inline constexpr int kAny = -1;  // any source, any tag
-// The tag of what collectives of sparse vectors send: no receive of the program gets it.
-inline constexpr int kStreamTag = -2;
+// The tag of what collectives by messages send (communicator/message_steps.h): no receive of the
+// program gets it.
+inline constexpr int kStepsTag = -2;
 
-constexpr bool may_be_tag(int tag) noexcept { return tag >= 0 || tag == kStreamTag; }
+constexpr bool may_be_tag(int tag) noexcept { return tag >= 0 || tag == kStepsTag; }
 
 // What ends the group: found while receiving, told by whoever waits.
 enum class Trouble {

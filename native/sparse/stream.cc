@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
+#include "kernels/sum_all.h"
 
 namespace coll {
 namespace {
@@ -70,28 +72,44 @@ std::size_t bytes_of_all(const SparseTerms& terms, std::uint64_t length) {
   return static_cast<std::size_t>(length) * terms.value_bytes();
 }
 
+// Memory of its own with all values of a stream.
+std::shared_ptr<std::byte[]> all_values(const SparseTerms& terms, const SparseStream& stream) {
+  const std::size_t bytes = bytes_of_all(terms, stream.length);
+  if (stream.form == Form::dense) {
+    const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
+    if (bytes > 0) std::memcpy(copy.get(), stream.values, bytes);
+    return copy;
+  }
+  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
+  add_to(terms, memory.get(), stream);
+  return memory;
+}
+
+SparseStream dense_stream(const SparseStream& of, std::shared_ptr<std::byte[]> memory) {
+  const std::byte* values = memory.get();
+  return {Form::dense, of.first, of.length,        static_cast<std::size_t>(of.length),
+          nullptr,     values,   std::move(memory)};
+}
+
 SparseStream dense_sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b) {
   if (a.form == Form::pairs && b.form == Form::dense) return dense_sum(terms, b, a);
-  const SparseStream first = made_dense(terms, a);
-  const std::size_t bytes = bytes_of_all(terms, a.length);
-  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]);
   if (b.form == Form::pairs) {
-    std::memcpy(memory.get(), first.values, bytes);
+    const std::shared_ptr<std::byte[]> memory = all_values(terms, a);
     add_to(terms, memory.get(), b);
-  } else {
-    const void* sources[] = {first.values, b.values};
-    void* destinations[] = {memory.get()};
-    fold_kernel(terms.dtype, Reduction::sum)({.sources = sources,
-                                              .destinations = destinations,
-                                              .n = static_cast<std::size_t>(a.length),
-                                              .k = 2,
-                                              .m = 1,
-                                              .balanced = false,
-                                              .streaming = 0,
-                                              .divisor = 1});
+    return dense_stream(a, memory);
   }
-  return {Form::dense, a.first,      a.length, static_cast<std::size_t>(a.length),
-          nullptr,     memory.get(), memory};
+  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes_of_all(terms, a.length)]);
+  const void* sources[] = {a.values, b.values};
+  void* destinations[] = {memory.get()};
+  fold_kernel(terms.dtype, Reduction::sum)({.sources = sources,
+                                            .destinations = destinations,
+                                            .n = static_cast<std::size_t>(a.length),
+                                            .k = 2,
+                                            .m = 1,
+                                            .balanced = false,
+                                            .streaming = 0,
+                                            .divisor = 1});
+  return dense_stream(a, memory);
 }
 
 // Each element is written by the part that it is of, so none needs to be zero before.
@@ -109,8 +127,7 @@ SparseStream joined_dense(const SparseTerms& terms, const std::vector<SparseStre
     }
     to += bytes;
   }
-  return {Form::dense, whole.first,  whole.length, static_cast<std::size_t>(whole.length),
-          nullptr,     memory.get(), memory};
+  return dense_stream(whole, memory);
 }
 
 }  // namespace
@@ -144,12 +161,7 @@ SparseStream slice(const SparseTerms& terms, const SparseStream& stream, std::ui
 }
 
 SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream) {
-  if (stream.form == Form::dense) return stream;
-  const std::size_t bytes = bytes_of_all(terms, stream.length);
-  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
-  add_to(terms, memory.get(), stream);
-  return {Form::dense, stream.first, stream.length, static_cast<std::size_t>(stream.length),
-          nullptr,     memory.get(), memory};
+  return stream.form == Form::dense ? stream : dense_stream(stream, all_values(terms, stream));
 }
 
 SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream) {
@@ -167,6 +179,26 @@ SparseStream sum(const SparseTerms& terms, const SparseStream& a, const SparseSt
   if (b.entries == 0) return a;
   const Room room(terms, a.entries + b.entries);
   return room.stream(a, terms.kernels.merge(a.pairs(), b.pairs(), room.room()));
+}
+
+SparseStream sum_of_all(const SparseTerms& terms, std::span<const SparseStream> streams) {
+  std::vector<PairsView> runs;
+  std::size_t entries = 0;
+  for (const SparseStream& stream : streams) {
+    if (stream.form != Form::pairs) break;
+    runs.push_back(stream.pairs());
+    entries += stream.entries;
+  }
+  const SparseStream& first = streams.front();
+  if (runs.size() == streams.size() && !terms.wants_dense(entries, first.length)) {
+    if (entries == 0) return first;
+    const Room room(terms, entries), more(terms, entries);
+    return room.stream(first, kernels::sum_all(best_instruction_set(), terms.dtype,
+                                               terms.index_bytes, runs, room.room(), more.room()));
+  }
+  SparseStream whole = first;
+  for (const SparseStream& stream : streams.subspan(1)) whole = sum(terms, whole, stream);
+  return whole;
 }
 
 SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream) {

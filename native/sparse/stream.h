@@ -73,6 +73,9 @@ SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream);
 // The sum of both, which are of the same elements, a's values first.
 SparseStream sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b);
 
+// The sum of several, one or more, from the first to the last.
+SparseStream sum_of_all(const SparseTerms& terms, std::span<const SparseStream> streams);
+
 // The same in memory of its own, with its first element at index 0.
 SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "communicator/sparse_steps.h"
+#include "communicator/message_steps.h"
 
 #include <algorithm>
 
@@ -7,14 +7,14 @@
 
 namespace coll {
 
-double SparseSteps::left() const {
+double MessageSteps::left() const {
   const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - began_;
   return std::max(limit_ - gone.count(), 1e-3);
 }
 
-std::uint64_t SparseSteps::name() const { return chain(words_, calls()); }
+std::uint64_t MessageSteps::name() const { return chain(words_, calls()); }
 
-Status SparseSteps::agree(const void* mine, void* all, std::size_t bytes, std::string_view words) {
+Status MessageSteps::agree(const void* mine, void* all, std::size_t bytes, std::string_view words) {
   words_ = hash_words(words);
   return run(Call{.kind = Kind::allgather,
                   .dtype = Dtype::uint8,
@@ -27,26 +27,26 @@ Status SparseSteps::agree(const void* mine, void* all, std::size_t bytes, std::s
                   .purpose = purpose_});
 }
 
-void SparseSteps::send(int to, const std::byte* message, std::size_t bytes) {
+void MessageSteps::send(int to, const std::byte* message, std::size_t bytes) {
   sends_.push_back(post({.kind = PairKind::send,
                          .data = message,
                          .count = bytes,
                          .dtype = Dtype::uint8,
                          .to = to,
-                         .tag = kStreamTag,
-                         .streams = true}));
+                         .tag = kStepsTag,
+                         .steps = true}));
 }
 
-void SparseSteps::expect(int from, Parcel& into, std::size_t most) {
+void MessageSteps::expect(int from, Parcel& into, std::size_t most) {
   receives_.push_back(post({.kind = PairKind::recv,
                             .parcel = &into,
                             .room = most,
                             .into_dtype = Dtype::uint8,
-                            .from = {from, kStreamTag},
-                            .streams = true}));
+                            .from = {from, kStepsTag},
+                            .steps = true}));
 }
 
-Status SparseSteps::advance(Status status) {
+Status MessageSteps::advance(Status status) {
   while (status == Status::ok) {
     if (!sends_.empty() || !receives_.empty()) {
       status = wait();
@@ -58,7 +58,7 @@ Status SparseSteps::advance(Status status) {
 }
 
 // For one of the messages, all of which go on meanwhile.
-Status SparseSteps::wait() {
+Status MessageSteps::wait() {
   std::vector<coll_request>& requests = receives_.empty() ? sends_ : receives_;
   const coll_request request = requests.back();
   requests.pop_back();
@@ -66,10 +66,10 @@ Status SparseSteps::wait() {
                       .request = request,
                       .timeout = left(),
                       .of_timeout = limit_,
-                      .streams = true});
+                      .steps = true});
 }
 
-void SparseSteps::fail_here(const Error& error) {
+void MessageSteps::fail_here(const Error& error) {
   fail({error.status, error.rank < 0 ? rank_ : error.rank,
         std::string(name_of(purpose_)) + " #" + std::to_string(calls()) + ": " + error.what()});
   throw error;  // which fail() has done; compilers do not know

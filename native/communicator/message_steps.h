@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What collectives of sparse vectors have in common: a first step by which the ranks agree, which
-// is a collective like any other, so that ranks that do not make the same call are told so; then
-// rounds of messages whose length only their senders know.
+// What collectives by messages have in common (sparse vectors, Adasum): a first step by which the
+// ranks agree, which is a collective like any other, so that ranks that do not make the same call
+// are told so; then rounds of messages whose length only their senders know.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@
 
 namespace coll {
 
-class SparseSteps : public Steps {
+class MessageSteps : public Steps {
  public:
   Status start() final { return advance(begin()); }
   Status resume() final { return advance(go_on()); }
 
  protected:
   // `timeout`: seconds of all steps together.
-  SparseSteps(int rank, int ranks, double timeout, Purpose purpose)
+  MessageSteps(int rank, int ranks, double timeout, Purpose purpose)
       : rank_(rank), ranks_(ranks), limit_(timeout), purpose_(purpose) {}
 
   // The first step: agree().
