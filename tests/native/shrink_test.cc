@@ -71,8 +71,13 @@ TEST(all_live_and_shrink) {
       CHECK(coll_shrink(comm.get(), 1, &made) == COLL_INVALID_ARGUMENT && made == nullptr);
       CHECK(says("was shrunk before"));
       // What came of it can do all that its parent could, and shrink again.
+      coll_comm* beside = nullptr;
+      ok(coll_dup(living.get(), &beside));
+      const Comm same(beside);
       const Comm half = split(living.get(), rank % 2);
       CHECK(sum(half.get(), 1) == coll_ranks(half.get()));
+      // Who shrinks revokes: not before all are through with split().
+      ok(coll_barrier(same.get()));
       const Comm again = shrunk(living.get());
       CHECK(sum(again.get(), 1) == p);
     });
