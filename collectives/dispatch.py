@@ -43,7 +43,7 @@ def unusual_allreduce(
     if is_sparse(x):
         return sparse_call(comm, "allreduce", x, call, {"out": out, **refused}, options)
     compress = options.get("compress")
-    refused = {**refused, "algorithm": call.algorithm}
+    refused = {**refused, "algorithm": call.algorithm, "reproducible": call.reproducible}
     if call.op == "adasum":
         refuse_sparse_options("allreduce", options)
         return adasum(comm, x, out, call.timeout, refused, async_op=call.async_op)

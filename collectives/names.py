@@ -130,10 +130,11 @@ def how(
     if accumulate is not None:
         name = choose_from(_dtype_name(accumulate), ACCUMULATORS, f"{call}: accumulate")
         wide = ACCUMULATORS[name]
-    return index, code, seconds, wide, _how_reproducible(call, reproducible)
+    return index, code, seconds, wide, how_reproducible(call, reproducible)
 
 
-def _how_reproducible(call: str, wish: object) -> int:
+def how_reproducible(call: str, wish: object) -> int:
+    """Return the number of a wish for reproducible results."""
     if isinstance(wish, bool | np.bool_):
         return int(lib.COLL_REPRODUCIBLE if wish else lib.COLL_NOT_REPRODUCIBLE)
     if isinstance(wish, str) and wish == "any_p":

@@ -84,8 +84,8 @@ class Reductions(Caller):
         if usual and not sparse and op != "adasum" and self._borrowed_allreduce(x, op):
             return x
         if is_unusual(x, op, sparse):
-            no = {"accumulate": accumulate, "mode": mode, "reproducible": reproducible}
-            call = SparseCall(op, algorithm, timeout, async_op)
+            no = {"accumulate": accumulate, "mode": mode}
+            call = SparseCall(op, algorithm, timeout, async_op, reproducible=reproducible)
             return unusual_allreduce(self, x, out, call, no, sparse)
         if isinstance(x, list | tuple | dict):
             refuse_out_of_a_tree("allreduce", x, out)
@@ -163,8 +163,8 @@ class Reductions(Caller):
         Of a sparse array the rows are split, so there is no csc; all else is as in allreduce.
         """
         if is_sparse(x):
-            no = {"out": out, "accumulate": accumulate, "mode": mode, "reproducible": reproducible}
-            call = SparseCall(op, algorithm, timeout, async_op)
+            no = {"out": out, "accumulate": accumulate, "mode": mode}
+            call = SparseCall(op, algorithm, timeout, async_op, reproducible=reproducible)
             return sparse_call(self, "reduce_scatter", x, call, no, sparse)
         refuse_sparse_options("reduce_scatter", sparse)
         code = op_code("reduce_scatter", op)

@@ -14,7 +14,14 @@ from collectives.arrays import Operand
 from collectives.compression.codec import Compressor
 from collectives.errors import InvalidArgumentError
 from collectives.last import LastCall
-from collectives.names import KINDS, checked_seconds, choose_from, op_code
+from collectives.names import (
+    KINDS,
+    Reproducible,
+    checked_seconds,
+    choose_from,
+    how_reproducible,
+    op_code,
+)
 from collectives.sparse.algorithms import algorithm_number, name_of
 from collectives.sparse.compression import QSGD
 from collectives.sparse.conversion import Converted, Shape, converted, result_dtype
@@ -65,6 +72,7 @@ class SparseCall(NamedTuple):
     timeout: float | None = None
     async_op: bool = False
     root: int = 0
+    reproducible: Reproducible = False
 
 
 class SparseTaken(NamedTuple):
@@ -129,6 +137,7 @@ def sparse_call(
     request.coding = _word(kind, "coding", options, CODINGS)
     request.quantise_bits, request.seed = _quantised(kind, options.get("compress"))
     request.dense_above = _share(kind, options.get("dense_above"))
+    request.reproducible = how_reproducible(kind, common.reproducible)
     timeout = common.timeout
     request.timeout = 0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
     ready = _ready(comm, kind, request, x, "")

@@ -45,6 +45,7 @@ SparseWish wish_of(const coll_sparse_call& call) {
           .coding = static_cast<Coding>(call.coding),
           .quantise_bits = call.quantise_bits,
           .seed = call.seed,
+          .reproducible = static_cast<Reproducible>(call.reproducible),
           .timeout = call.timeout,
           .agreed = call.agreed != nullptr ? call.agreed : ""};
 }

@@ -2,7 +2,6 @@
 #include "communicator/sparse_call.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -10,148 +9,18 @@
 #include "base/error.h"
 #include "communicator/fingerprint.h"
 #include "kernels/quantise.h"
+#include "sparse/aligned_sum.h"
 
 namespace coll {
-namespace {
-
-Purpose purpose_of(Kind kind) {
-  switch (kind) {
-    case Kind::allreduce:
-      return Purpose::sparse_allreduce;
-    case Kind::reduce_scatter:
-      return Purpose::sparse_reduce_scatter;
-    case Kind::allgather:
-      return Purpose::sparse_allgather;
-    case Kind::broadcast:
-      return Purpose::sparse_broadcast;
-    default:
-      throw Error(Status::unsupported,
-                  std::string(name_of(kind)) +
-                      ": of sparse vectors there are allreduce, reduce_scatter, allgather and "
-                      "broadcast");
-  }
-}
-
-[[noreturn]] void refuse(const SparseWish& wish, const std::string& why) {
-  throw Error(Status::invalid_argument, std::string(name_of(purpose_of(wish.kind))) + ": " + why);
-}
-
-void check_sum(const SparseWish& wish) {
-  const bool folds = wish.kind == Kind::allreduce || wish.kind == Kind::reduce_scatter;
-  if (!folds) return;
-  const std::string dtype = name_of(wish.dtype);
-  if (wish.op == Reduction::sum) return;
-  if (wish.op != Reduction::avg) {
-    refuse(wish, std::string("op ") + name_of(wish.op) +
-                     " is not there for sparse vectors, of which absent elements are zero: sum "
-                     "and avg are");
-  }
-  if (fold_kernel(wish.dtype, Reduction::avg) == nullptr) {
-    refuse(wish, "avg of " + dtype + " is not a " + dtype + ": use sum");
-  }
-}
-
-constexpr const char* kQuantises = "dsar_split_allgather";
-
-// Only what is complete is quantised, once, so the sum itself is exact before.
-void check_quantised(const SparseWish& wish) {
-  if (wish.quantise_bits == 0) return;
-  const int of_all = find_sparse_algorithm(Kind::allreduce, kQuantises);
-  if (!is_quantise_bits(wish.quantise_bits)) {
-    refuse(wish,
-           "values are quantised to 2, 4 or 8 bits, not to " + std::to_string(wish.quantise_bits));
-  }
-  if (wish.kind != Kind::allreduce || (wish.algorithm != -1 && wish.algorithm != of_all)) {
-    refuse(wish, std::string("only allreduce by ") + kQuantises +
-                     " quantises values: leave the algorithm out, or take that one");
-  }
-  if (!can_quantise(wish.dtype)) {
-    refuse(wish, std::string("values of ") + name_of(wish.dtype) +
-                     " are not quantised: float32, float64, float16 and bfloat16 are");
-  }
-}
-
-void check(const SparseWish& wish, int ranks) {
-  purpose_of(wish.kind);
-  if (!exists(wish.dtype) || pair_kernels(wish.dtype, 4).merge == nullptr) {
-    refuse(wish, "this dtype has no sum");
-  }
-  check_sum(wish);
-  constexpr auto most = std::uint64_t{1} << 48U;
-  if (wish.length > most) refuse(wish, "the vector is longer than any memory");
-  if (wish.kind == Kind::reduce_scatter && wish.length % static_cast<unsigned>(ranks) != 0) {
-    refuse(wish, std::to_string(wish.length) + " elements are no " + std::to_string(ranks) +
-                     " equal parts");
-  }
-  if (wish.root < 0 || wish.root >= ranks) {
-    refuse(wish,
-           "root " + std::to_string(wish.root) + " is none of " + std::to_string(ranks) + " ranks");
-  }
-  if (wish.pairs.n > 0 && (wish.pairs.indices == nullptr || wish.pairs.values == nullptr)) {
-    refuse(wish, "a null pointer");
-  }
-  if (wish.coding < Coding::automatic || wish.coding > Coding::quick) {
-    refuse(wish, "there is no such coding");
-  }
-  check_quantised(wish);
-  if (!(wish.timeout >= 0)) refuse(wish, "the time-out must not be negative");
-  if (wish.algorithm == -1 || (wish.algorithm == kSparseDense && wish.kind == Kind::allreduce)) {
-    return;
-  }
-  const auto table = sparse_algorithms();
-  const auto a = static_cast<std::size_t>(wish.algorithm);
-  if (a >= table.size() || table[a].kind != wish.kind) {
-    refuse(wish, "algorithm number " + std::to_string(wish.algorithm) + " is none of its own");
-  }
-}
-
-std::string name_of_algorithm(int algorithm) {
-  if (algorithm == kSparseDense) return "dense";
-  return algorithm < 0 ? "auto" : sparse_algorithms()[static_cast<std::size_t>(algorithm)].name;
-}
-
-// So that no two numbers read alike.
-std::string in_full(double number) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, number).ptr;
-  return {text, end};
-}
-
-// What all ranks must have asked for.
-std::string words_of(const SparseWish& wish) {
-  std::string words = std::to_string(wish.length) + " " + name_of(wish.dtype) + " (";
-  if (wish.kind == Kind::allreduce || wish.kind == Kind::reduce_scatter) {
-    words += std::string(name_of(wish.op)) + ", ";
-  }
-  if (wish.kind == Kind::broadcast) words += "root " + std::to_string(wish.root) + ", ";
-  words += name_of_algorithm(wish.algorithm);
-  const auto output = static_cast<int>(wish.output);
-  if (output != 0) words += output == 1 ? ", to sparse" : ", to dense";
-  if (wish.dense_above == wish.dense_above) {
-    words += ", dense above " + in_full(wish.dense_above);
-  }
-  constexpr const char* codings[] = {"", ", raw indices", ", coded indices",
-                                     ", quickly coded indices"};
-  words += codings[static_cast<int>(wish.coding)];
-  if (wish.quantise_bits > 0) {
-    words += ", QSGD of " + std::to_string(wish.quantise_bits) + " bits, seed " +
-             std::to_string(wish.seed);
-  }
-  words += ')';
-  return wish.agreed.empty() ? words : words + " for " + wish.agreed;
-}
-
-}  // namespace
-
 SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,
                        const SparseWish& wish)
-    : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish.kind)),
+    : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish)),
       costs_(costs),
       wish_(wish),
       sketches_(static_cast<std::size_t>(ranks)) {
   // What the others hand in to a broadcast is not looked at.
   if (wish.kind == Kind::broadcast && rank != wish.root) wish_.pairs.n = 0;
-  check(wish_, ranks);
+  validate(wish_, ranks);
   words_ = words_of(wish_);
   terms_ = sparse_terms(wish.dtype, total(), wish.dense_above);
   result_dense_above_ = terms_.dense_above;
@@ -160,6 +29,9 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
     // Up to there a bit for each element and the values that are there take fewer bytes than all.
     terms_.dense_above = 1 - 1 / (8 * static_cast<double>(terms_.value_bytes()));
   }
+  terms_.summation = summation_of(wish);
+  divided_ = needs_of(wish).one_fold;
+  if (divided_ && wish.op == Reduction::avg) terms_.divisor = ranks;
   terms_.quantise_bits = static_cast<unsigned>(wish.quantise_bits);
   if (wish.quantise_bits > 0) wish_.algorithm = find_sparse_algorithm(Kind::allreduce, kQuantises);
   const bool part = wish.kind == Kind::allgather;
@@ -237,7 +109,8 @@ int SparseCall::choose() const {
                         .index_bytes = static_cast<double>(terms_.index_bytes),
                         .dense_above = terms_.dense_above,
                         .costs = costs_,
-                        .coded = terms_.coding == Coding::coded});
+                        .coded = terms_.coding == Coding::coded,
+                        .needs = needs_of(wish_)});
 }
 
 // Where parts have owners for the length of the call only, these get about as many entries; but
@@ -275,14 +148,12 @@ Status SparseCall::begin_dense() {
     }
   });
   auto* values = const_cast<std::byte*>(own_.values);
-  return run(Call{.kind = wish_.kind,
-                  .dtype = wish_.dtype,
-                  .op = Reduction::sum,
-                  .input = values,
-                  .output = values,
-                  .count = static_cast<std::size_t>(wish_.length),
-                  .timeout = left(),
-                  .of_timeout = limit()});
+  divided_ = true;
+  Call call = as_dense(wish_);
+  call.input = call.output = values;
+  call.timeout = left();
+  call.of_timeout = limit();
+  return run(call);
 }
 
 Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {
@@ -300,7 +171,10 @@ Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {
 void SparseCall::finish() {
   std::vector<SparseStream> streams = run_->output();
   const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
-  if (chosen.gathers()) streams = {sum_of_all(terms_, streams)};
+  if (chosen.gathers()) {
+    streams = {terms_.summation == Summation::merged ? sum_of_all(terms_, streams)
+                                                     : aligned_sum(terms_, streams, true)};
+  }
   result_.bytes = run_->sent_bytes();
   result_.messages = run_->sent_messages();
   result_.rounds = run_->rounds();
@@ -311,8 +185,7 @@ void SparseCall::finish() {
 void SparseCall::deliver(Form form, const std::vector<SparseStream>& streams) {
   SparseStream whole = at_origin(terms_, joined(terms_, streams, form));
   const auto n = whole.entries;
-  const bool folds = wish_.kind == Kind::allreduce || wish_.kind == Kind::reduce_scatter;
-  if (folds && wish_.op == Reduction::avg && n > 0) {
+  if (folds() && wish_.op == Reduction::avg && !divided_ && n > 0) {
     const std::shared_ptr<std::byte[]> memory(new std::byte[n * terms_.value_bytes()]);
     const void* sources[] = {whole.values};
     void* destinations[] = {memory.get()};
@@ -331,6 +204,7 @@ void SparseCall::deliver(Form form, const std::vector<SparseStream>& streams) {
     whole.owner = std::make_shared<Both>(Both{whole.owner, memory});
     whole.values = memory.get();
   }
+  if (folds() && terms_.summation != Summation::merged) whole = with_positive_zeros(terms_, whole);
   result_.terms = terms_;
   result_.stream = std::move(whole);
 }

@@ -11,34 +11,11 @@
 #include <vector>
 
 #include "communicator/message_steps.h"
-#include "select/choose_sparse.h"
-#include "sparse/canonical.h"
+#include "communicator/sparse_wish.h"
 #include "sparse/sketch.h"
 #include "sparse/sparse_run.h"
 
 namespace coll {
-
-// In which form a result is delivered; automatic: that which takes fewer bytes. Numeric values are
-// those of the C interface.
-enum class SparseOutput : std::int32_t { automatic = 0, pairs, dense };
-
-// What one rank asks for.
-struct SparseWish {
-  Kind kind = Kind::allreduce;
-  Dtype dtype = Dtype::float32;
-  Reduction op = Reduction::sum;  // or avg
-  std::uint64_t length = 0;       // elements of this rank's vector, zeros among them
-  GivenPairs pairs = {};
-  int root = 0;
-  int algorithm = -1;  // of sparse_algorithms(), or kSparseDense
-  SparseOutput output = SparseOutput::automatic;
-  double dense_above = std::numeric_limits<double>::quiet_NaN();  // as of SparseTerms
-  Coding coding = Coding::automatic;
-  int quantise_bits = 0;    // of what dsar_split_allgather delivers: 2, 4, 8; 0: it is exact
-  std::uint64_t seed = 0;   // of the rounding by chance
-  double timeout = 0;       // seconds; 0: the communicator's
-  std::string agreed = "";  // that all ranks must say
-};
 
 // What a call gave, and what it took.
 struct SparseResult {
@@ -69,6 +46,7 @@ class SparseCall : public MessageSteps {
   int choose() const;
   Stretches stretches_of(const SparseAlgorithm& chosen, int chunks) const;
   std::vector<SparseStream> input(const Layout& layout, const Stretches& stretches) const;
+  bool folds() const noexcept { return reduces(wish_.kind); }
   std::uint64_t total() const noexcept;
   Form form_of(const std::vector<SparseStream>& streams) const;
   void finish();
@@ -79,6 +57,7 @@ class SparseCall : public MessageSteps {
   std::string words_;
   SparseTerms terms_;
   double result_dense_above_ = 1;  // where indices are in memory, not coded
+  bool divided_ = false;  // an average is one already
   SparseStream own_;
   Sketch sketch_;
   std::vector<Sketch> sketches_;

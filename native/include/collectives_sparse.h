@@ -75,6 +75,8 @@ typedef struct coll_sparse_call {
                           * to the largest of 1024, by chance and right on average; all ranks get
                           * the same bits. Of float32, float64, float16 and bfloat16. 0: exact */
   uint64_t seed;         /* of that chance: the same call of the same communicator rounds alike */
+  int32_t reproducible;  /* a coll_reproducible: the bits are those of the dense collective, whatever
+                          * the algorithm; what a rank has under one index is added before */
 } coll_sparse_call;
 
 /* What a call gave. */

@@ -150,6 +150,7 @@ int choose_sparse(const SparseProblem& wanted) noexcept {
   };
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].kind != problem.kind) continue;
+    if (!table[i].sums_as(problem.needs, problem.ranks)) continue;
     if (problem.kind != Kind::allreduce) return static_cast<int>(i);  // the first is the best
     consider(static_cast<int>(i));
   }

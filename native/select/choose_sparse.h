@@ -34,6 +34,7 @@ struct SparseProblem {
   double value_bytes = 4, index_bytes = 4, dense_above = 0.5;
   SparseCosts costs = kSharedMemory;
   bool coded = false;  // indices travel in the fewest bytes
+  TreeNeeds needs = {};
   double places = 0;   // places_of() it, where that is known
 };
 

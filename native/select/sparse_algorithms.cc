@@ -53,6 +53,12 @@ const Algorithm& SparseAlgorithm::algorithm() const {
   return *algorithms()[static_cast<std::size_t>(find_algorithm(schedule_kind, schedule))];
 }
 
+bool SparseAlgorithm::sums_as(const TreeNeeds& needs, int ranks) const {
+  if (gathers()) return true;  // all operands are where they are added
+  const auto& tree = algorithm().tree;
+  return (!needs.canonical || tree.canonical(ranks)) && (!needs.one_fold || tree.one_fold);
+}
+
 std::span<const SparseAlgorithm> sparse_algorithms() noexcept { return kTable; }
 
 int find_sparse_algorithm(Kind kind, const char* name) noexcept {

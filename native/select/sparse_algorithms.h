@@ -8,6 +8,12 @@
 
 namespace coll {
 
+// What a result that is to be reproducible asks of an algorithm's tree (algorithms/algorithm.h).
+struct TreeNeeds {
+  bool canonical = false;
+  bool one_fold = false;
+};
+
 struct SparseAlgorithm {
   Kind kind;             // what it does
   const char* name;      // unique within its kind
@@ -21,6 +27,7 @@ struct SparseAlgorithm {
   bool gathers() const noexcept {
     return kind == Kind::allreduce && schedule_kind == Kind::allgather;
   }
+  bool sums_as(const TreeNeeds& needs, int ranks) const;
   const Algorithm& algorithm() const;
 };
 

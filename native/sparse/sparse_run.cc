@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sparse/aligned_sum.h"
 #include "sparse/quantised_stream.h"
 
 namespace coll {
@@ -15,6 +16,9 @@ namespace {
 // The fold of them in this order and shape.
 SparseStream sum_of(const SparseTerms& terms, std::span<const SparseStream> streams, Shape shape) {
   if (streams.size() == 1) return streams.front();
+  if (terms.summation != Summation::merged) {
+    return aligned_sum(terms, streams, shape == Shape::balanced);
+  }
   const std::size_t cut =
       shape == Shape::left ? streams.size() - 1 : std::bit_floor(streams.size() - 1);
   return sum(terms, sum_of(terms, streams.first(cut), shape),
@@ -181,7 +185,10 @@ void SparseRun::do_here(const Step& step) {
   std::vector<SparseStream> streams = read(program_.source(step));
   if (step.op == Op::reduce) {
     const std::vector<SparseStream> own = read(target);
-    for (std::size_t c = 0; c < own.size(); ++c) streams[c] = sum(terms_, streams[c], own[c]);
+    for (std::size_t c = 0; c < own.size(); ++c) {
+      const SparseStream both[] = {streams[c], own[c]};
+      streams[c] = sum_of(terms_, both, step.shape);
+    }
   }
   write(target, streams);
 }

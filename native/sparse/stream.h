@@ -23,6 +23,10 @@ enum class Coding : std::int32_t {
   quick           // in the fewest of the codes that are read as quickly as memory
 };
 
+// How sums are made. merged: in the order of the schedule, pairs by pairs. aligned: as a dense fold
+// of the same operands, absent ones as zeros, to the last bit. exact: rounded once.
+enum class Summation : std::uint8_t { merged, aligned, exact };
+
 // What all streams of a call have in common.
 struct SparseTerms {
   Dtype dtype = Dtype::float32;
@@ -31,6 +35,8 @@ struct SparseTerms {
   // A stretch with more than this share of its elements is dense.
   double dense_above = 1;
   Coding coding = Coding::raw;
+  Summation summation = Summation::merged;
+  double divisor = 1;              // of aligned and exact sums, before they are rounded
   unsigned quantise_bits = 0;      // of the values of what is complete and dense; 0: all of them
   std::uint64_t quantise_key = 0;  // kernels/quantise.h; each rank has its own
 

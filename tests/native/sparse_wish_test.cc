@@ -109,3 +109,17 @@ TEST(what_cannot_be_quantised_is_refused) {
   call.kind = COLL_BROADCAST;
   alone.refuses(call, "only allreduce");
 }
+
+TEST(what_cannot_be_reproducible_is_refused) {
+  Alone alone;
+  coll_sparse_call call = sum_of_two();
+  for (const std::int32_t wish : {COLL_REPRODUCIBLE, COLL_REPRODUCIBLE_ANY_P}) {
+    call.reproducible = wish;
+    alone.sums(call);
+  }
+  call.kind = COLL_BROADCAST;
+  alone.refuses(call, "nothing is folded here");
+  call = sum_of_two();
+  call.reproducible = 3;
+  alone.refuses(call, "no way number 3");
+}

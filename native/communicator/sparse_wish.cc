@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/sparse_wish.h"
+
+#include <charconv>
+#include <string>
+
+#include "base/error.h"
+#include "communicator/reproducible.h"
+#include "kernels/kernels.h"
+#include "kernels/quantise.h"
+
+namespace coll {
+namespace {
+
+void check_sum(const SparseWish& wish) {
+  const bool folds = wish.kind == Kind::allreduce || wish.kind == Kind::reduce_scatter;
+  if (!folds) return;
+  const std::string dtype = name_of(wish.dtype);
+  if (wish.op == Reduction::sum) return;
+  if (wish.op != Reduction::avg) {
+    refuse(wish, std::string("op ") + name_of(wish.op) +
+                     " is not there for sparse vectors, of which absent elements are zero: sum "
+                     "and avg are");
+  }
+  if (fold_kernel(wish.dtype, Reduction::avg) == nullptr) {
+    refuse(wish, "avg of " + dtype + " is not a " + dtype + ": use sum");
+  }
+}
+
+// Only what is complete is quantised, once, so the sum itself is exact before.
+void check_quantised(const SparseWish& wish) {
+  if (wish.quantise_bits == 0) return;
+  const int of_all = find_sparse_algorithm(Kind::allreduce, kQuantises);
+  if (!is_quantise_bits(wish.quantise_bits)) {
+    refuse(wish,
+           "values are quantised to 2, 4 or 8 bits, not to " + std::to_string(wish.quantise_bits));
+  }
+  if (wish.kind != Kind::allreduce || (wish.algorithm != -1 && wish.algorithm != of_all)) {
+    refuse(wish, std::string("only allreduce by ") + kQuantises +
+                     " quantises values: leave the algorithm out, or take that one");
+  }
+  if (!can_quantise(wish.dtype)) {
+    refuse(wish, std::string("values of ") + name_of(wish.dtype) +
+                     " are not quantised: float32, float64, float16 and bfloat16 are");
+  }
+}
+
+std::string name_of_algorithm(int algorithm) {
+  if (algorithm == kSparseDense) return "dense";
+  return algorithm < 0 ? "auto" : sparse_algorithms()[static_cast<std::size_t>(algorithm)].name;
+}
+
+// So that no two numbers read alike.
+std::string in_full(double number) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, number).ptr;
+  return {text, end};
+}
+
+std::string suitable(Kind kind, const TreeNeeds& needs, int ranks) {
+  std::string names;
+  for (const SparseAlgorithm& a : sparse_algorithms()) {
+    if (a.kind == kind && a.sums_as(needs, ranks)) names += std::string(a.name) + ", ";
+  }
+  return names;
+}
+
+void check_tree(const SparseWish& wish, const SparseAlgorithm& algorithm, int ranks) {
+  const TreeNeeds needs = needs_of(wish);
+  if (algorithm.sums_as(needs, ranks)) return;
+  throw Error(Status::unsupported,
+              std::string(name_of(purpose_of(wish))) + ": " + algorithm.name + " among " +
+                  std::to_string(ranks) + " ranks " +
+                  (needs.one_fold ? "rounds sums on their way"
+                                  : "does not sum in the canonical tree") +
+                  ", which a reproducible result must not depend on: choose " +
+                  suitable(wish.kind, needs, ranks) + "or none");
+}
+
+}  // namespace
+
+Purpose purpose_of(const SparseWish& wish) {
+  switch (wish.kind) {
+    case Kind::allreduce:
+      return Purpose::sparse_allreduce;
+    case Kind::reduce_scatter:
+      return Purpose::sparse_reduce_scatter;
+    case Kind::allgather:
+      return Purpose::sparse_allgather;
+    case Kind::broadcast:
+      return Purpose::sparse_broadcast;
+    default:
+      throw Error(Status::unsupported,
+                  std::string(name_of(wish.kind)) +
+                      ": of sparse vectors there are allreduce, reduce_scatter, allgather and "
+                      "broadcast");
+  }
+}
+
+void refuse(const SparseWish& wish, const std::string& why) {
+  throw Error(Status::invalid_argument, std::string(name_of(purpose_of(wish))) + ": " + why);
+}
+
+void validate(const SparseWish& wish, int ranks) {
+  purpose_of(wish);
+  if (!exists(wish.dtype) || pair_kernels(wish.dtype, 4).merge == nullptr) {
+    refuse(wish, "this dtype has no sum");
+  }
+  check_sum(wish);
+  constexpr auto most = std::uint64_t{1} << 48U;
+  if (wish.length > most) refuse(wish, "the vector is longer than any memory");
+  if (wish.kind == Kind::reduce_scatter && wish.length % static_cast<unsigned>(ranks) != 0) {
+    refuse(wish, std::to_string(wish.length) + " elements are no " + std::to_string(ranks) +
+                     " equal parts");
+  }
+  if (wish.root < 0 || wish.root >= ranks) {
+    refuse(wish,
+           "root " + std::to_string(wish.root) + " is none of " + std::to_string(ranks) + " ranks");
+  }
+  if (wish.pairs.n > 0 && (wish.pairs.indices == nullptr || wish.pairs.values == nullptr)) {
+    refuse(wish, "a null pointer");
+  }
+  if (wish.coding < Coding::automatic || wish.coding > Coding::quick) {
+    refuse(wish, "there is no such coding");
+  }
+  validate_reproducible(as_dense(wish));
+  check_quantised(wish);
+  if (!(wish.timeout >= 0)) refuse(wish, "the time-out must not be negative");
+  if (wish.algorithm == -1 || (wish.algorithm == kSparseDense && wish.kind == Kind::allreduce)) {
+    return;
+  }
+  const auto table = sparse_algorithms();
+  const auto a = static_cast<std::size_t>(wish.algorithm);
+  if (a >= table.size() || table[a].kind != wish.kind) {
+    refuse(wish, "algorithm number " + std::to_string(wish.algorithm) + " is none of its own");
+  }
+  check_tree(wish, table[a], ranks);
+}
+
+std::string words_of(const SparseWish& wish) {
+  std::string words = std::to_string(wish.length) + " " + name_of(wish.dtype) + " (";
+  if (wish.kind == Kind::allreduce || wish.kind == Kind::reduce_scatter) {
+    words += std::string(name_of(wish.op)) + ", ";
+  }
+  if (wish.kind == Kind::broadcast) words += "root " + std::to_string(wish.root) + ", ";
+  words += name_of_algorithm(wish.algorithm);
+  const auto output = static_cast<int>(wish.output);
+  if (output != 0) words += output == 1 ? ", to sparse" : ", to dense";
+  if (wish.dense_above == wish.dense_above) {
+    words += ", dense above " + in_full(wish.dense_above);
+  }
+  constexpr const char* codings[] = {"", ", raw indices", ", coded indices",
+                                     ", quickly coded indices"};
+  words += codings[static_cast<int>(wish.coding)];
+  if (wish.quantise_bits > 0) {
+    words += ", QSGD of " + std::to_string(wish.quantise_bits) + " bits, seed " +
+             std::to_string(wish.seed);
+  }
+  constexpr const char* same[] = {"", ", reproducible", ", reproducible for any number of ranks"};
+  words += same[static_cast<int>(wish.reproducible)];
+  words += ')';
+  return wish.agreed.empty() ? words : words + " for " + wish.agreed;
+}
+
+Summation summation_of(const SparseWish& wish) noexcept {
+  const Call call = as_dense(wish);
+  if (sums_exactly(call)) return Summation::exact;
+  return wants_canonical(call) ? Summation::aligned : Summation::merged;
+}
+
+TreeNeeds needs_of(const SparseWish& wish) noexcept {
+  const Call call = as_dense(wish);
+  return {.canonical = wants_canonical(call),
+          .one_fold = sums_exactly(call) || wants_one_fold(call)};
+}
+
+Call as_dense(const SparseWish& wish) noexcept {
+  return {.kind = wish.kind,
+          .dtype = wish.dtype,
+          .op = wish.op,
+          .count = static_cast<std::size_t>(wish.length),
+          .reproducible = wish.reproducible};
+}
+
+}  // namespace coll
