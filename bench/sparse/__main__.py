@@ -7,6 +7,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from bench.peers.teams import TeamError
 from bench.peers.venvs import VenvError
 from bench.record import RESULTS, save
 from bench.sparse.cells import AUTO, DENSE_ARRAY, FIXED, MPI_WAYS, PLANS, Entry, Record
+from bench.sparse.real import REAL
 from bench.sparse.report import line, summary
 from bench.sparse.run import Wish, measure
-from bench.sparse.supports import SUPPORTS, Problem
+from bench.sparse.supports import SUPPORTS, Problem, real_problem
 
 DENSITIES = (0.00001, 0.0001, 0.001, 0.01, 0.05, 0.2, 1.0)
 PEERS = ("gloo", "mpich")
@@ -26,13 +28,7 @@ PEERS = ("gloo", "mpich")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run. A wrong result is 1, a failure 2."""
     chosen = _parser().parse_args(arguments)
-    problems = [
-        Problem(support, int(length), density, ranks)
-        for ranks in chosen.ranks
-        for support in chosen.supports
-        for length in chosen.lengths
-        for density in chosen.densities
-    ]
+    problems = _problems(chosen)
     entries = [Entry(OURS, way) for way in (AUTO, *(chosen.ways or FIXED), DENSE_ARRAY)]
     for library in chosen.libraries:
         ways = ("all_reduce",) if library == "gloo" else MPI_WAYS
@@ -61,6 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return failed or int(any(record.wrong for record in records))
 
 
+def _problems(chosen: argparse.Namespace) -> list[Problem]:
+    found = []
+    for ranks, support in product(chosen.ranks, chosen.supports):
+        if support in REAL:
+            found.append(real_problem(support, ranks))
+            continue
+        for length, density in product(chosen.lengths, chosen.densities):
+            found.append(Problem(support, int(length), density, ranks))
+    return found
+
+
 def _save(
     chosen: argparse.Namespace, wish: Wish, records: Sequence[Record], steps: dict[str, float]
 ) -> dict[str, Any]:
@@ -77,7 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hosts", action="store_true", help="shaped hosts of one rank each: root")
     parser.add_argument("--mbit", type=float, default=1000.0, help="of each link (1000)")
     parser.add_argument("--ranks", type=int, nargs="*", default=[4], help="(4)")
-    parser.add_argument("--supports", nargs="*", choices=SUPPORTS, default=["uniform", "skewed"])
+    parser.add_argument(
+        "--supports", nargs="*", choices=SUPPORTS, default=["uniform", "skewed", *REAL]
+    )
     parser.add_argument("--lengths", type=float, nargs="*", default=[1e6], help="elements (1e6)")
     parser.add_argument("--densities", type=float, nargs="*", default=list(DENSITIES))
     parser.add_argument(

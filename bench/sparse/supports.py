@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bench.sparse.real import REAL, make, support_of
+
 Array = npt.NDArray[Any]
 
-SUPPORTS = ("uniform", "skewed", "clustered")
+SYNTHETIC = ("uniform", "skewed", "clustered")
+SUPPORTS = (*SYNTHETIC, *REAL)
 _CLUSTER = 256  # neighbours
 _DRAWS = 6  # where elements are many and steep, fewer than wanted are found
 _STEEP = 5.0  # skewed: half of the elements lie in the first 2^-5 of the vector
@@ -45,8 +48,16 @@ class Problem:
         return cls(support, int(length), float(density), int(ranks))
 
 
+def real_problem(support: str, ranks: int) -> Problem:
+    """Return the problem of a real gradient, whose support is found here."""
+    length, entries = make(support, ranks)
+    return Problem(support, length, entries / length, ranks)
+
+
 def indices(problem: Problem, rank: int) -> Array:
     """Return the ascending int32 indices of a rank."""
+    if problem.support in REAL:
+        return support_of(problem.support, problem.ranks, rank)
     rng = np.random.default_rng([rank, problem.length, problem.entries])
     n, k = problem.length, problem.entries
     if k >= n:

@@ -34,7 +34,9 @@ class TopK:
             ones, which saves the search (Li & Hoefler, "Near-Optimal Sparse Allreduce",
             PPoPP'22); 1: elements are chosen exactly in every call. A threshold that lets more than
             twice as many through, or fewer than half as many, is not used.
-
+        of_sum: Whether the result, too, is that share of the elements, the largest of the sum, so
+            that bytes do not grow with the number of ranks (all of Li & Hoefler's Ok-Topk). What a
+            rank sent and is not in the result is left for the next call as well.
         momentum: That of the descent, 0 ... 1, where the program's own has none: it is then kept on
             each rank of what the rank has not sent yet, and ends with what it sends ("momentum
             correction" and "factor masking" of Deep Gradient Compression). An optimiser's own
@@ -49,7 +51,13 @@ class TopK:
     """
 
     def __init__(
-        self, share: float, *, feedback: bool = True, reuse: int = 1, momentum: float = 0.0
+        self,
+        share: float,
+        *,
+        feedback: bool = True,
+        reuse: int = 1,
+        momentum: float = 0.0,
+        of_sum: bool = False,
     ) -> None:
         """Begin without a residual."""
         if not 0 < share <= 1:
@@ -61,7 +69,7 @@ class TopK:
                 f"TopK: momentum is {momentum!r}: it is 0 or more and below 1, and wants feedback"
             )
         self.share, self.feedback, self.reuse = float(share), feedback, int(reuse)
-        self.momentum = float(momentum)
+        self.momentum, self.of_sum = float(momentum), bool(of_sum)
         self.speed: Vector | None = None
         self.residual: Vector | None = None
         self._threshold: float | None = None
@@ -72,19 +80,33 @@ class TopK:
         whole = self._with_residual(x)
         chosen = self.select(whole)
         sent = Sparse(chosen.indices, np.asarray(chosen.values).astype(x.dtype), x.size)
-        result: Vector = comm.allreduce(sent, op=op, output="dense", timeout=timeout)
+        if self.of_sum and x.size:
+            some = self._wanted(x.size)
+            total: Sparse = comm.allreduce(
+                sent, op=op, output="sparse", largest=some, timeout=timeout
+            )
+            told = np.isin(sent.indices, total.indices, assume_unique=True)
+            sent, result = Sparse(sent.indices[told], sent.values[told], x.size), total.dense()
+        else:
+            result = comm.allreduce(sent, op=op, output="dense", timeout=timeout)
         if self.feedback:
-            # Of narrow floats what rounding took is left as well.
-            whole[chosen.indices] -= np.asarray(sent.values).astype(whole.dtype)
-            whole[chosen.indices[~np.isfinite(whole[chosen.indices])]] = 0
-            self.residual = whole
-            if self.speed is not None:
-                self.speed[chosen.indices] = 0
-        return result
+            self._leave(whole, sent)
+        return np.asarray(result)
+
+    def _leave(self, whole: Vector, sent: Sparse) -> None:
+        # Of narrow floats what rounding took is left as well.
+        whole[sent.indices] -= np.asarray(sent.values).astype(whole.dtype)
+        whole[sent.indices[~np.isfinite(whole[sent.indices])]] = 0
+        self.residual = whole
+        if self.speed is not None:
+            self.speed[sent.indices] = 0
+
+    def _wanted(self, size: int) -> int:
+        return max(round(self.share * size), 1) if size else 0
 
     def select(self, whole: Vector) -> Sparse:
         """Return the elements that travel: exactly those, or about as many by a kept threshold."""
-        wanted = max(round(self.share * whole.size), 1) if whole.size else 0
+        wanted = self._wanted(whole.size)
         if self._threshold is not None and self._uses < self.reuse:
             found = select_above(whole, self._threshold, _MOST * wanted)
             if wanted <= 2 * found.nnz and found.nnz <= _MOST * wanted:

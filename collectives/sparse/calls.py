@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
@@ -55,13 +56,15 @@ class SparseOptions(TypedDict, total=False):
     of the vector travels with all its values where more than this share of them is there.
     ``coding``: how indices travel, "raw", "coded" in the fewest bytes, "quick" in fewer at hardly
     any time; "auto" is raw where all ranks share memory, else coded. ``compress``: an allreduce's
-    result is rounded to a few levels.
+    result is rounded to a few levels. ``largest``: of an allreduce's sum only so many elements,
+    those that are largest in magnitude, exactly.
     """
 
     output: Output
     dense_above: float | None
     coding: Coding | None
     compress: QSGD | Compressor | None
+    largest: int | None
 
 
 class SparseCall(NamedTuple):
@@ -136,6 +139,7 @@ def sparse_call(
     request.output = _word(kind, "output", options, OUTPUTS)
     request.coding = _word(kind, "coding", options, CODINGS)
     request.quantise_bits, request.seed = _quantised(kind, options.get("compress"))
+    request.largest = _checked_largest(kind, options.get("largest"))
     request.dense_above = _share(kind, options.get("dense_above"))
     request.reproducible = how_reproducible(kind, common.reproducible)
     timeout = common.timeout
@@ -177,6 +181,21 @@ def _quantised(kind: str, compress: Any) -> tuple[int, int]:
     if not isinstance(compress, QSGD):
         raise InvalidArgumentError(f"{kind}: compress is {compress!r}: pass cl.QSGD(bits)")
     return compress.bits, compress.seed
+
+
+def _checked_largest(kind: str, largest: Any) -> int:
+    if largest is None:
+        return 0
+    try:
+        wanted = operator.index(largest)
+    except TypeError:
+        wanted = 0
+    if not 0 < wanted < 1 << 64:
+        raise InvalidArgumentError(
+            f"{kind}: largest is {largest!r}: it is how many elements of the sum are wanted, "
+            "1 or more"
+        )
+    return wanted
 
 
 def _share(kind: str, dense_above: float | None) -> float:

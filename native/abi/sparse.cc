@@ -46,6 +46,7 @@ SparseWish wish_of(const coll_sparse_call& call) {
           .quantise_bits = call.quantise_bits,
           .seed = call.seed,
           .reproducible = static_cast<Reproducible>(call.reproducible),
+          .largest = call.largest,
           .timeout = call.timeout,
           .agreed = call.agreed != nullptr ? call.agreed : ""};
 }

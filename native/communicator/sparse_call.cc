@@ -33,7 +33,7 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
   divided_ = needs_of(wish).one_fold;
   if (divided_ && wish.op == Reduction::avg) terms_.divisor = ranks;
   terms_.quantise_bits = static_cast<unsigned>(wish.quantise_bits);
-  if (wish.quantise_bits > 0) wish_.algorithm = find_sparse_algorithm(Kind::allreduce, kQuantises);
+  wish_.algorithm = algorithm_of(wish);
   const bool part = wish.kind == Kind::allgather;
   const std::uint64_t first = part ? wish.length * static_cast<std::uint64_t>(rank) : 0;
   try {
@@ -64,6 +64,9 @@ bool SparseCall::step(Status& status) {
       return true;
     }
     guarded([this] { prepare(); });
+  } else if (guarded([this] { return goes_on_choosing(); })) {
+    status = choose_on();
+    return true;
   }
   if (guarded([this] { return next_round(); })) return true;
   guarded([this] { finish(); });
@@ -84,9 +87,42 @@ void SparseCall::prepare() {
   if (chosen.dense_when_folded) run_->make_dense_when_folded();
 }
 
+// What was begun is done, of the rounds or of the choice of the largest. Whether this goes on.
+bool SparseCall::goes_on_choosing() {
+  if (stage_ == Stage::by_messages) {
+    run_->close_round();
+    if (wish_.largest == 0 || largest_.has_value() || !run_->folded()) return false;
+    largest_.emplace(terms_, run_->owned(), wish_.largest);
+    equals_.resize(static_cast<std::size_t>(ranks()));
+  } else if (stage_ == Stage::counting) {
+    largest_->narrow(counts_);
+  }
+  if (largest_->open()) {
+    stage_ = Stage::counting;
+  } else if (largest_->tied() && stage_ != Stage::dividing) {
+    stage_ = Stage::dividing;
+  } else {
+    stage_ = Stage::by_messages;
+    run_->owned() = largest_->taken(equals_, rank());
+    return false;
+  }
+  return true;
+}
+
+Status SparseCall::choose_on() {
+  const bool counting = stage_ == Stage::counting;
+  return run(Call{.kind = counting ? Kind::allreduce : Kind::allgather,
+                  .dtype = Dtype::uint64,
+                  .op = Reduction::sum,
+                  .input = counting ? largest_->counts().data() : &largest_->equal(),
+                  .output = counting ? counts_.data() : equals_.data(),
+                  .count = counting ? counts_.size() : 1,
+                  .timeout = left(),
+                  .of_timeout = limit()});
+}
+
 // The round before is over. False: it was the last one.
 bool SparseCall::next_round() {
-  run_->close_round();
   if (!run_->open_round()) return false;
   for (SparseRun::Incoming& in : run_->incoming()) expect(in.from, in.parcel, in.most);
   for (const SparseRun::Outgoing& out : run_->outgoing()) {
@@ -172,7 +208,7 @@ void SparseCall::finish() {
   std::vector<SparseStream> streams = run_->output();
   const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
   if (chosen.gathers()) {
-    streams = {terms_.summation == Summation::merged ? sum_of_all(terms_, streams)
+    streams = {terms_.summation == Summation::merged ? sum(terms_, streams)
                                                      : aligned_sum(terms_, streams, true)};
   }
   result_.bytes = run_->sent_bytes();

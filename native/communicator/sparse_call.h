@@ -12,6 +12,7 @@
 
 #include "communicator/message_steps.h"
 #include "communicator/sparse_wish.h"
+#include "sparse/largest_of_all.h"
 #include "sparse/sketch.h"
 #include "sparse/sparse_run.h"
 
@@ -36,12 +37,14 @@ class SparseCall : public MessageSteps {
              const SparseWish& wish);
 
  private:
-  enum class Stage : std::uint8_t { agreeing, by_messages, dense };
+  enum class Stage : std::uint8_t { agreeing, by_messages, counting, dividing, dense };
 
   Status begin() override;
   bool step(Status& status) override;
   void prepare();
   Status begin_dense();
+  bool goes_on_choosing();
+  Status choose_on();
   bool next_round();
   int choose() const;
   Stretches stretches_of(const SparseAlgorithm& chosen, int chunks) const;
@@ -63,6 +66,9 @@ class SparseCall : public MessageSteps {
   std::vector<Sketch> sketches_;
   Stage stage_ = Stage::agreeing;
   std::optional<SparseRun> run_;
+  std::optional<LargestOfAll> largest_;
+  DigitCounts counts_ = {};  // of all ranks
+  std::vector<std::uint64_t> equals_;
   SparseResult result_;
 };
 

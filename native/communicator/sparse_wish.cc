@@ -8,6 +8,7 @@
 #include "communicator/reproducible.h"
 #include "kernels/kernels.h"
 #include "kernels/quantise.h"
+#include "kernels/top_k.h"
 
 namespace coll {
 namespace {
@@ -26,6 +27,10 @@ void check_sum(const SparseWish& wish) {
     refuse(wish, "avg of " + dtype + " is not a " + dtype + ": use sum");
   }
 }
+
+// The algorithms that quantise what they deliver, and that have owners who choose.
+constexpr const char* kQuantises = "dsar_split_allgather";
+constexpr const char* kSelects = "ssar_split_allgather";
 
 // Only what is complete is quantised, once, so the sum itself is exact before.
 void check_quantised(const SparseWish& wish) {
@@ -63,6 +68,20 @@ std::string suitable(Kind kind, const TreeNeeds& needs, int ranks) {
     if (a.kind == kind && a.sums_as(needs, ranks)) names += std::string(a.name) + ", ";
   }
   return names;
+}
+
+void check_largest(const SparseWish& wish) {
+  if (wish.largest == 0) return;
+  const int of_owners = find_sparse_algorithm(Kind::allreduce, kSelects);
+  if (wish.kind != Kind::allreduce || (wish.algorithm != -1 && wish.algorithm != of_owners)) {
+    refuse(wish, std::string("only allreduce by ") + kSelects +
+                     " finds the largest of a sum: leave the algorithm out, or take that one");
+  }
+  if (!has_magnitudes(wish.dtype)) {
+    refuse(wish, std::string("the largest of values of ") + name_of(wish.dtype) +
+                     " are not looked for: of float32, float64, float16 and bfloat16 they are");
+  }
+  if (wish.quantise_bits > 0) refuse(wish, "the largest of a sum are not quantised");
 }
 
 void check_tree(const SparseWish& wish, const SparseAlgorithm& algorithm, int ranks) {
@@ -125,6 +144,7 @@ void validate(const SparseWish& wish, int ranks) {
   }
   validate_reproducible(as_dense(wish));
   check_quantised(wish);
+  check_largest(wish);
   if (!(wish.timeout >= 0)) refuse(wish, "the time-out must not be negative");
   if (wish.algorithm == -1 || (wish.algorithm == kSparseDense && wish.kind == Kind::allreduce)) {
     return;
@@ -156,10 +176,17 @@ std::string words_of(const SparseWish& wish) {
     words += ", QSGD of " + std::to_string(wish.quantise_bits) + " bits, seed " +
              std::to_string(wish.seed);
   }
+  if (wish.largest > 0) words += ", the " + std::to_string(wish.largest) + " largest";
   constexpr const char* same[] = {"", ", reproducible", ", reproducible for any number of ranks"};
   words += same[static_cast<int>(wish.reproducible)];
   words += ')';
   return wish.agreed.empty() ? words : words + " for " + wish.agreed;
+}
+
+int algorithm_of(const SparseWish& wish) noexcept {
+  if (wish.quantise_bits > 0) return find_sparse_algorithm(Kind::allreduce, kQuantises);
+  if (wish.largest > 0) return find_sparse_algorithm(Kind::allreduce, kSelects);
+  return wish.algorithm;
 }
 
 Summation summation_of(const SparseWish& wish) noexcept {

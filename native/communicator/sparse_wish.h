@@ -32,17 +32,17 @@ struct SparseWish {
   int quantise_bits = 0;    // of what dsar_split_allgather delivers: 2, 4, 8; 0: it is exact
   std::uint64_t seed = 0;   // of the rounding by chance
   Reproducible reproducible = Reproducible::no;
+  std::uint64_t largest = 0;  // so many elements of the sum, the largest in magnitude; 0: all
   double timeout = 0;       // seconds; 0: the communicator's
   std::string agreed = "";  // that all ranks must say
 };
-
-// The algorithm that quantises what it delivers.
-inline constexpr const char* kQuantises = "dsar_split_allgather";
 
 // Throws Error where there is no such call among so many ranks.
 void validate(const SparseWish& wish, int ranks);
 [[noreturn]] void refuse(const SparseWish& wish, const std::string& why);
 Purpose purpose_of(const SparseWish& wish);
+// The only algorithm that does what is wished, else the one that is named; -1: any.
+int algorithm_of(const SparseWish& wish) noexcept;
 // What all ranks must have asked for, in words.
 std::string words_of(const SparseWish& wish);
 // How its sums are made, and of which algorithms that can be asked.

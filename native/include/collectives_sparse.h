@@ -77,6 +77,9 @@ typedef struct coll_sparse_call {
   uint64_t seed;         /* of that chance: the same call of the same communicator rounds alike */
   int32_t reproducible;  /* a coll_reproducible: the bits are those of the dense collective, whatever
                           * the algorithm; what a rank has under one index is added before */
+  uint64_t largest;      /* of an allreduce's sum so many elements, those of the largest magnitude
+                          * (NaN before all, of equal ones the lowest indices), exactly; this runs
+                          * ssar_split_allgather. Dtypes as quantise_bits. 0: all */
 } coll_sparse_call;
 
 /* What a call gave. */

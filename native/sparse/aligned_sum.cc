@@ -147,7 +147,7 @@ SparseStream united(const SparseTerms& terms, std::span<const SparseStream> stre
             .length = first.length,
             .entries = static_cast<std::size_t>(first.length)};
   }
-  return sum_of_all(terms, streams);
+  return sum(terms, streams);
 }
 
 }  // namespace

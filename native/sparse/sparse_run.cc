@@ -2,7 +2,6 @@
 #include "sparse/sparse_run.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
@@ -13,16 +12,10 @@
 namespace coll {
 namespace {
 
-// The fold of them in this order and shape.
 SparseStream sum_of(const SparseTerms& terms, std::span<const SparseStream> streams, Shape shape) {
-  if (streams.size() == 1) return streams.front();
-  if (terms.summation != Summation::merged) {
-    return aligned_sum(terms, streams, shape == Shape::balanced);
-  }
-  const std::size_t cut =
-      shape == Shape::left ? streams.size() - 1 : std::bit_floor(streams.size() - 1);
-  return sum(terms, sum_of(terms, streams.first(cut), shape),
-             sum_of(terms, streams.subspan(cut), shape));
+  return terms.summation == Summation::merged || streams.size() == 1
+             ? sum(terms, streams)
+             : aligned_sum(terms, streams, shape == Shape::balanced);
 }
 
 }  // namespace
@@ -149,6 +142,15 @@ void SparseRun::close_round() {
       do_here(step);
     }
   }
+  if (begin_ < end_) closed_ = steps[begin_].round;
+}
+
+SparseStream& SparseRun::owned() noexcept {
+  for (const Step& step : program_.steps) {
+    if (step.op != Op::recv_reduce || step.round != last_fold_) continue;
+    return cell(program_.target(step).front(), 0);
+  }
+  return cells_[at(Buffer::output)].front();
 }
 
 std::vector<SparseStream> SparseRun::arrived(Incoming& incoming,

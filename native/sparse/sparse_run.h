@@ -68,6 +68,11 @@ class SparseRun {
   // All that was expected has come. Throws Error that says what is wrong with it, and of whom.
   void close_round();
 
+  // Whether the round that was closed was the last one in which anything is folded, or there is
+  // none. Then the part of the sum that is this rank's, where it has but one.
+  bool folded() const noexcept { return closed_ >= 0 && closed_ >= last_fold_; }
+  SparseStream& owned() noexcept;
+
   // One stream for each cell of the output.
   const std::vector<SparseStream>& output() const noexcept { return cells_[at(Buffer::output)]; }
 
@@ -99,6 +104,7 @@ class SparseRun {
   std::uint64_t call_;
   bool dense_when_folded_ = false;
   int last_fold_ = -1;  // round
+  int closed_ = -1;     // the last round that is over
   std::vector<SparseStream> cells_[kBuffers];
   std::size_t begin_ = 0, end_ = 0;  // steps of the round
   std::vector<Outgoing> outgoing_;

@@ -14,22 +14,6 @@
 namespace coll {
 namespace {
 
-// Memory that a stream owns, for so many pairs at most.
-struct Room {
-  std::shared_ptr<std::byte[]> memory;
-  std::size_t values_at;
-
-  Room(const SparseTerms& terms, std::size_t pairs)
-      : memory(new std::byte[pairs * (terms.index_bytes + terms.value_bytes())]),
-        values_at(pairs * terms.index_bytes) {}
-
-  PairsRoom room() const noexcept { return {memory.get(), memory.get() + values_at}; }
-  SparseStream stream(const SparseStream& of, std::size_t entries) const noexcept {
-    return {Form::pairs, of.first, of.length, entries, memory.get(), memory.get() + values_at,
-            memory};
-  }
-};
-
 template <class Index>
 std::size_t place_of(const std::byte* indices, std::size_t n, std::uint64_t index) noexcept {
   std::size_t low = 0, high = n;
@@ -91,25 +75,37 @@ SparseStream dense_stream(const SparseStream& of, std::shared_ptr<std::byte[]> m
           nullptr,     values,   std::move(memory)};
 }
 
-SparseStream dense_sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b) {
-  if (a.form == Form::pairs && b.form == Form::dense) return dense_sum(terms, b, a);
-  if (b.form == Form::pairs) {
-    const std::shared_ptr<std::byte[]> memory = all_values(terms, a);
-    add_to(terms, memory.get(), b);
-    return dense_stream(a, memory);
+// All dense ones in one pass, the first of which writes; then what the others have.
+SparseStream dense_sum(const SparseTerms& terms, std::span<const SparseStream> streams) {
+  const SparseStream& first = streams.front();
+  std::vector<const void*> sources;
+  for (const SparseStream& stream : streams) {
+    if (stream.form == Form::dense) sources.push_back(stream.values);
   }
-  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes_of_all(terms, a.length)]);
-  const void* sources[] = {a.values, b.values};
+  if (sources.empty()) {
+    const std::shared_ptr<std::byte[]> memory = all_values(terms, first);
+    for (const SparseStream& stream : streams.subspan(1)) add_to(terms, memory.get(), stream);
+    return dense_stream(first, memory);
+  }
+  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes_of_all(terms, first.length)]);
   void* destinations[] = {memory.get()};
-  fold_kernel(terms.dtype, Reduction::sum)({.sources = sources,
-                                            .destinations = destinations,
-                                            .n = static_cast<std::size_t>(a.length),
-                                            .k = 2,
-                                            .m = 1,
-                                            .balanced = false,
-                                            .streaming = 0,
-                                            .divisor = 1});
-  return dense_stream(a, memory);
+  for (std::size_t next = 0; next < sources.size();) {
+    if (next > 0) sources[--next] = memory.get();
+    const std::size_t k = std::min<std::size_t>(sources.size() - next, kMaxSources);
+    fold_kernel(terms.dtype, Reduction::sum)({.sources = sources.data() + next,
+                                              .destinations = destinations,
+                                              .n = static_cast<std::size_t>(first.length),
+                                              .k = static_cast<std::uint32_t>(k),
+                                              .m = 1,
+                                              .balanced = false,
+                                              .streaming = 0,
+                                              .divisor = 1});
+    next += k;
+  }
+  for (const SparseStream& stream : streams) {
+    if (stream.form == Form::pairs) add_to(terms, memory.get(), stream);
+  }
+  return dense_stream(first, memory);
 }
 
 // Each element is written by the part that it is of, so none needs to be zero before.
@@ -166,39 +162,32 @@ SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream) {
 
 SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream) {
   if (stream.form == Form::pairs) return stream;
-  const Room room(terms, stream.entries);
+  const StreamRoom room(terms, stream.entries);
   return room.stream(
       stream, terms.kernels.extract(stream.values, stream.first, stream.entries, room.room()));
 }
 
-SparseStream sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b) {
-  const bool dense = a.form == Form::dense || b.form == Form::dense ||
-                     terms.wants_dense(a.entries + b.entries, a.length);
-  if (dense) return dense_sum(terms, a, b);
-  if (a.entries == 0) return b;
-  if (b.entries == 0) return a;
-  const Room room(terms, a.entries + b.entries);
-  return room.stream(a, terms.kernels.merge(a.pairs(), b.pairs(), room.room()));
-}
-
-SparseStream sum_of_all(const SparseTerms& terms, std::span<const SparseStream> streams) {
+SparseStream sum(const SparseTerms& terms, std::span<const SparseStream> streams) {
   std::vector<PairsView> runs;
-  std::size_t entries = 0;
+  std::size_t entries = 0, dense = 0;
+  const SparseStream* last = &streams.front();  // of those that have any
   for (const SparseStream& stream : streams) {
-    if (stream.form != Form::pairs) break;
-    runs.push_back(stream.pairs());
+    dense += stream.form == Form::dense ? 1U : 0U;
     entries += stream.entries;
+    if (stream.entries == 0) continue;
+    runs.push_back(stream.pairs());
+    last = &stream;
   }
+  if (runs.size() <= 1) return *last;
   const SparseStream& first = streams.front();
-  if (runs.size() == streams.size() && !terms.wants_dense(entries, first.length)) {
-    if (entries == 0) return first;
-    const Room room(terms, entries), more(terms, entries);
-    return room.stream(first, kernels::sum_all(best_instruction_set(), terms.dtype,
-                                               terms.index_bytes, runs, room.room(), more.room()));
+  if (dense > 0 || terms.wants_dense(entries, first.length)) return dense_sum(terms, streams);
+  const StreamRoom room(terms, entries);
+  if (runs.size() == 2) {
+    return room.stream(first, terms.kernels.merge(runs[0], runs[1], room.room()));
   }
-  SparseStream whole = first;
-  for (const SparseStream& stream : streams.subspan(1)) whole = sum(terms, whole, stream);
-  return whole;
+  const StreamRoom more(terms, entries);
+  return room.stream(first, kernels::sum_all(best_instruction_set(), terms.dtype,
+                                             terms.index_bytes, runs, room.room(), more.room()));
 }
 
 SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream) {
@@ -208,7 +197,7 @@ SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream) {
     return moved;
   }
   const std::size_t n = stream.entries;
-  const Room room(terms, n);
+  const StreamRoom room(terms, n);
   SparseStream copy = room.stream(stream, n);
   copy.first = 0;
   copy.form = stream.form;
@@ -236,7 +225,7 @@ SparseStream joined(const SparseTerms& terms, const std::vector<SparseStream>& s
     return one ? streams.front() : joined_dense(terms, streams, whole);
   }
   if (streams.size() == 1) return made_sparse(terms, streams.front());
-  const Room room(terms, entries);
+  const StreamRoom room(terms, entries);
   auto* indices = static_cast<std::byte*>(room.room().indices);
   auto* values = static_cast<std::byte*>(room.room().values);
   std::size_t n = 0;

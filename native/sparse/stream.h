@@ -66,6 +66,25 @@ struct SparseStream {
   PairsView pairs() const noexcept { return {indices, values, entries}; }
 };
 
+// Memory that a stream will own, for so many pairs at most.
+class StreamRoom {
+ public:
+  StreamRoom(const SparseTerms& terms, std::size_t pairs)
+      : memory_(new std::byte[pairs * (terms.index_bytes + terms.value_bytes())]),
+        values_at_(pairs * terms.index_bytes) {}
+
+  PairsRoom room() const noexcept { return {memory_.get(), memory_.get() + values_at_}; }
+  // Of the elements that `of` is of: so many pairs were written.
+  SparseStream stream(const SparseStream& of, std::size_t entries) const noexcept {
+    return {Form::pairs,   of.first, of.length, entries, memory_.get(), memory_.get() + values_at_,
+            memory_};
+  }
+
+ private:
+  std::shared_ptr<std::byte[]> memory_;
+  std::size_t values_at_;
+};
+
 // The part of it that lies in [first, first + length), which lies in the stream.
 SparseStream slice(const SparseTerms& terms, const SparseStream& stream, std::uint64_t first,
                    std::uint64_t length) noexcept;
@@ -76,11 +95,9 @@ SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream);
 // The same as pairs.
 SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream);
 
-// The sum of both, which are of the same elements, a's values first.
-SparseStream sum(const SparseTerms& terms, const SparseStream& a, const SparseStream& b);
-
-// The sum of several, one or more, from the first to the last.
-SparseStream sum_of_all(const SparseTerms& terms, std::span<const SparseStream> streams);
+// The sum of one or more, of the same elements: of pairs from the first to the last, of dense ones
+// before.
+SparseStream sum(const SparseTerms& terms, std::span<const SparseStream> streams);
 
 // The same in memory of its own, with its first element at index 0.
 SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream);

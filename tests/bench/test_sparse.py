@@ -12,14 +12,22 @@ import pytest
 from bench.peers.libraries import OURS
 from bench.sparse.__main__ import main
 from bench.sparse.cells import AUTO, DENSE_ARRAY, Entry, Record
+from bench.sparse.real import REAL
 from bench.sparse.report import bound, line, summary
-from bench.sparse.supports import SUPPORTS, Problem, expected, indices, values
+from bench.sparse.supports import (
+    SYNTHETIC,
+    Problem,
+    expected,
+    indices,
+    real_problem,
+    values,
+)
 
 MPICH = Entry("mpich", "scipy")
 FIXED = Entry(OURS, "ring")
 
 
-@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("support", SYNTHETIC)
 @pytest.mark.parametrize("density", [0.0001, 0.03, 0.5, 1.0])
 def test_supports(support: str, density: float) -> None:
     problem = Problem(support, 50_000, density, 3)
@@ -35,6 +43,24 @@ def test_supports(support: str, density: float) -> None:
     where, sums = expected(problem)
     np.testing.assert_array_equal(where, np.flatnonzero(whole))
     np.testing.assert_array_equal(sums, whole[where])
+
+
+@pytest.mark.parametrize("support", REAL)
+def test_supports_of_real_gradients(
+    support: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.sparse.real.FOLDER", tmp_path / "kept")
+    problem = real_problem(support, 3)
+    assert Problem.read(problem.words()) == problem
+    parts = [indices(problem, rank) for rank in range(3)]
+    for places in parts:
+        assert places.dtype == np.int32
+        assert np.all(np.diff(places) > 0)
+        assert 0 <= places[0] <= places[-1] < problem.length
+    # Frequent words, and steep weights, are shared: more than chance would have it.
+    common = np.intersect1d(parts[0], parts[1]).size
+    assert common > 3 * parts[0].size * parts[1].size / problem.length
+    assert not np.array_equal(parts[0], parts[1])
 
 
 def record() -> Record:
