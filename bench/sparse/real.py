@@ -35,19 +35,18 @@ def make(support: str, ranks: int) -> tuple[int, int]:
     """
     length, parts = {"text": _text, "digits": _digits}[support](ranks)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    arrays = {str(rank): part.astype(np.int32) for rank, part in enumerate(parts)}
-    np.savez(_file(support, ranks), **arrays)
+    for rank, part in enumerate(parts):
+        np.save(_file(support, ranks, rank), part.astype(np.int32))
     return length, parts[0].size
 
 
 def support_of(support: str, ranks: int, rank: int) -> Array:
     """Return the ascending indices of a rank."""
-    with np.load(_file(support, ranks)) as kept:
-        return np.asarray(kept[str(rank)])
+    return np.asarray(np.load(_file(support, ranks, rank)))
 
 
-def _file(support: str, ranks: int) -> Path:
-    return FOLDER / f"{support}-{ranks}.npz"
+def _file(support: str, ranks: int, rank: int) -> Path:
+    return FOLDER / f"{support}-{ranks}-{rank}.npy"
 
 
 def _text(ranks: int) -> tuple[int, list[Array]]:
