@@ -16,8 +16,10 @@ constexpr int kAnyRanks = std::numeric_limits<int>::max();
 
 // First line that fits wins. Up to some kilobytes rounds and messages count, then bytes: pairs
 // exchange whole vectors before they split them, and few receivers are served by one sender before
-// there is a chain. Measured on four hosts at 1 Gbit/s that share two cores (bench/results/
-// regret.json); for other numbers of ranks these are guesses.
+// there is a chain. Where calls follow each other without a pause, circulant blocks of a MiB filled
+// queues until TCP held back (0.73 to 0.95 of a link, the direct ones 0.95). Measured on four hosts
+// at 1 Gbit/s that share two cores (bench/results/regret.json, hosts.json); for other numbers of
+// ranks these are guesses.
 struct WireRule {
   Kind kind;
   int most_ranks;
@@ -31,8 +33,12 @@ constexpr std::array kWireRules = {
     WireRule{Kind::allreduce, 32, kAnyLength, "direct_two_shot"},
     WireRule{Kind::allreduce, kAnyRanks, kAnyLength, "circulant"},
     WireRule{Kind::reduce_scatter, 3, kAnyLength, "direct"},
+    WireRule{Kind::reduce_scatter, kAnyRanks, 128 << 10, "circulant"},
+    WireRule{Kind::reduce_scatter, 32, kAnyLength, "direct"},
     WireRule{Kind::reduce_scatter, kAnyRanks, kAnyLength, "circulant"},
     WireRule{Kind::allgather, 3, kAnyLength, "direct"},
+    WireRule{Kind::allgather, kAnyRanks, 128 << 10, "circulant"},
+    WireRule{Kind::allgather, 32, kAnyLength, "direct"},
     WireRule{Kind::allgather, kAnyRanks, kAnyLength, "circulant"},
     WireRule{Kind::broadcast, 4, 8 << 10, "linear"},
     WireRule{Kind::broadcast, 8, 24 << 10, "binomial"},
