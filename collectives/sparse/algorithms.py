@@ -73,4 +73,5 @@ def algorithm_number(kind: str, algorithm: str | None) -> int:
 
 def name_of(number: int) -> str:
     """Return the name of an algorithm that ran."""
-    return "dense" if number == lib.COLL_SPARSE_AS_DENSE else _table()[number].name
+    others = {lib.COLL_SPARSE_AS_DENSE: "dense", lib.COLL_SPARSE_AT_ONCE: "at_once"}
+    return others.get(number) or _table()[number].name

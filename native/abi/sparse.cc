@@ -10,6 +10,7 @@
 #include "communicator/sparse_call.h"
 
 static_assert(COLL_SPARSE_AS_DENSE == coll::kSparseDense);
+static_assert(COLL_SPARSE_AT_ONCE == coll::kSparseAtOnce);
 
 struct coll_sparse {
   coll::SparseResult result;

@@ -17,7 +17,7 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
     : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish)),
       costs_(costs),
       wish_(wish),
-      sketches_(static_cast<std::size_t>(ranks)) {
+      openings_(static_cast<std::size_t>(ranks)) {
   // What the others hand in to a broadcast is not looked at.
   if (wish.kind == Kind::broadcast && rank != wish.root) wish_.pairs.n = 0;
   validate(wish_, ranks);
@@ -34,14 +34,12 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
   if (divided_ && wish.op == Reduction::avg) terms_.divisor = ranks;
   terms_.quantise_bits = static_cast<unsigned>(wish.quantise_bits);
   wish_.algorithm = algorithm_of(wish);
-  const bool part = wish.kind == Kind::allgather;
-  const std::uint64_t first = part ? wish.length * static_cast<std::uint64_t>(rank) : 0;
   try {
-    own_ = canonical(terms_, wish_.pairs, wish.length, first);
+    own_ = canonical(terms_, wish_.pairs, wish.length, stretch_of(rank).first);
   } catch (const Error& error) {
     refuse(wish, error.what());
   }
-  sketch_ = sketch_of(terms_, own_);
+  opening_ = Opening::of(terms_, own_);
 }
 
 // Elements of the vector that all ranks work on.
@@ -50,7 +48,14 @@ std::uint64_t SparseCall::total() const noexcept {
                                        : wish_.length;
 }
 
-Status SparseCall::begin() { return agree(&sketch_, sketches_.data(), sizeof sketch_, words_); }
+// What a rank's vector is of.
+SparseStream SparseCall::stretch_of(int rank) const noexcept {
+  const bool part = wish_.kind == Kind::allgather;
+  return {.first = part ? wish_.length * static_cast<std::uint64_t>(rank) : 0,
+          .length = wish_.length};
+}
+
+Status SparseCall::begin() { return agree(&opening_, openings_.data(), sizeof opening_, words_); }
 
 bool SparseCall::step(Status& status) {
   if (stage_ == Stage::dense) {
@@ -58,6 +63,7 @@ bool SparseCall::step(Status& status) {
     return false;
   }
   if (stage_ == Stage::agreeing) {
+    if (guarded([this] { return hears_all(); })) return false;
     result_.algorithm = wish_.algorithm < 0 ? choose() : wish_.algorithm;
     if (result_.algorithm == kSparseDense) {
       status = begin_dense();
@@ -71,6 +77,45 @@ bool SparseCall::step(Status& status) {
   if (guarded([this] { return next_round(); })) return true;
   guarded([this] { finish(); });
   return false;
+}
+
+// Whether what the ranks have told is all that there is.
+bool SparseCall::hears_all() {
+  const bool free = wish_.algorithm < 0;
+  if (free && std::ranges::all_of(openings_, [](const Opening& o) { return o.whole != 0; })) {
+    deliver_at_once();
+    return true;
+  }
+  for (int r = 0; r < ranks(); ++r) {
+    const Opening& opening = openings_[static_cast<std::size_t>(r)];
+    sketches_.push_back(opening.sketch(terms_, stretch_of(r)));
+  }
+  return false;
+}
+
+void SparseCall::deliver_at_once() {
+  std::vector<SparseStream> streams;
+  for (int r = 0; r < ranks(); ++r) {
+    const Opening& opening = openings_[static_cast<std::size_t>(r)];
+    streams.push_back(opening.stream(terms_, stretch_of(r)));
+  }
+  if (wish_.kind == Kind::broadcast) {
+    streams = {streams[static_cast<std::size_t>(wish_.root)]};
+  } else if (folds()) {
+    const bool part = wish_.kind == Kind::reduce_scatter;
+    const Stretches own(part ? equal_bounds(wish_.length, ranks())
+                             : std::vector<std::uint64_t>{0, wish_.length});
+    const SparseStream of = own.of(part ? rank() : 0);
+    for (SparseStream& stream : streams) stream = slice(terms_, stream, of.first, of.length);
+    streams = {added(streams)};
+  }
+  result_.algorithm = kSparseAtOnce;
+  deliver(form_of(streams), streams);
+}
+
+SparseStream SparseCall::added(const std::vector<SparseStream>& streams) const {
+  return terms_.summation == Summation::merged ? sum(terms_, streams)
+                                               : aligned_sum(terms_, streams, true);
 }
 
 void SparseCall::prepare() {
@@ -207,10 +252,7 @@ Form SparseCall::form_of(const std::vector<SparseStream>& streams) const {
 void SparseCall::finish() {
   std::vector<SparseStream> streams = run_->output();
   const auto& chosen = sparse_algorithms()[static_cast<std::size_t>(result_.algorithm)];
-  if (chosen.gathers()) {
-    streams = {terms_.summation == Summation::merged ? sum(terms_, streams)
-                                                     : aligned_sum(terms_, streams, true)};
-  }
+  if (chosen.gathers()) streams = {added(streams)};
   result_.bytes = run_->sent_bytes();
   result_.messages = run_->sent_messages();
   result_.rounds = run_->rounds();

@@ -13,7 +13,7 @@
 #include "communicator/message_steps.h"
 #include "communicator/sparse_wish.h"
 #include "sparse/largest_of_all.h"
-#include "sparse/sketch.h"
+#include "sparse/opening.h"
 #include "sparse/sparse_run.h"
 
 namespace coll {
@@ -41,12 +41,16 @@ class SparseCall : public MessageSteps {
 
   Status begin() override;
   bool step(Status& status) override;
+  bool hears_all();
+  void deliver_at_once();
   void prepare();
   Status begin_dense();
   bool goes_on_choosing();
   Status choose_on();
   bool next_round();
   int choose() const;
+  SparseStream stretch_of(int rank) const noexcept;
+  SparseStream added(const std::vector<SparseStream>& streams) const;
   Stretches stretches_of(const SparseAlgorithm& chosen, int chunks) const;
   std::vector<SparseStream> input(const Layout& layout, const Stretches& stretches) const;
   bool folds() const noexcept { return reduces(wish_.kind); }
@@ -60,9 +64,10 @@ class SparseCall : public MessageSteps {
   std::string words_;
   SparseTerms terms_;
   double result_dense_above_ = 1;  // where indices are in memory, not coded
-  bool divided_ = false;  // an average is one already
+  bool divided_ = false;           // an average is one already
   SparseStream own_;
-  Sketch sketch_;
+  Opening opening_;
+  std::vector<Opening> openings_;
   std::vector<Sketch> sketches_;
   Stage stage_ = Stage::agreeing;
   std::optional<SparseRun> run_;

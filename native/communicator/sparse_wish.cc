@@ -87,13 +87,12 @@ void check_largest(const SparseWish& wish) {
 void check_tree(const SparseWish& wish, const SparseAlgorithm& algorithm, int ranks) {
   const TreeNeeds needs = needs_of(wish);
   if (algorithm.sums_as(needs, ranks)) return;
-  throw Error(Status::unsupported,
-              std::string(name_of(purpose_of(wish))) + ": " + algorithm.name + " among " +
-                  std::to_string(ranks) + " ranks " +
-                  (needs.one_fold ? "rounds sums on their way"
-                                  : "does not sum in the canonical tree") +
-                  ", which a reproducible result must not depend on: choose " +
-                  suitable(wish.kind, needs, ranks) + "or none");
+  throw Error(Status::unsupported, std::string(name_of(purpose_of(wish))) + ": " + algorithm.name +
+                                       " among " + std::to_string(ranks) + " ranks " +
+                                       (needs.one_fold ? "rounds sums on their way"
+                                                       : "does not sum in the canonical tree") +
+                                       ", which a reproducible result must not depend on: choose " +
+                                       suitable(wish.kind, needs, ranks) + "or none");
 }
 
 }  // namespace

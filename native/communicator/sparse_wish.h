@@ -29,12 +29,12 @@ struct SparseWish {
   SparseOutput output = SparseOutput::automatic;
   double dense_above = std::numeric_limits<double>::quiet_NaN();  // as of SparseTerms
   Coding coding = Coding::automatic;
-  int quantise_bits = 0;    // of what dsar_split_allgather delivers: 2, 4, 8; 0: it is exact
-  std::uint64_t seed = 0;   // of the rounding by chance
+  int quantise_bits = 0;   // of what dsar_split_allgather delivers: 2, 4, 8; 0: it is exact
+  std::uint64_t seed = 0;  // of the rounding by chance
   Reproducible reproducible = Reproducible::no;
   std::uint64_t largest = 0;  // so many elements of the sum, the largest in magnitude; 0: all
-  double timeout = 0;       // seconds; 0: the communicator's
-  std::string agreed = "";  // that all ranks must say
+  double timeout = 0;         // seconds; 0: the communicator's
+  std::string agreed = "";    // that all ranks must say
 };
 
 // Throws Error where there is no such call among so many ranks.

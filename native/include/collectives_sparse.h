@@ -30,8 +30,10 @@ typedef enum coll_sparse_coding {
 } coll_sparse_coding;
 
 typedef enum coll_sparse_choice {
-  COLL_SPARSE_CHOOSE = -1,       /* the library chooses the algorithm */
-  COLL_SPARSE_AS_DENSE = 1048576 /* the dense collective, of vectors made dense */
+  COLL_SPARSE_CHOOSE = -1,        /* the library chooses the algorithm */
+  COLL_SPARSE_AS_DENSE = 1048576, /* the dense collective, of vectors made dense */
+  COLL_SPARSE_AT_ONCE = 1048577   /* what ran where all vectors are so short (a kilobyte) that they
+                                   * went with the first step; not to be asked for */
 } coll_sparse_choice;
 
 /* One algorithm of sparse vectors: a schedule of the table of algorithms, whose messages carry
@@ -75,11 +77,11 @@ typedef struct coll_sparse_call {
                           * to the largest of 1024, by chance and right on average; all ranks get
                           * the same bits. Of float32, float64, float16 and bfloat16. 0: exact */
   uint64_t seed;         /* of that chance: the same call of the same communicator rounds alike */
-  int32_t reproducible;  /* a coll_reproducible: the bits are those of the dense collective, whatever
-                          * the algorithm; what a rank has under one index is added before */
-  uint64_t largest;      /* of an allreduce's sum so many elements, those of the largest magnitude
-                          * (NaN before all, of equal ones the lowest indices), exactly; this runs
-                          * ssar_split_allgather. Dtypes as quantise_bits. 0: all */
+  int32_t reproducible; /* a coll_reproducible: the bits are those of the dense collective, whatever
+                         * the algorithm; what a rank has under one index is added before */
+  uint64_t largest;     /* of an allreduce's sum so many elements, those of the largest magnitude
+                         * (NaN before all, of equal ones the lowest indices), exactly; this runs
+                         * ssar_split_allgather. Dtypes as quantise_bits. 0: all */
 } coll_sparse_call;
 
 /* What a call gave. */
@@ -98,10 +100,10 @@ typedef struct coll_sparse_view {
   uint64_t length;
   const void* indices; /* ascending */
   const void* values;
-  int32_t algorithm; /* that ran: an index, or COLL_SPARSE_AS_DENSE */
+  int32_t algorithm; /* that ran: an index, or a coll_sparse_choice */
   int32_t rounds;    /* after the one in which the ranks agreed */
   uint64_t bytes;    /* that this rank sent in them, with all headers of its own; of
-                      * COLL_SPARSE_AS_DENSE 0, as its rounds and messages are */
+                      * other choices 0, as their rounds and messages are */
   uint64_t messages;
 } coll_sparse_view;
 

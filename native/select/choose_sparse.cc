@@ -45,7 +45,12 @@ double united_among(double places, double each, double n) noexcept {
 // The sum is complete, part by part, on all ranks.
 double allgather_seconds(const SparseProblem& problem, bool dense) noexcept {
   const double share = 1 - 1.0 / problem.ranks, all = problem.length * problem.value_bytes;
-  const double bytes = dense ? all : bytes_of(problem, problem.united, problem.length);
+  // Parts are cut to have as many entries each. Where these lie unevenly, those that several
+  // vectors share do, too, and the largest parts of the sum are as if there were none.
+  const double uneven = std::clamp((problem.fullest - 1.1) / 0.4, 0.0, 1.0);
+  const double united = problem.united + uneven * (problem.entries - problem.united);
+  const double bytes =
+      dense ? all : bytes_of(problem, std::min(united, problem.length), problem.length);
   return share * bytes * problem.costs.byte + bytes * problem.costs.element +
          ceil_log2(problem.ranks) * problem.costs.message;
 }

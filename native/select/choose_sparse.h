@@ -10,6 +10,8 @@ namespace coll {
 
 // Not of the table: a dense collective, of vectors made dense.
 inline constexpr int kSparseDense = 1 << 20;
+// Neither: all vectors went with the first step (sparse/opening.h).
+inline constexpr int kSparseAtOnce = kSparseDense + 1;
 
 // What steps cost, in seconds.
 struct SparseCosts {
@@ -35,7 +37,7 @@ struct SparseProblem {
   SparseCosts costs = kSharedMemory;
   bool coded = false;  // indices travel in the fewest bytes
   TreeNeeds needs = {};
-  double places = 0;   // places_of() it, where that is known
+  double places = 0;  // places_of() it, where that is known
 };
 
 // Among how many places entries that lie anywhere would make a sum of `united`.

@@ -186,8 +186,8 @@ SparseStream sum(const SparseTerms& terms, std::span<const SparseStream> streams
     return room.stream(first, terms.kernels.merge(runs[0], runs[1], room.room()));
   }
   const StreamRoom more(terms, entries);
-  return room.stream(first, kernels::sum_all(best_instruction_set(), terms.dtype,
-                                             terms.index_bytes, runs, room.room(), more.room()));
+  return room.stream(first, kernels::sum_all(best_instruction_set(), terms.dtype, terms.index_bytes,
+                                             runs, room.room(), more.room()));
 }
 
 SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream) {

@@ -76,7 +76,7 @@ class StreamRoom {
   PairsRoom room() const noexcept { return {memory_.get(), memory_.get() + values_at_}; }
   // Of the elements that `of` is of: so many pairs were written.
   SparseStream stream(const SparseStream& of, std::size_t entries) const noexcept {
-    return {Form::pairs,   of.first, of.length, entries, memory_.get(), memory_.get() + values_at_,
+    return {Form::pairs, of.first, of.length, entries, memory_.get(), memory_.get() + values_at_,
             memory_};
   }
 

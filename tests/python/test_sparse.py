@@ -88,3 +88,45 @@ def test_any_call(
         if isinstance(result, cl.Sparse):
             assert np.all(np.diff(result.indices) > 0)
             assert result.dtype == np.dtype(dtype)
+
+
+SHORT = [(on_ranks, 1), (on_ranks, 4), (on_wired_ranks, 3)]
+
+
+@pytest.mark.parametrize(("among", "p"), SHORT)
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int8"])
+@pytest.mark.parametrize("entries", [0, 10, 77, 78, 84, 85, 127, 300])  # a kilobyte is in between
+def test_short_vectors_go_with_the_agreement(among: Any, p: int, dtype: str, entries: int) -> None:
+    length = 60 * p
+    rng = np.random.default_rng(entries)
+    parts = [contribution(rng, length * 5, entries, dtype) for _ in range(p)]
+
+    def body(comm: cl.Communicator) -> None:
+        mine, r, n = parts[comm.rank], comm.rank, length * 5 // p
+        whole = dense_sum(parts)
+        np.testing.assert_array_equal(as_dense(comm.allreduce(mine)), whole)
+        assert comm.last is not None
+        most = 1008 // (4 + np.dtype(dtype).itemsize)
+        short = all(np.unique(part.indices).size <= most for part in parts)
+        assert (comm.last.algorithm == "at_once") == short
+        assert (comm.last.messages == 0) == (short or p == 1 or comm.last.algorithm == "dense")
+        got = as_dense(comm.reduce_scatter(mine))
+        np.testing.assert_array_equal(got, whole[r * n : (r + 1) * n])
+        together = np.concatenate([part.dense() for part in parts])
+        np.testing.assert_array_equal(as_dense(comm.allgather(mine)), together)
+        last = comm.size - 1
+        np.testing.assert_array_equal(
+            as_dense(comm.broadcast(mine, root=last)), parts[last].dense()
+        )
+
+    among(p, body)
+
+
+def test_that_algorithm_is_not_to_be_asked_for() -> None:
+    def body(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.InvalidArgumentError, match="at_once"):
+            comm.allreduce(
+                contribution(np.random.default_rng(0), 9, 2, "int8"), algorithm="at_once"
+            )
+
+    on_ranks(1, body)

@@ -343,9 +343,10 @@ def test_traces_name_it(among: Among, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
 
     def work(comm: cl.Communicator) -> None:
+        many = cl.Sparse(np.arange(900), np.ones(900), 6000)  # too many to go with the agreement
         with comm.trace(path):
             for kind in ("allreduce", "reduce_scatter", "allgather", "broadcast"):
-                getattr(comm, kind)(vector(comm, length=60))
+                getattr(comm, kind)(many)
             comm.allreduce(vector(comm), algorithm="dense")
 
     among(P, work)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank tells all others of its vector first: a sketch of it, or all of it where that is as
+// short. Where everybody's is, nothing else needs to travel.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "sparse/sketch.h"
+#include "sparse/stream.h"
+
+namespace coll {
+
+struct Opening {
+  static constexpr std::size_t kRoom = 1016;
+
+  std::uint64_t whole = 0;  // 1: the vector's pairs, all indices first; 0: a sketch
+  std::uint64_t entries = 0;
+  std::array<std::byte, kRoom - sizeof(std::uint64_t)> bytes = {};
+
+  static Opening of(const SparseTerms& terms, const SparseStream& pairs) noexcept;
+
+  Sketch sketch(const SparseTerms& terms, const SparseStream& stretch) const;
+  // The pairs, which lie here. Throws Error where they are not of [first, first + length) of the
+  // stretch, ascending.
+  SparseStream stream(const SparseTerms& terms, const SparseStream& stretch) const;
+};
+
+}  // namespace coll
