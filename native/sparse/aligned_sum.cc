@@ -123,10 +123,19 @@ class BlockSum {
   std::vector<std::int64_t> limbs_;
 };
 
-SparseStream with_values(SparseStream stream, const std::shared_ptr<std::byte[]>& values) {
+// The stream with other values. It owns its indices, too, also where they are somebody's memory.
+SparseStream with_values(const SparseTerms& terms, SparseStream stream,
+                         const std::shared_ptr<std::byte[]>& values) {
   struct Both {
     std::shared_ptr<const void> indices, values;
   };
+  if (stream.owner == nullptr && stream.form == Form::pairs) {
+    const std::size_t bytes = stream.entries * terms.index_bytes;
+    const std::shared_ptr<std::byte[]> indices(new std::byte[bytes]);
+    if (bytes > 0) std::memcpy(indices.get(), stream.indices, bytes);
+    stream.indices = indices.get();
+    stream.owner = indices;
+  }
   stream.values = values.get();
   stream.owner = std::make_shared<Both>(Both{stream.owner, values});
   return stream;
@@ -181,7 +190,7 @@ SparseStream aligned_sum(const SparseTerms& terms, std::span<const SparseStream>
     }
     add(operands, values.get() + at * terms.value_bytes(), n);
   }
-  return with_values(whole, values);
+  return with_values(terms, whole, values);
 }
 
 SparseStream with_positive_zeros(const SparseTerms& terms, const SparseStream& stream) {
@@ -193,7 +202,7 @@ SparseStream with_positive_zeros(const SparseTerms& terms, const SparseStream& s
     const void* operands[] = {stream.values + at * each, zeros.data()};
     add.fold(operands, values.get() + at * each, std::min(block, stream.entries - at));
   }
-  return with_values(stream, values);
+  return with_values(terms, stream, values);
 }
 
 }  // namespace coll

@@ -135,3 +135,23 @@ def test_other_words_are_refused() -> None:
             comm.allreduce(cl.Sparse(np.array([1]), np.ones(1), 9), reproducible="p")  # type: ignore[arg-type]
 
     on_ranks(1, body)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("reproducible", [True, "any_p"])
+@pytest.mark.parametrize("entries", [5, 5000])  # with the agreement, and after it
+def test_a_result_shares_no_memory_with_what_was_handed_in(
+    p: int, reproducible: Any, entries: int
+) -> None:
+    def body(comm: cl.Communicator) -> None:
+        places = np.arange(entries if comm.rank == 0 else 0, dtype=np.int32) * 3
+        mine = cl.Sparse(places, np.ones(places.size, np.float32), 3 * entries)
+        got = comm.allreduce(mine, reproducible=reproducible, output="sparse")
+        expected = np.arange(entries) * 3
+        for _ in range(3):
+            comm.allreduce(mine, reproducible=reproducible)  # what was freed is used again
+        places[...] = 0
+        np.testing.assert_array_equal(got.indices, expected)
+        np.testing.assert_array_equal(got.values, np.ones(entries))
+
+    on_ranks(p, body)
