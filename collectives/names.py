@@ -201,7 +201,8 @@ def _found_index(kind: str, name: str) -> int:
     return int(lib.coll_algorithm_find(code, known.encode()))
 
 
-def algorithm_names(kind: int) -> list[str]:
+@lru_cache(maxsize=64)
+def algorithm_names(kind: int) -> tuple[str, ...]:
     """Return the names of all algorithms of a kind, in the order of the table."""
     record = ffi.new("coll_algorithm *")
     names = []
@@ -209,4 +210,4 @@ def algorithm_names(kind: int) -> list[str]:
         lib.coll_algorithm_get(index, record)
         if record.kind == kind:
             names.append(text(record.name))
-    return names
+    return tuple(names)
