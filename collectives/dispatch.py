@@ -31,6 +31,27 @@ def is_unusual(x: Array, op: Any, options: SparseOptions) -> bool:
     return given or (isinstance(op, str) and op == "adasum") or is_sparse(x)
 
 
+def _check_fits(x: Array, op: Any, options: SparseOptions) -> None:
+    """Refuse what the kind of array does not have."""
+    compress, sparse = options.get("compress"), is_sparse(x)
+    usual = isinstance(compress, QSGD) or callable(getattr(compress, "reduce", None))
+    if compress is not None and (not usual or isinstance(compress, type)):
+        raise InvalidArgumentError(
+            f"allreduce: compress is {compress!r:.60}: pass cl.QSGD(bits) for sparse arrays, "
+            "cl.TopK(share), cl.FP8() or a cl.codec for dense ones"
+        )
+    if sparse and isinstance(op, str) and op == "adasum":
+        raise InvalidArgumentError('allreduce: op="adasum" is not there for sparse arrays')
+    if isinstance(x, list | tuple | dict) and not sparse:
+        named = next((name for name, value in options.items() if value is not None), 'op="adasum"')
+        raise InvalidArgumentError(f"allreduce: {named} is not there for a structure of arrays")
+    if isinstance(compress, QSGD) and not sparse:
+        raise InvalidArgumentError(
+            "allreduce: cl.QSGD is there for sparse arrays only: pass cl.TopK(share), cl.FP8() or "
+            "a cl.codec for dense ones"
+        )
+
+
 def unusual_allreduce(
     comm: Reductions,
     x: Array,
@@ -40,9 +61,10 @@ def unusual_allreduce(
     options: SparseOptions,
 ) -> Array:
     """Make the call. ``refused``: options that are there for usual ones only."""
+    _check_fits(x, call.op, options)
+    compress = options.get("compress")
     if is_sparse(x):
         return sparse_call(comm, "allreduce", x, call, {"out": out, **refused}, options)
-    compress = options.get("compress")
     refused = {**refused, "algorithm": call.algorithm, "reproducible": call.reproducible}
     if call.op == "adasum":
         refuse_sparse_options("allreduce", options)

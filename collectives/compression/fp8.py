@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collectives.reductions import Reductions
 
 _LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+_LEAST_IN_FLOAT32 = 2.0**-100
 _NAMES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 
 
@@ -62,6 +63,15 @@ class FP8:
             result: Vector = comm.allreduce(x.copy(), op=op, timeout=timeout)
             return result
         # Contributions are added by one op, in float32.
-        code = (x / scale).astype(self._dtype())
+        wide = _wide(x.dtype, scale)
+        code = (x.astype(wide) / wide.type(scale)).astype(self._dtype())
         comm.allreduce(code, op=op, algorithm="direct_two_shot", timeout=timeout)
-        return (code.astype(np.float32) * scale).astype(x.dtype)
+        with np.errstate(over="ignore"):  # a sum beyond the dtype is infinite, as without
+            total: Vector = (code.astype(wide) * wide.type(scale)).astype(x.dtype)
+        return total
+
+
+def _wide(dtype: np.dtype[Any], scale: float) -> np.dtype[Any]:
+    """Return the dtype in which to scale: one that holds the scale and all quotients in full."""
+    narrow = dtype.itemsize <= 4 and _LEAST_IN_FLOAT32 < scale < 1 / _LEAST_IN_FLOAT32
+    return np.dtype(np.float32 if narrow else np.float64)

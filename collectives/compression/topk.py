@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
@@ -60,9 +60,9 @@ class TopK:
         of_sum: bool = False,
     ) -> None:
         """Begin without a residual."""
-        if not 0 < share <= 1:
+        if not isinstance(share, SupportsFloat) or not 0 < float(share) <= 1:
             raise InvalidArgumentError(f"TopK: share is {share!r}: it is above 0 and at most 1")
-        if reuse < 1:
+        if not isinstance(reuse, int) or reuse < 1:
             raise InvalidArgumentError(f"TopK: reuse is {reuse!r}: it is 1 or more")
         if not 0 <= momentum < 1 or (momentum and not feedback):
             raise InvalidArgumentError(

@@ -38,7 +38,7 @@ class QSGD:
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
-        if self.bits not in _BITS:
+        if not isinstance(self.bits, int) or self.bits not in _BITS:
             raise InvalidArgumentError(f"QSGD: bits is {self.bits!r}: it is 2, 4 or 8")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 64:
             raise InvalidArgumentError(f"QSGD: seed is {self.seed!r}: it is 0 ... 2**64-1")

@@ -16,7 +16,7 @@ import numpy as np
 
 from collectives.arrays import NAMES, numpy_dtype, operand
 from collectives.errors import InvalidArgumentError
-from collectives.sparse.vector import Sparse
+from collectives.sparse.vector import MOST_ELEMENTS, Sparse
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -79,9 +79,12 @@ def _of_vector(x: Sparse) -> Converted:
 def flat_places(what: str, coordinates: Sequence[Any], sides: Shape) -> Any:
     """Return the indices, in C order, of elements whose coordinates these are: NumPy arrays.
 
-    Raises InvalidArgumentError for a coordinate that is not within its side.
+    Raises InvalidArgumentError for a coordinate that is not within its side, or too many elements.
     """
-    wide = np.int64 if prod(sides) > np.iinfo(np.int32).max else np.int32
+    elements = prod(max(side, 1) for side in sides)
+    if elements > MOST_ELEMENTS:
+        raise InvalidArgumentError(f"{what} of shape {sides} has more than 2^48 elements")
+    wide = np.int64 if elements > np.iinfo(np.int32).max else np.int32
     places: Any = np.zeros(len(coordinates[0]), wide)
     for axis, (coordinate, side) in enumerate(zip(coordinates, sides, strict=True)):
         if len(coordinate) and (coordinate.min() < 0 or coordinate.max() >= side):

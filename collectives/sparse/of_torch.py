@@ -81,11 +81,12 @@ def _blocks(torch: Any, places: Any, values: Any, sides: Shape) -> tuple[Any, An
     block = max(prod(sides), 1)
     rows, within = np.divmod(places, block)
     first = np.diff(rows, prepend=-1) != 0
-    blocks = values.new_zeros((int(first.sum()), block))
+    count = int(first.sum())
+    blocks = values.new_zeros((count, block))
     blocks[torch.from_numpy(np.cumsum(first) - 1), torch.from_numpy(within.astype(np.int64))] = (
         values
     )
-    return rows[first], blocks.reshape(-1, *sides)
+    return rows[first], blocks.reshape(count, *sides)
 
 
 def _of_csr(torch: Any, x: Any, what: str) -> Converted:

@@ -11,7 +11,8 @@ import numpy as np
 from collectives._ffi import ffi, lib
 from collectives.arrays import Array, Operand, delivered, operand, output, repack
 from collectives.errors import InvalidArgumentError
-from collectives.names import checked_seconds, op_code
+from collectives.names import checked_seconds, integer, op_code
+from collectives.sparse.vector import MOST_ELEMENTS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -116,16 +117,17 @@ def make_plan(
         raise InvalidArgumentError("sparse_plan: both lists of indices must have the same dtype")
     request = ffi.new("coll_sparse_indices *")
     request.size = ffi.sizeof("coll_sparse_indices")
-    if not 0 <= length < 1 << 48:
-        raise InvalidArgumentError(f"sparse_plan: a vector cannot have {length} elements")
-    request.length, request.index_dtype = length, here.dtype
+    elements = integer(length)
+    if elements is None or not 0 <= elements < MOST_ELEMENTS:
+        raise InvalidArgumentError(f"sparse_plan: a vector cannot have {length!r} elements")
+    request.length, request.index_dtype = elements, here.dtype
     request.given, request.given_count = here.pointer, here.elements
     if asked is not None:
         # A list of none is not the absence of a list.
         request.asked = there.pointer if there.elements else request
         request.asked_count = there.elements
-    layers = ffi.NULL if degrees is None else ffi.new("int32_t[]", [int(d) for d in degrees])
-    request.degrees, request.layers = layers, 0 if degrees is None else len(degrees)
+    layers = ffi.NULL if degrees is None else ffi.new("int32_t[]", _widths(degrees))
+    request.degrees, request.layers = layers, 0 if degrees is None else len(layers)
     request.timeout = 0 if timeout is None else checked_seconds("sparse_plan: timeout", timeout)
     place = ffi.new("coll_sparse_plan **")
 
@@ -137,8 +139,20 @@ def make_plan(
     return SparsePlan(comm, native, int(request.length), here.elements, there.elements)
 
 
+def _widths(degrees: Sequence[int]) -> list[int]:
+    found = [integer(degree) for degree in degrees]
+    if any(width is None or not 0 < width < 1 << 31 for width in found):
+        raise InvalidArgumentError(
+            f"sparse_plan: degrees are {degrees!r:.80}: give the width of each layer, 1 or more"
+        )
+    return [width for width in found if width is not None]
+
+
 def _indices(given: npt.ArrayLike, name: str) -> Operand:
-    found = operand(given if hasattr(given, "__dlpack__") else np.asarray(given), name)
+    array = given if hasattr(given, "__dlpack__") else np.asarray(given)
+    if isinstance(given, list | tuple) and len(given) == 0:
+        array = np.empty(0, np.int64)  # of a list of none NumPy makes floats
+    found = operand(array, name)
     if len(found.shape) != 1:
         raise InvalidArgumentError(f"sparse_plan: {name} must have one dimension")
     return found

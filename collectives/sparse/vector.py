@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+MOST_ELEMENTS = 1 << 48
 
 
 class Sparse:
@@ -42,9 +43,9 @@ class Sparse:
     def __init__(self, indices: Array, values: Array, length: SupportsIndex) -> None:
         """Keep both arrays."""
         elements = integer(length)
-        if elements is None or elements < 0:
+        if elements is None or not 0 <= elements <= MOST_ELEMENTS:
             raise InvalidArgumentError(
-                f"Sparse: the length is {length!r}: give the elements of the vector, 0 or more"
+                f"Sparse: the length is {length!r}: give the elements of the vector, 0 to 2^48"
             )
         self.indices, self.values, self.length = indices, values, elements
         places, _ = self.operands("Sparse")

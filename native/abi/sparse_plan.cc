@@ -10,6 +10,7 @@
 
 struct coll_sparse_plan {
   coll::IndexPlan plan;
+  std::uint64_t number;
   std::uint64_t bytes = 0, messages = 0;
 };
 
@@ -54,7 +55,7 @@ coll_status coll_sparse_plan_make(coll_comm* comm, const coll_sparse_indices* in
       auto steps = std::make_unique<coll::StepsOn<coll::PlanMaking, C>>(communicator, wish);
       coll::PlanMaking* own = steps.get();
       return coll::take_steps(*comm, std::move(steps),
-                              [own, plan] { *plan = new coll_sparse_plan{own->take()}; });
+                              [own, plan] { *plan = new coll_sparse_plan{own->take(), own->number()}; });
     });
   });
 }
@@ -67,6 +68,7 @@ coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, con
       throw coll::Error(Status::invalid_argument, "sparse_plan: a negative time-out");
     }
     const coll::PlanCall call{.plan = &its.plan,
+                              .number = its.number,
                               .values = values,
                               .sums = sums,
                               .dtype = static_cast<coll::Dtype>(dtype),

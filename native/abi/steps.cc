@@ -18,6 +18,8 @@ Status deliver(coll_comm& comm, Status status) {
 
 Status take_steps(coll_comm& comm, std::unique_ptr<Steps> steps, std::function<void()> deliver_to) {
   if (comm.steps) {
+    // Of an abort, as by Ctrl-C, whoever was in the steps does not come back to them.
+    on_either(&comm, [](auto& communicator) { communicator.check_failed(); });
     throw Error(Status::invalid_argument,
                 "the call before is still in progress: resume it first, or abort");
   }

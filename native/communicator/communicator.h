@@ -82,6 +82,8 @@ class Communicator {
   void revoke();
   // First cause wins; wakes nobody, since no sleep is longer than 50 ms.
   void abort(std::string_view reason);
+  // Throws Error that says why this group has ended, where it has.
+  void check_failed();
   // What is found now may have been invisible to one-way calls.
   void close();
 
@@ -119,7 +121,6 @@ class Communicator {
   OwnCall own_call() const;
   [[noreturn]] void report_failure();
   void check_fork() const;
-  void check_failed();
 
   Membership membership_;
   Segment segment_;

@@ -72,7 +72,10 @@ PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish
                        .indices = reinterpret_cast<const std::byte*>(own.data())});
 }
 
-Status PlanMaking::begin() { return agree(&sketch_, sketches_.data(), sizeof sketch_, words_); }
+Status PlanMaking::begin() {
+  number_ = calls();
+  return agree(&sketch_, sketches_.data(), sizeof sketch_, words_);
+}
 
 // Of what the ranks end with: about as many indices each, of those that are given.
 std::vector<std::uint64_t> PlanMaking::bounds() const {
@@ -153,7 +156,8 @@ PlanReduce::PlanReduce(int rank, int ranks, double timeout, const PlanCall& call
   if ((plan.given() > 0 && call.values == nullptr) || (plan.asked() > 0 && call.sums == nullptr)) {
     refuse("the values are a null pointer");
   }
-  words_ = std::string(name_of(call.dtype)) + " (" + name_of(call.op) + ")";
+  words_ = std::string(name_of(call.dtype)) + " (" + name_of(call.op) + ", plan of call " +
+           std::to_string(call.number) + ")";
 }
 
 Status PlanReduce::begin() { return agree(&said_, heard_.data(), sizeof said_, words_); }

@@ -31,6 +31,8 @@ struct PlanWish {
 class PlanMaking : public MessageSteps {
  public:
   IndexPlan take() { return std::move(*plan_); }
+  // The same on all ranks, and another one for each plan of a communicator.
+  std::uint64_t number() const noexcept { return number_; }
 
  protected:
   PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish);
@@ -56,12 +58,14 @@ class PlanMaking : public MessageSteps {
   std::size_t most_ = 0;
   std::size_t layer_ = 0;
   bool agreed_ = false;
+  std::uint64_t number_ = 0;
   std::vector<Message> messages_;
   std::vector<Parcel> parcels_;
 };
 
 struct PlanCall {
   const IndexPlan* plan = nullptr;
+  std::uint64_t number = 0;
   const void* values = nullptr;  // as many as were given
   void* sums = nullptr;          // as many as were asked for
   Dtype dtype = Dtype::float32;

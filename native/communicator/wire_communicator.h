@@ -76,6 +76,8 @@ class WireCommunicator {
   // First cause wins; the peers that this rank is connected to learn it at once, and tell theirs.
   // From any thread: where another one is in a call, that one does it, within 50 ms.
   void abort(std::string_view reason);
+  // Throws Error that says why this group has ended, where it has.
+  void check_failed() const;
   // Tells the peers that this rank leaves. Local.
   void close();
 
@@ -84,7 +86,6 @@ class WireCommunicator {
   using Since = std::optional<std::chrono::steady_clock::time_point>;
 
   void check_fork() const;
-  void check_failed() const;
   void enter();
   void resolve(const Call& call, WireReady& out);
   void bind(const Call& call, WireReady& ready, std::vector<std::byte>& scratch);

@@ -263,7 +263,8 @@ ExactFormat exact_format(Dtype dtype, int ranks, bool many) noexcept {
   const int growth = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
   const int bits = range.highest - range.lowest + (many ? kContributionBits : 0);
   const int digit = std::min(63 - growth, 61);  // two may be added before they are carried
-  const int counter = growth + 1;
+  // Of each rank one is counted, of a rank that has several two before they are carried.
+  const int counter = std::max(growth, many ? 1 : 0) + 1;
   const int limbs = (bits + digit - 1) / digit;
   // Above the digit of the last limb: what ranks add to it, its sign, then both counters.
   const int from = bits - (limbs - 1) * digit + growth + 1;

@@ -189,3 +189,25 @@ def test_ranks_that_hand_in_other_things_are_told() -> None:
     for said in on_ranks(2, run):
         assert "exact_sum of 3 float32 (sum)" in said
         assert "exact_sum of 3 float64 (sum)" in said
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_infinities_and_nans_of_one_rank_add_up(dtype: str) -> None:
+    inf, nan = np.inf, np.nan
+    cases = [
+        [nan, nan],
+        [inf, inf],
+        [inf, -inf],
+        [nan] * 5,
+        [-inf] * 9,
+        [nan, inf, 1.0],
+        [inf, 1.0],
+    ]
+
+    def each(comm: cl.Communicator) -> None:
+        for case in cases:
+            got = comm.exact_sum([np.array([value], dtype) for value in case])
+            np.testing.assert_array_equal(got.real, [sum(case) * comm.size])
+
+    for p in (1, 2, 3):
+        on_ranks(p, each)

@@ -142,7 +142,7 @@ def test_what_is_refused() -> None:
             comm.allreduce(np.ones(4, int), compress=topk)
         with pytest.raises(bad, match="algorithm is not there with compress"):
             comm.allreduce(x, algorithm="ring", compress=topk)
-        with pytest.raises(bad, match="compress is there for sparse arrays only"):
+        with pytest.raises(bad, match="QSGD is there for sparse arrays only"):
             comm.allreduce(x, compress=cl.QSGD(4))
         with pytest.raises(bad, match="output is there for sparse arrays only"):
             comm.allreduce(x, output="dense")
@@ -157,3 +157,40 @@ def test_what_is_refused() -> None:
         assert comm.allreduce(x, compress=None) is x
 
     on_ranks(2, body)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("form", ["e4m3", "e5m2"])
+def test_scales_of_eight_bits_are_not_rounded_to_the_dtype(dtype: str, form: Any) -> None:
+    least = {"float16": 1e-6, "float32": 1e-44, "float64": 1e-300}[dtype]
+    most = {"float16": 1e4, "float32": 1e37, "float64": 1e300}[dtype]
+    for size in (least, least * 100, 1e-4, most):
+        rng = np.random.default_rng(0)
+        parts = [(rng.uniform(-1, 1, 300) * size).astype(dtype) for _ in range(4)]
+
+        def body(comm: cl.Communicator, parts: list[Any] = parts, size: float = size) -> None:
+            got = comm.allreduce(parts[comm.rank].copy(), compress=cl.FP8(form))
+            exact = np.sum([part.astype(np.float64) for part in parts], axis=0)
+            off = np.abs(got.astype(np.float64) - exact)
+            grain = float(np.finfo(dtype).smallest_subnormal)
+            assert off.max() <= size * 4 * 2 * (0.0625 if form == "e4m3" else 0.125) + 4 * grain
+
+        on_ranks(4, body)
+
+
+def test_what_is_no_compressor_is_refused() -> None:
+    def body(comm: cl.Communicator) -> None:
+        for wrong in (4, "topk", cl.TopK, cl.QSGD):
+            with pytest.raises(cl.InvalidArgumentError, match="compress is"):
+                comm.allreduce(np.ones(3), compress=wrong)  # type: ignore[arg-type]
+        with pytest.raises(cl.InvalidArgumentError, match="adasum"):
+            comm.allreduce(cl.Sparse(np.array([1]), np.ones(1), 9), op="adasum")
+        with pytest.raises(cl.InvalidArgumentError, match="structure"):
+            comm.allreduce({"x": np.ones(3)}, output="dense")
+        for share in ("a", None, 0, 2):
+            with pytest.raises(cl.InvalidArgumentError, match="share"):
+                cl.TopK(share)  # type: ignore[arg-type]
+        with pytest.raises(cl.InvalidArgumentError, match="bits"):
+            cl.QSGD(4.0)  # type: ignore[arg-type]
+
+    on_ranks(1, body)

@@ -218,7 +218,7 @@ def test_bad_wishes_are_refused() -> None:
             (x, "dsar_split_allgather", {"compress": cl.QSGD(), "algorithm": "ring"}),
             (x, "dsar_split_allgather", {"compress": cl.QSGD(), "algorithm": "dense"}),
             (whole, "int64 are not quantised", {"compress": cl.QSGD()}),
-            (np.ones(3), "compress is there for sparse", {"compress": cl.QSGD()}),
+            (np.ones(3), "QSGD is there for sparse", {"compress": cl.QSGD()}),
             (np.ones(3), "coding is there for sparse", {"coding": "raw"}),
             (np.ones(3), "output is there for sparse", {"output": "dense"}),
             (np.ones(3), "dense_above is there for sparse", {"dense_above": 0.5}),

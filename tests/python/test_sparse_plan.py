@@ -136,3 +136,27 @@ def test_skewed_indices_are_shared_out(degrees: list[int] | None) -> None:
 
     sent = on_ranks(4, body)
     assert max(sent) < 1.25 * sum(sent) / 4
+
+
+@pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
+def test_ranks_that_use_other_plans_are_told(among: Any) -> None:
+    def body(comm: cl.Communicator) -> None:
+        plans = [comm.sparse_plan(np.arange(n) + comm.rank, length=50) for n in (2, 2, 9)]
+        for theirs in (1, 2):
+            plan = plans[theirs if comm.rank else 0]
+            with pytest.raises(cl.MismatchError, match="plan of call"):
+                plan.reduce(np.ones(plan.given))
+
+    among(2, body)
+
+
+def test_lengths_and_degrees_that_are_none() -> None:
+    def body(comm: cl.Communicator) -> None:
+        for length in (5.0, "a", -1, 2**64, True):
+            with pytest.raises(cl.InvalidArgumentError, match="elements"):
+                comm.sparse_plan(np.arange(3), length=length)  # type: ignore[arg-type]
+        with pytest.raises(cl.InvalidArgumentError, match="degrees"):
+            comm.sparse_plan(np.arange(3), length=9, degrees=["a"])  # type: ignore[list-item]
+        assert comm.sparse_plan([], length=9).reduce(np.empty(0)).size == 0
+
+    on_ranks(1, body)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import collectives as cl
 from collectives import sparse_algorithms
 from tests.canonical import FLOATS, canonical_fold, exact, operands
+from tests.oracle import DTYPES
 from tests.python.ranks import on_ranks, on_wired_ranks
 
 ALLREDUCES = [a.name for a in sparse_algorithms() if a.kind == "allreduce"]
@@ -153,5 +155,25 @@ def test_a_result_shares_no_memory_with_what_was_handed_in(
         places[...] = 0
         np.testing.assert_array_equal(got.indices, expected)
         np.testing.assert_array_equal(got.values, np.ones(entries))
+
+    on_ranks(p, body)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64"])
+@pytest.mark.parametrize("p", [2, 3, 5])
+def test_infinities_and_nans_of_several_ranks(dtype: str, p: int) -> None:
+    cases = list(itertools.product([np.nan, np.inf, -np.inf, 1.0], repeat=p))
+    places = np.arange(len(cases))
+
+    def body(comm: cl.Communicator) -> None:
+        mine = np.array([case[comm.rank] for case in cases]).astype(DTYPES[dtype])
+        x = cl.Sparse(places, mine, len(cases))
+        for reproducible in (True, "any_p"):
+            dense = comm.allreduce(mine.copy(), reproducible=reproducible)
+            for algorithm in ("allgather", "ssar_split_allgather", None):
+                got = comm.allreduce(x, reproducible=reproducible, algorithm=algorithm)
+                np.testing.assert_array_equal(
+                    as_array(got).astype(complex).real, dense.astype(complex).real
+                )
 
     on_ranks(p, body)
