@@ -319,9 +319,11 @@ std::optional<Cause> WireCommunicator::wish() {
 
 void WireCommunicator::close() {
   if (process_forks() != forks_) return;
-  // A peer that still waits may have called something else.
-  for (const int peer : links_.known()) {
-    if (!failure_) say_calls(peer);
+  try {
+    if (!failure_ && !active_) take_leave();
+  } catch (const Error&) {
+    links_.close();
+    throw;
   }
   links_.close();
 }

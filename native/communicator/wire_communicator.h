@@ -103,6 +103,7 @@ class WireCommunicator {
   void look_for_gone();
   static bool settled_ago(Since& since, double seconds);
   void say_calls(int peer);
+  void take_leave();
   [[noreturn]] void fail_here(const Error& error);
   [[noreturn]] void adopt(const Failure& failure, int from);
   void tell(const Failure& failure, int all_but) noexcept;

@@ -15,6 +15,8 @@ constexpr double kNews = 0.25;  // seconds
 constexpr double kDoubt = 0.3;
 // So long a peer that calls something else is asked what.
 constexpr double kAsk = 0.7;
+// So long a rank that closes waits to hear what its peers have called.
+constexpr double kFarewell = 0.1;
 
 }  // namespace
 
@@ -69,6 +71,29 @@ void WireCommunicator::look_at_calls(int peer) {
     const CallNote* theirs = links_.control(peer)->note(number);
     if (mine == nullptr || theirs == nullptr || mine->fingerprint == theirs->fingerprint) continue;
     fail(disagreement(rank_, *mine, peer, *theirs));
+  }
+}
+
+// Ranks that send without being heard, as roots of broadcasts, find out here at the latest whether
+// all made the same calls. Those that close at about the same time tell each other; who comes much
+// later hears what the others have said before they left.
+void WireCommunicator::take_leave() {
+  const std::vector<int> peers = links_.known();
+  for (const int peer : peers) say_calls(peer);
+  if (calls_ == 0) return;
+  Since since;
+  std::vector<pollfd> nobody_else;
+  const auto heard = [this](int peer) {
+    const WireControl& control = *links_.control(peer);
+    const bool disagrees = control.failure() && control.failure()->status == Status::mismatch;
+    if (disagrees) adopt(*control.failure(), peer);
+    if (control.has_notes()) look_at_calls(peer);
+    return control.note(calls_) != nullptr || control.failure() || control.left() || control.gone();
+  };
+  while (!std::ranges::all_of(peers, heard) && !settled_ago(since, kFarewell)) {
+    constexpr int kTurn = 5;  // milliseconds
+    nobody_else.clear();
+    links_.wait(kTurn, nobody_else);
   }
 }
 

@@ -40,5 +40,6 @@ def on_wired_ranks(p: int, work: Callable[[cl.Communicator], Any]) -> list[Any]:
         for rank, listener in enumerate(listeners):
             ways = wire.Wire(listener, doors, hosts, bytes(32), shares_cores=True)
             comms.append(join(Place(rank, p, "tests", 0, 20.0, wire=ways)))
-            stack.callback(comms[-1].close)
+        # At once, as each waits a moment for the others.
+        stack.callback(run_threads, comms, lambda comm: comm.close())
         return run_threads(comms, work)
