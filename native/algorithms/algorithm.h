@@ -39,6 +39,8 @@ struct Algorithm {
   bool (*fits)(int p);
   int (*chunks)(int p);  // in how many parts the vector is cut
   void (*generate)(Builder& b);
+  // Blocks go on through other ranks, in places of their size: all must be of one.
+  bool passes_on = false;
   // Of the messages, but for their order within a round.
   Symmetry (*symmetry)(int p) = [](int) { return Symmetry::none; };
 };

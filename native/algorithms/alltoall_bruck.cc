@@ -53,6 +53,7 @@ const Algorithm alltoall_bruck = {
             b.recv(t + 1, from, moving(p, from, t));
           }
         },
+    .passes_on = true,
     .symmetry = rotation};
 
 }  // namespace coll

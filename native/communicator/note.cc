@@ -81,7 +81,8 @@ Wish wish_of(const Call& call) noexcept {
           .mode = call.mode,
           .rank_order = keeps_rank_order(call),
           .canonical = wants_canonical(call),
-          .one_fold = wants_one_fold(call)};
+          .one_fold = wants_one_fold(call),
+          .unequal = call.kind == Kind::alltoall && call.counts != nullptr};
 }
 
 }  // namespace coll

@@ -37,6 +37,7 @@ struct Wish {
   bool rank_order = false;  // the operation does not commute
   bool canonical = false;   // results have the canonical tree of their operands,
   bool one_fold = false;    // made by one op
+  bool unequal = false;     // blocks of an alltoall are not all of one size
 };
 
 // What a call may run: which it is, the ranks first tell each other.

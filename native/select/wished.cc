@@ -41,6 +41,7 @@ const Algorithm& algorithm_at(int algorithm) {
 }
 
 bool suits(const Algorithm& a, int ranks, const Wish& wish) {
+  if (wish.unequal && wish.algorithm == kUnchosen && a.passes_on) return false;
   return (!wish.rank_order || a.tree.rank_order) && (!wish.canonical || a.tree.canonical(ranks)) &&
          (!wish.one_fold || a.tree.one_fold);
 }

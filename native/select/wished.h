@@ -10,7 +10,8 @@ namespace coll {
 // By its index in algorithms().
 const Algorithm& algorithm_at(int algorithm);
 
-// Whether an algorithm sums in the tree that is wished for.
+// Whether an algorithm sums in the tree that is wished for, and takes blocks of such sizes where it
+// was not named: by the communicator, who knows the plan, those that were are refused.
 bool suits(const Algorithm& a, int ranks, const Wish& wish);
 
 // The first of the table that does. Throws Error(unsupported) where there is none.

@@ -15,7 +15,7 @@ from tests.python.ranks import on_wired_ranks
 Call = Callable[[cl.Communicator], object]
 
 
-def x(comm: cl.Communicator) -> np.ndarray:  # type: ignore[type-arg]
+def x(comm: cl.Communicator) -> np.ndarray:
     return np.arange(4.0) + comm.rank
 
 
