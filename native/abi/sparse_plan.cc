@@ -54,8 +54,9 @@ coll_status coll_sparse_plan_make(coll_comm* comm, const coll_sparse_indices* in
     return coll::on_either(comm, [&]<class C>(C& communicator) {
       auto steps = std::make_unique<coll::StepsOn<coll::PlanMaking, C>>(communicator, wish);
       coll::PlanMaking* own = steps.get();
-      return coll::take_steps(*comm, std::move(steps),
-                              [own, plan] { *plan = new coll_sparse_plan{own->take(), own->number()}; });
+      return coll::take_steps(*comm, std::move(steps), [own, plan] {
+        *plan = new coll_sparse_plan{own->take(), own->number()};
+      });
     });
   });
 }
