@@ -16,17 +16,16 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from bench.hosts.goals import MBIT, M
-from bench.hosts.ranks.hiding import PROGRESS
 from bench.hosts.records import Spread, bound, payload
 from bench.hosts.run import links, say
 from bench.hosts.teams import HostTeam
 from bench.hosts.verdicts import Goal, Row, failed, finish, options, positive
 from bench.peers.cells import Cell
 from bench.peers.libraries import OURS, TeamName
-from bench.peers.teams import Launcher, TeamError
+from bench.peers.teams import TeamError
 from bench.wire.judge import MOST
 from tests.hosts import Hosts
 from tests.hosts.tools import missing
@@ -40,16 +39,9 @@ TRIALS = 3
 
 @dataclass
 class HidingTeam(HostTeam):
-    """Ranks that transfer, compute, or both. `progress`: whether they ask for a thread for it."""
+    """Ranks that transfer, compute, or both."""
 
     module: str = "bench.hosts.ranks.hiding"
-    progress: bool = False
-
-    def _launched(
-        self, python: Path, arguments: Sequence[str], environment: dict[str, str], log: IO[bytes]
-    ) -> list[Launcher]:
-        asked = {PROGRESS: "1"} if self.progress else {}
-        return super()._launched(python, arguments, environment | asked, log)
 
     def vectors(self, nbytes: int) -> None:
         """Make vectors of so many bytes the present ones."""
@@ -172,9 +164,7 @@ def on_hosts(
     """Measure all vectors on so many hosts; return also how the links were shaped."""
     found = []
     with Hosts(count, mbit=chosen.mbit) as hosts, tempfile.TemporaryDirectory() as folder:
-        team = HidingTeam(
-            TeamName(OURS, "hiding"), count, hosts=list(hosts), progress=chosen.progress_thread
-        )
+        team = HidingTeam(TeamName(OURS, "hiding"), count, hosts=list(hosts))
         try:
             team.start(Path(sys.executable), Path(folder))
             team.meet()
@@ -194,9 +184,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hosts", type=positive, nargs="+", default=(2, 4), help="(2 4)")
     parser.add_argument("--mib", type=positive, nargs="+", default=(16, 64), help="vectors (16 64)")
     parser.add_argument("--mbit", type=float, default=MBIT, help=f"of each link ({MBIT:g})")
-    parser.add_argument(
-        "--progress-thread", action="store_true", help="call init(progress_thread=True)"
-    )
     chosen = parser.parse_args(arguments)
     if min(chosen.hosts) < 2:
         parser.error("--hosts must be 2 or more")
@@ -210,10 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TeamError, OSError, RuntimeError) as error:
         return failed(PROGRAM, error)
     rows = [row for hiding in found for row in judge(hiding)]
-    thread = "a progress thread" if chosen.progress_thread else "no progress thread"
-    title = f"allreduce beside NumPy, links of {chosen.mbit:g} Mbit/s, {thread}"
+    title = f"allreduce beside NumPy, links of {chosen.mbit:g} Mbit/s"
     document = {
-        "progress_thread": chosen.progress_thread,
         "links": shaped,
         "vectors": [hiding.json() for hiding in found],
     }

@@ -199,7 +199,8 @@ std::string Challenge::disagreement(const Said& peer) const {
   }
   if (peer.ranks != static_cast<std::uint32_t>(self_.ranks)) {
     return "it was started for " + std::to_string(peer.ranks) + " ranks, this process for " +
-           std::to_string(self_.ranks) + ": set COLLECTIVES_SIZE to one number for all ranks";
+           std::to_string(self_.ranks) +
+           ": give all ranks one number (COLLECTIVES_SIZE, WORLD_SIZE)";
   }
   if (peer.rank >= peer.ranks) {
     return "it says that it is " + its_rank + " of " + std::to_string(peer.ranks) +

@@ -16,8 +16,6 @@ from bench.peers.ranks.lineup import LineUp
 from bench.peers.ranks.serve import Station, attend, station
 from bench.peers.ranks.work import Buffers, Work
 
-# Passed on to init() only where it is asked for.
-PROGRESS = "BENCH_PROGRESS_THREAD"
 _SIDE = 192  # of the matrices: three of them stay in a core's own cache
 _KEEP = np.float32(0.5)
 _CORES = os.cpu_count() or 1
@@ -85,8 +83,7 @@ class Hider:
 def main() -> None:
     """Meet the others, then the driver."""
     place = station()
-    asked: dict[str, Any] = {"progress_thread": True} if os.environ.get(PROGRESS) else {}
-    with cl.init(**asked) as comm:
+    with cl.init() as comm:
         attend(place, cl.__version__, Hider(place, comm).orders)
 
 
