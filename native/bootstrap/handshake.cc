@@ -67,7 +67,8 @@ std::string mismatch(const Hello& hello, const Identity& host, const ucred& peer
   }
   if (hello.ranks != host.ranks) {
     return "it was started for " + std::to_string(hello.ranks) + " ranks, rank 0 for " +
-           std::to_string(host.ranks) + ": give all ranks one number (COLLECTIVES_SIZE, WORLD_SIZE)";
+           std::to_string(host.ranks) +
+           ": give all ranks one number (COLLECTIVES_SIZE, WORLD_SIZE)";
   }
   if (hello.rank < 0 || hello.rank >= host.ranks) {
     return "there is no rank " + std::to_string(hello.rank) + " among " +

@@ -137,8 +137,9 @@ TEST(another_attempt_is_refused) {
 }
 
 TEST(another_number_of_ranks_is_refused) {
-  check_disagree(side(1, 4), side(0, 5), "for 5 ranks, this process for 4: set COLLECTIVES_SIZE",
-                 "for 4 ranks, this process for 5: set COLLECTIVES_SIZE");
+  check_disagree(side(1, 4), side(0, 5),
+                 "for 5 ranks, this process for 4: give all ranks one number",
+                 "for 4 ranks, this process for 5: give all ranks one number");
 }
 
 TEST(an_impossible_rank_is_refused) {
