@@ -70,8 +70,8 @@ bool SparseCall::step(Status& status) {
       return true;
     }
     guarded([this] { prepare(); });
-  } else if (guarded([this] { return goes_on_choosing(); })) {
-    status = choose_on();
+  } else if (guarded([this] { return goes_on_selecting(); })) {
+    status = exchange_counts();
     return true;
   }
   if (guarded([this] { return next_round(); })) return true;
@@ -132,8 +132,8 @@ void SparseCall::prepare() {
   if (chosen.dense_when_folded) run_->make_dense_when_folded();
 }
 
-// What was begun is done, of the rounds or of the choice of the largest. Whether this goes on.
-bool SparseCall::goes_on_choosing() {
+// What was begun is done, of the rounds or of the selection of the largest. Whether this goes on.
+bool SparseCall::goes_on_selecting() {
   if (stage_ == Stage::by_messages) {
     run_->close_round();
     if (wish_.largest == 0 || largest_.has_value() || !run_->folded()) return false;
@@ -154,7 +154,7 @@ bool SparseCall::goes_on_choosing() {
   return true;
 }
 
-Status SparseCall::choose_on() {
+Status SparseCall::exchange_counts() {
   const bool counting = stage_ == Stage::counting;
   return run(Call{.kind = counting ? Kind::allreduce : Kind::allgather,
                   .dtype = Dtype::uint64,
@@ -275,12 +275,7 @@ void SparseCall::deliver(Form form, const std::vector<SparseStream>& streams) {
                                               .balanced = false,
                                               .streaming = 0,
                                               .divisor = static_cast<double>(ranks())});
-    struct Both {
-      std::shared_ptr<const void> indices;
-      std::shared_ptr<const void> values;
-    };
-    whole.owner = std::make_shared<Both>(Both{whole.owner, memory});
-    whole.values = memory.get();
+    whole = with_values(terms_, std::move(whole), memory);
   }
   if (folds() && terms_.summation != Summation::merged) whole = with_positive_zeros(terms_, whole);
   result_.terms = terms_;

@@ -45,8 +45,8 @@ class SparseCall : public MessageSteps {
   void deliver_at_once();
   void prepare();
   Status begin_dense();
-  bool goes_on_choosing();
-  Status choose_on();
+  bool goes_on_selecting();
+  Status exchange_counts();
   bool next_round();
   int choose() const;
   SparseStream stretch_of(int rank) const noexcept;

@@ -123,24 +123,6 @@ class BlockSum {
   std::vector<std::int64_t> limbs_;
 };
 
-// The stream with other values. It owns its indices, too, also where they are somebody's memory.
-SparseStream with_values(const SparseTerms& terms, SparseStream stream,
-                         const std::shared_ptr<std::byte[]>& values) {
-  struct Both {
-    std::shared_ptr<const void> indices, values;
-  };
-  if (stream.owner == nullptr && stream.form == Form::pairs) {
-    const std::size_t bytes = stream.entries * terms.index_bytes;
-    const std::shared_ptr<std::byte[]> indices(new std::byte[bytes]);
-    if (bytes > 0) std::memcpy(indices.get(), stream.indices, bytes);
-    stream.indices = indices.get();
-    stream.owner = indices;
-  }
-  stream.values = values.get();
-  stream.owner = std::make_shared<Both>(Both{stream.owner, values});
-  return stream;
-}
-
 // Which elements the sum has, and its form; the values are those of the merges, or of a stream.
 SparseStream united(const SparseTerms& terms, std::span<const SparseStream> streams) {
   std::size_t entries = 0;

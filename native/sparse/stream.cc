@@ -190,6 +190,23 @@ SparseStream sum(const SparseTerms& terms, std::span<const SparseStream> streams
                                              runs, room.room(), more.room()));
 }
 
+SparseStream with_values(const SparseTerms& terms, SparseStream stream,
+                         const std::shared_ptr<std::byte[]>& values) {
+  struct Both {
+    std::shared_ptr<const void> indices, values;
+  };
+  if (stream.owner == nullptr && stream.form == Form::pairs) {
+    const std::size_t bytes = stream.entries * terms.index_bytes;
+    const std::shared_ptr<std::byte[]> indices(new std::byte[bytes]);
+    if (bytes > 0) std::memcpy(indices.get(), stream.indices, bytes);
+    stream.indices = indices.get();
+    stream.owner = indices;
+  }
+  stream.values = values.get();
+  stream.owner = std::make_shared<Both>(Both{stream.owner, values});
+  return stream;
+}
+
 SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream) {
   if (stream.owner != nullptr && (stream.first == 0 || stream.form == Form::dense)) {
     SparseStream moved = stream;

@@ -99,6 +99,10 @@ SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream);
 // before.
 SparseStream sum(const SparseTerms& terms, std::span<const SparseStream> streams);
 
+// The same with other values, as many. It owns its indices, too, also where they are somebody's.
+SparseStream with_values(const SparseTerms& terms, SparseStream stream,
+                         const std::shared_ptr<std::byte[]>& values);
+
 // The same in memory of its own, with its first element at index 0.
 SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream);
 
