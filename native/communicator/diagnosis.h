@@ -28,6 +28,10 @@ struct Cause {
 // Where the ranks differ, but no more in what their records hold.
 inline constexpr char kLongAgo[] = "the ranks made different calls, longer ago than is remembered";
 
+// Where a rank calls something else, and has not been in any call since that was noticed.
+inline constexpr std::string_view kNotSaid =
+    ", and has not said which, as it is in no call any more";
+
 // What a rank does that lets go of a communicator for one of those that live.
 inline constexpr char kRevoked[] =
     " revoked this communicator: shrink() makes one of the ranks that live";

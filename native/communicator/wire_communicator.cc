@@ -23,6 +23,10 @@ namespace {
 constexpr int kSlice = 50, kConnecting = 10;  // milliseconds of sleep at most
 // While bytes move without end, signals, clocks and other threads are looked at as well.
 constexpr unsigned kLookEvery = 64;  // turns
+// So many calls may only send, as those of a root do, until what the others send is looked at:
+// ranks that each take themselves for the root would never hear of each other.
+constexpr unsigned kUnheard = 4;
+static_assert(kUnheard <= WireControl::kNotes / 2);
 
 }  // namespace
 
@@ -65,8 +69,18 @@ void WireCommunicator::fail(const Cause& cause) {
   report();
 }
 
+// What a rank calls that others have not heard of, it says itself.
 void WireCommunicator::adopt(const Failure& failure, int from) {
-  remember(failure, from);
+  Failure told = failure;
+  const CallNote* mine = own_note(calls_);
+  std::string text(failure.sentence());
+  if (failure.culprit == rank_ && mine != nullptr && text.ends_with(kNotSaid)) {
+    text.resize(text.size() - kNotSaid.size());
+    text += "; its last call is " + label(*mine) + ", " + describe(*mine);
+    told = failure_of({failure.status, failure.culprit, text});
+    told.reporter = failure.reporter;
+  }
+  remember(told, from);
   report();
 }
 
@@ -183,7 +197,7 @@ void WireCommunicator::begin(WireReady& ready) {
   patience_.begin(ready.call.timeout > 0 ? ready.call.timeout : timeout_, ready.call.of_timeout);
   active_ = true;
   if (watch_.on()) watch_.begin(event_of(ready.note, ranks_));
-  began_ = doubts_ = false;
+  began_ = doubts_ = listened_ = false;
   still_since_.reset();
   lost_since_.clear();
   strange_since_.reset();
@@ -218,11 +232,21 @@ bool WireCommunicator::go() {
     fail_here(e);
   }
   if (links_.executor().user_failed()) fail(failed_here(rank_, now_->note, false));
-  if (!done) return false;
+  if (!done || hears_a_stranger()) return false;
   active_ = false;
   now_->accumulation.end();
   if (watch_.active()) watch_.end();
   return true;
+}
+
+// Whether a message has come that no call of this rank asks for. The looks tell why.
+bool WireCommunicator::hears_a_stranger() noexcept {
+  unheard_ = listened_ ? 0 : unheard_ + 1;
+  if (unheard_ >= kUnheard) {
+    unheard_ = 0;
+    links_.turn();
+  }
+  return links_.executor().stranger().peer >= 0;
 }
 
 std::optional<LastCall> WireCommunicator::last() {
@@ -239,6 +263,7 @@ Status WireCommunicator::drive() {
     // Every call moves messages on that are on their way besides.
     const bool moved = mail_.pending() ? mail_.progress() : links_.turn();
     check_mail();
+    listened_ = true;
     if (moved) still_since_.reset();
     if (watch_.active()) moved ? watch_.wait_ends() : watch_.wait_begins(waits_for());
     if (moved && ++turns_ % kLookEvery != 0) continue;

@@ -91,6 +91,7 @@ class WireCommunicator {
   void bind(const Call& call, WireReady& ready, std::vector<std::byte>& scratch);
   void begin(WireReady& ready);
   bool go();
+  bool hears_a_stranger() noexcept;
   void connected();
   Status drive();
   bool advance();
@@ -114,6 +115,7 @@ class WireCommunicator {
   void obey();
   std::optional<Cause> wish();
   void obey_if_idle() noexcept;
+  std::string whereabouts(int peer) const;
   Cause late() const;
   // Of message calls (wire_messages.cc).
   void enter(const PairCall& call);
@@ -122,6 +124,7 @@ class WireCommunicator {
   void check_mail();
   bool can_tell();
   [[noreturn]] void give_up_messages();
+  void say_messages();
   void look_while_polling(const WaitNote& note, bool left);
   void look_after(const std::vector<WaitNote>& notes, bool left);
   void look_for_last(const WaitNote& note, bool left);
@@ -154,7 +157,10 @@ class WireCommunicator {
   std::array<std::optional<CallNote>, WireControl::kNotes> notes_;
   bool active_ = false, began_ = false;
   bool shrunk_ = false;
-  bool doubts_ = false;  // whether this call will end
+  bool doubts_ = false;    // whether this call will end
+  bool listened_ = false;  // whether this call has read from any stream
+  unsigned unheard_ = 0;   // calls since one has
+  bool said_message_ = false;
   unsigned turns_ = 0;
   Watch watch_;
   std::vector<pollfd> watched_;

@@ -34,10 +34,10 @@ void WireControl::say(const CallNote& note) noexcept {
   out.end = stream_->posted();
 }
 
-void WireControl::say_waits(std::uint64_t call, int peer) noexcept {
-  if (stream_ == nullptr || (waits_out_.call == call && waits_out_.peer == peer)) return;
-  if (stream_->sent() < waits_end_) return;
-  waits_out_ = {call, peer, 0};
+void WireControl::say_waits(std::uint64_t call, int peer, const WaitNote& message) noexcept {
+  const WordsOfWaits words{call, peer, 0, pack(message)};
+  if (stream_ == nullptr || words == waits_out_ || stream_->sent() < waits_end_) return;
+  waits_out_ = words;
   post(Saying::waits, &waits_out_, sizeof waits_out_);
   waits_end_ = stream_->posted();
 }
@@ -77,8 +77,8 @@ void WireControl::landed(const TcpHeader& header) noexcept {
           note_in_.detail.agreed.text.back() = '\0';
       std::optional<CallDetail> detail;
       if (note_in_.has_detail != 0) detail = note_in_.detail;
+      newest_ = std::max(newest_, note_in_.words.front());
       notes_[note_in_.words.front() % kNotes] = unpack(note_in_.words, detail);
-      has_notes_ = true;
       break;
     }
     case Saying::waits:

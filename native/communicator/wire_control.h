@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "communicator/record.h"
+#include "mailbox/waits.h"
 #include "transport/failure.h"
 #include "transport/tcp_stream.h"
 
@@ -30,8 +31,9 @@ class WireControl final : public TcpReceiver {
   // without a connection, is not.
   void say(const Failure& failure) noexcept;
   void say(const CallNote& note) noexcept;
-  // For whom this rank waits; what has not changed is not said again.
-  void say_waits(std::uint64_t call, int peer) noexcept;
+  // For whom this rank waits in its call of that number, or, between calls, with a message; what
+  // has not changed is not said again.
+  void say_waits(std::uint64_t call, int peer, const WaitNote& message = {}) noexcept;
   void say_leave() noexcept;
 
   // What the peer has said.
@@ -41,11 +43,15 @@ class WireControl final : public TcpReceiver {
     const auto& note = notes_[number % kNotes];
     return note && note->number == number ? &*note : nullptr;
   }
-  bool has_notes() const noexcept { return has_notes_; }
+  bool has_notes() const noexcept { return newest_ > 0; }
+  // Of the last call that it has said; null: of none, or it is not remembered.
+  const CallNote* newest() const noexcept { return note(newest_); }
   // For whom the peer waits in that call, as far as it can tell; -1: it has not said.
   int waits_for(std::uint64_t call) const noexcept {
     return waits_.call == call ? waits_.peer : -1;
   }
+  // The message that it waits for, or with.
+  WaitNote message() const noexcept { return unpack(waits_.message); }
   bool left() const noexcept { return left_; }
   // The connection has ended, whatever was said before.
   bool gone() const noexcept { return stream_ != nullptr && stream_->state() != StreamState::open; }
@@ -69,6 +75,8 @@ class WireControl final : public TcpReceiver {
   struct WordsOfWaits {
     std::uint64_t call = 0;
     std::int32_t peer = -1, zero = 0;
+    std::uint64_t message = pack(WaitNote{});
+    friend bool operator==(const WordsOfWaits&, const WordsOfWaits&) = default;
   };
   struct WordsOfFailure {
     std::int32_t status = 0, culprit = -1, reporter = -1, zero = 0;
@@ -84,7 +92,8 @@ class WireControl final : public TcpReceiver {
   std::uint64_t waits_end_ = 0;  // as of NoteOut
   std::array<NoteOut, kNotes> notes_out_;
   std::uint64_t said_note_ = 0;  // the number of the last call said
-  bool said_failure_ = false, said_leave_ = false, left_ = false, has_notes_ = false;
+  std::uint64_t newest_ = 0;     // the number of the last call that the peer has said
+  bool said_failure_ = false, said_leave_ = false, left_ = false;
   std::optional<Failure> failure_;
   std::array<std::optional<CallNote>, kNotes> notes_;
 };

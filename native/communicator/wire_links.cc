@@ -8,6 +8,7 @@
 
 #include "base/system_error.h"
 #include "bootstrap/environment.h"
+#include "bootstrap/words.h"
 #include "transport/striped_stream.h"
 #include "transport/system_calls.h"
 
@@ -30,6 +31,7 @@ TcpLimits limits_of(const WirePlace& place, std::uint64_t payload) {
 MeshLimits mesh_limits(const WirePlace& place) {
   MeshLimits limits;
   limits.tcp.silence_s = place.silence_s;
+  limits.absent_s = 2 * place.silence_s;  // what has become of the peer is told before that
   return limits;
 }
 
@@ -83,8 +85,9 @@ void WireLinks::expect_means(int peer) const {
 }
 
 void WireLinks::probe(int peer) {
-  const auto it = probes_.try_emplace(peer, place_.data_doors[index_of(peer)]).first;
-  if (it->second.step(WireProbe::Clock::now()) && gone(peer).empty()) gone_.push_back(peer);
+  const Endpoint& door = place_.data_doors[index_of(peer)];
+  const auto it = probes_.try_emplace(peer, door, mesh_limits(place_).tcp).first;
+  it->second.step(WireProbe::Clock::now());
 }
 
 // Also of ranks that this one does not need now: they are to be told where something goes wrong.
@@ -240,9 +243,18 @@ bool WireLinks::holds_back(int peer) const noexcept {
 }
 
 std::string WireLinks::gone(int peer) const {
-  if (std::ranges::find(gone_, peer) == gone_.end()) return "";
-  return "it does not listen any more at " + place_.data_doors[index_of(peer)].text() +
-         ", so it has ended, closed its communicator or given up";
+  const auto it = probes_.find(peer);
+  if (it == probes_.end()) return "";
+  const std::string door = place_.data_doors[index_of(peer)].text();
+  if (it->second.refused()) {
+    return "it does not listen any more at " + door +
+           ", so it has ended, closed its communicator or given up";
+  }
+  if (it->second.silence(WireProbe::Clock::now()) < place_.silence_s) return "";
+  return "rank " + std::to_string(place_.self.rank) + " has had no answer from " + door + " for " +
+         seconds_in_words(place_.silence_s) +
+         " (COLLECTIVES_SILENCE): is that host up, and does the network let packets through both "
+         "ways?";
 }
 
 void WireLinks::close() noexcept {

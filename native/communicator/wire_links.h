@@ -93,7 +93,6 @@ class WireLinks {
   std::vector<int> known_;
   std::map<int, PipeMeeting> meetings_;  // with ranks of this machine
   std::map<int, WireProbe> probes_;
-  std::vector<int> gone_;
   TcpSet set_;
   int send_buffer_;  // bytes; 0: as the kernel likes
   bool connecting_ = false;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/system_error.h"
+#include "communicator/pair_diagnosis.h"
 #include "communicator/wire_communicator.h"
 
 namespace coll {
@@ -14,7 +15,7 @@ constexpr double kNews = 0.25;  // seconds
 // So long nothing must move until ranks tell each other what they call.
 constexpr double kDoubt = 0.3;
 // So long a peer that calls something else is asked what.
-constexpr double kAsk = 0.7;
+constexpr double kAsk = 2.0;
 // So long a rank that closes waits to hear what its peers have called.
 constexpr double kFarewell = 0.1;
 
@@ -110,8 +111,8 @@ void WireCommunicator::look_at_strangers() {
   if (!settled_ago(strange_since_, kAsk)) return;
   fail({Status::mismatch, stranger.peer,
         label(now_->note) + ": " + links_.name_of(stranger.peer) +
-            " makes another call than rank " + std::to_string(rank_) + ", " +
-            describe(now_->note)});
+            " makes another call than rank " + std::to_string(rank_) + ", " + describe(now_->note) +
+            std::string(kNotSaid)});
 }
 
 // Peers that this call needs and whose connection has ended. Where only that for control has, its
@@ -165,14 +166,27 @@ int WireCommunicator::blamed() const {
   return other < 0 || other == rank_ || other >= ranks_ ? peer : other;
 }
 
+// What a peer is doing, as far as it has said so.
+std::string WireCommunicator::whereabouts(int peer) const {
+  const std::string who = links_.name_of(peer);
+  const WireControl* control = links_.control(peer);
+  if (control == nullptr) return who + " is silent";
+  const WaitNote message = control->message();
+  if (message.what != Waits::nothing) return who + " is blocked in " + in_words(message);
+  const CallNote* note = control->newest();
+  if (note == nullptr) return who + " is silent: it has not come to this call, or was stopped";
+  if (note->number == calls_) return who + " is silent, in this call as well";
+  return who + " is silent since its call " + label(*note);
+}
+
 Cause WireCommunicator::late() const {
   const int peer = waits_for(), culprit = blamed();
   std::string who = "nothing moves";
   if (culprit != peer) {
-    who = links_.name_of(culprit) + " is silent: " + links_.name_of(peer) + " waits for it";
+    who = whereabouts(culprit) + ": " + links_.name_of(peer) + " waits for it";
   } else if (peer >= 0) {
-    who =
-        links_.name_of(peer) + (began_ ? " is silent" : " is not there: " + links_.standing(peer));
+    who = began_ ? whereabouts(peer)
+                 : links_.name_of(peer) + " is not there: " + links_.standing(peer);
   }
   return {Status::timeout, culprit,
           label(now_->note) + ": rank " + std::to_string(rank_) + " gave up after " +

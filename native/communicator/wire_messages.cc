@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The message calls of a communicator between machines: how they begin, wait and end.
 #include <algorithm>
+#include <utility>
 
 #include "communicator/pair_diagnosis.h"
 #include "communicator/wire_communicator.h"
@@ -95,6 +96,9 @@ Status WireCommunicator::drive_messages() {
     check_mail();
     if (end == PairTurn::done) {
       if (watch_.active()) watch_.end();
+      if (std::exchange(said_message_, false)) {
+        for (const int peer : links_.known()) links_.control(peer)->say_waits(calls_, -1);
+      }
       mail_.finish();
       return Status::ok;
     }
@@ -104,9 +108,20 @@ Status WireCommunicator::drive_messages() {
     if (moved && ++turns_ % 64 != 0) continue;
     patience_.turn();
     look_after(mail_.all_waits(), true);
+    if (settled_ago(still_since_, kQuiet)) say_messages();
     if (!moved) wait();
     if (patience_.over()) give_up_messages();
     if (interruptible_ && patience_.due()) return Status::in_progress;
+  }
+}
+
+// Whoever waits for this rank in a collective is to know where it is.
+void WireCommunicator::say_messages() {
+  const WaitNote note = mail_.waits();
+  said_message_ = true;
+  for (const int peer : links_.known()) {
+    say_calls(peer);
+    links_.control(peer)->say_waits(calls_, note.peer, note);
   }
 }
 
@@ -218,6 +233,11 @@ Cause WireCommunicator::late_message() const {
         links_.name_of(note.peer) + (note.what != Waits::send ? " has not sent a message that fits"
                                      : standing.empty()       ? " has not received it"
                                                               : " is not there: " + standing);
+    const CallNote* ahead =
+        links_.connected(note.peer) ? links_.control(note.peer)->newest() : nullptr;
+    if (ahead != nullptr && ahead->number > calls_) {
+      why += ", but called " + label(*ahead) + ", which rank " + std::to_string(rank_) + " has not";
+    }
   }
   return {Status::timeout, note.peer,
           in_words(note) + ": rank " + std::to_string(rank_) + " gave up after " +

@@ -99,7 +99,6 @@ WireShrink::WireShrink(WireCommunicator& parent, double timeout)
     peers_.push_back(std::make_unique<Peer>());
     if (peer != rank()) ways_.want(peer);
   }
-  say(0);
 }
 
 WireShrink::~WireShrink() = default;
@@ -109,7 +108,8 @@ std::vector<int> WireShrink::missing() const {
   if (decision_) return unheard_;
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank() || !lives_[index(peer)]) continue;
-    if (peers_[index(peer)]->of(round_) == nullptr) late.push_back(peer);
+    const Peer& it = *peers_[index(peer)];
+    if (said_.empty() ? it.out == nullptr : it.of(round_) == nullptr) late.push_back(peer);
   }
   return late;
 }
@@ -128,6 +128,8 @@ bool WireShrink::step() {
   if (set_.wait(Deadline(0.002)) > 0) take_connections();
   if (decision_) return farewell();
   look_for_lost();
+  // Only now is it known that each whom this rank takes for living can hear it, and be heard.
+  if (said_.empty() && missing().empty()) say(0);
   return conclude() && farewell();
 }
 
@@ -178,7 +180,28 @@ void WireShrink::look_for_lost() {
   }
 }
 
-bool WireShrink::all_have_told() const { return missing().empty(); }
+bool WireShrink::all_have_told() const { return !said_.empty() && missing().empty(); }
+
+// Of a rank and one that it takes for lost the second goes; where each takes the other for it, as
+// where one direction between them is dead, the higher one.
+std::array<std::uint8_t, WireShrink::kMostRanks> WireShrink::common() const {
+  View mine = said_.back();
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (!lives_[index(peer)]) mine.lives[index(peer)] = 0;
+  }
+  const auto view_of = [&](int peer) -> const View& {
+    return peer == rank() ? mine : *peers_[index(peer)]->of(round_);
+  };
+  auto lives = mine.lives;
+  for (int one = 0; one < ranks(); ++one) {
+    for (int other = 0; other < ranks() && mine.lives[index(one)] != 0; ++other) {
+      if (mine.lives[index(other)] == 0 || view_of(one).lives[index(other)] != 0) continue;
+      const bool mutual = view_of(other).lives[index(one)] == 0;
+      lives[index(mutual ? std::max(one, other) : other)] = 0;
+    }
+  }
+  return lives;
+}
 
 void WireShrink::check_own_place(const View& view) const {
   if (view.lives[index(rank())] != 0) return;
@@ -198,24 +221,21 @@ bool WireShrink::conclude() {
     return true;
   }
   if (!all_have_told()) return false;
-  const View own = said_.back();
-  View common = own;
+  const View& own = said_.back();
   bool alike = true;
   for (int peer = 0; peer < ranks(); ++peer) {
-    if (!lives_[index(peer)]) common.lives[index(peer)] = 0;
-    const View* view =
-        peer == rank() || !lives_[index(peer)] ? nullptr : peers_[index(peer)]->of(round_);
-    if (view == nullptr) continue;
-    check_own_place(*view);
-    for (std::size_t r = 0; r < common.lives.size(); ++r) common.lives[r] &= view->lives[r];
-    alike = alike && view->lives == own.lives;
+    if (peer == rank() || !lives_[index(peer)]) continue;
+    const View& view = *peers_[index(peer)]->of(round_);
+    check_own_place(view);
+    alike = alike && view.lives == own.lives;
   }
-  if (alike && common.lives == own.lives) {
+  const auto lives = common();
+  if (alike && lives == own.lives) {
     decision_ = own;
     say(1);
     return true;
   }
-  for (int peer = 0; peer < ranks(); ++peer) lives_[index(peer)] = common.lives[index(peer)] != 0;
+  for (int peer = 0; peer < ranks(); ++peer) lives_[index(peer)] = lives[index(peer)] != 0;
   ++round_;
   say(0);
   return false;

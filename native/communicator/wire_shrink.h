@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ranks of several machines that live form a communicator, whatever has become of the others.
 //
-// In rounds: each tells all that it takes for living whom it takes for living, and waits until each
-// of them has told the same round, or is lost. A round in which all say the same is the decision;
-// else the next one begins with what all have in common. Who has decided tells all before it goes,
-// and who hears a decision takes it over.
+// In rounds: each tells all that it takes for living, once it has reached them all, whom it takes
+// for living, and waits until each of them has told the same round, or is lost. A round in which
+// all say the same is the decision; else the next one begins with those whom nobody misses. Who has
+// decided tells all before it goes, and who hears a decision takes it over.
 //
 // Lost is whose door refuses for 0.4 s, whose machine does not answer a connection for 1.4 s, or
 // whose connections end. A rank whose machine answers is waited for. What has ended the parent is
@@ -53,6 +53,7 @@ class WireShrink final : public Shrinking {
   void look_for_lost();
   void say(std::uint32_t decided);
   bool all_have_told() const;
+  std::array<std::uint8_t, kMostRanks> common() const;
   bool conclude();
   bool farewell();
   void check_own_place(const View& view) const;

@@ -119,6 +119,16 @@ def late_to_the_first(comm: cl.Communicator, victim: int, limit: float) -> Any:
     return found | {"again": told(comm.barrier)}
 
 
+def first_call_after_a_word(comm: cl.Communicator, way: str) -> Any:
+    """Connect only when the test says so: the ranks in a ring, or rank 0 and 1 by a message."""
+    note(comm, "ready")
+    await_word("go on")
+    x = np.ones(3)
+    if way == "collective" or comm.rank > 1:
+        return told(lambda: comm.allreduce(x))
+    return told(lambda: comm.recv(x, 1) if comm.rank == 0 else comm.send(x, 0))
+
+
 def leaves(comm: cl.Communicator, victim: int, way: str) -> Any:
     """The victim goes, in several ways; the others call."""
     if way != "unmet":
@@ -223,6 +233,15 @@ def shrinks(comm: cl.Communicator, limit: float = 0) -> Any:
     if found["error"] is None:
         return found
     return found | living_on(comm)
+
+
+def shrinks_if_it_may(comm: cl.Communicator) -> Any:
+    """As :func:`shrinks`, where the others may go on without this rank."""
+    found = busy(comm, None)
+    try:
+        return found | living_on(comm)
+    except cl.PeerLostError as error:
+        return found | {"refused": str(error)}
 
 
 def shrinks_unmet(comm: cl.Communicator, victim: int, gap: float) -> Any:
