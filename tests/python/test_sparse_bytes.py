@@ -2,7 +2,8 @@
 """What sparse algorithms send, headers included, is what their formulas say of the actual entries.
 
 SparCML, SC'19: whole sums in recursive doubling; parts to their owners and the sums of these to all
-in the others.
+in the others. Circulant: Traeff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms",
+2024.
 """
 
 from __future__ import annotations
@@ -71,12 +72,22 @@ def ring(supports: Sequence[Places]) -> int:
     return sent
 
 
+def circulant(supports: Sequence[Places]) -> int:
+    """Of four ranks: two parts each go two ranks on, then one part, of two vectors, one rank on."""
+    sent = (P - 1) * united(supports) * PAIR
+    for part in range(P):
+        own = [within(supports[(part - back) % P], part) for back in range(P)]
+        sent += (own[2].size + own[3].size + united([own[1], own[3]])) * PAIR
+    return sent
+
+
 FORMULAS: dict[str, Callable[[Sequence[Places]], int]] = {
     "ssar_recursive_double": recursive_double,
     "ssar_split_allgather": split_allgather,
     "dsar_split_allgather": dense_allgather,
     "allgather": allgather,
     "ring": ring,
+    "circulant": circulant,
 }
 
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How torch makes groups: each is a communicator whose ranks met in torch's store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from torch.distributed.constants import default_pg_timeout
+
+from collectives.communicator import Communicator
+from collectives.errors import InvalidArgumentError
+from collectives.torch.group import CollectivesGroup
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+
+def create_group(options: Any, backend_options: Any = None) -> CollectivesGroup:
+    """Return a group for ``init_process_group`` or ``new_group``; called by torch on its ranks.
+
+    ``options`` are torch's: store, group_rank, group_size, timeout. There are no ``pg_options``.
+    """
+    if backend_options is not None:
+        raise InvalidArgumentError(
+            f"collectives.torch: pg_options is {backend_options!r:.80}: there are none"
+        )
+    rank, size = int(options.group_rank), int(options.group_size)
+    seconds = _seconds(options.timeout)
+    made: list[Communicator] = []
+    try:
+        # Messages have a communicator of their own: they go on while collectives do.
+        for _ in range(2):
+            made.append(Communicator.from_store(options.store, rank, size, seconds))
+    except BaseException:
+        for comm in made:
+            comm.close()
+        raise
+    return CollectivesGroup(made[0], made[1], options.store, str(options.group_id), seconds)
+
+
+def communicator_of(group: ProcessGroup | None = None) -> Communicator:
+    """Return the communicator of a group of this backend, the default group's for None.
+
+    Its own calls and torch's may be mixed, in the same order on all ranks. It belongs to the group:
+    do not close it. Raises InvalidArgumentError for a group of another backend.
+    """
+    from torch import distributed
+
+    found = distributed.group.WORLD if group is None else group
+    if not isinstance(found, CollectivesGroup):
+        raise InvalidArgumentError(
+            f"communicator_of: {found!r} is no group of the backend 'collectives'"
+        )
+    return found.communicator
+
+
+def _seconds(timeout: timedelta | None) -> float:
+    given = default_pg_timeout if timeout is None or timeout <= timedelta(0) else timeout
+    return float(given.total_seconds())

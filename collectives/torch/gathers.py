@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives of a torch group that move tensors from one to all, or from all to all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from collectives.torch.options import seconds_of
+from collectives.torch.tensors import landed, landing, one, plain, room_for, spread, tensors_of
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+    from collectives.torch.work import Work
+
+
+class Gathers:
+    """broadcast, allgather and its variants."""
+
+    communicator: Communicator
+    _start: Callable[..., Work]
+
+    def broadcast(
+        self,
+        tensors: Sequence[torch.Tensor] | torch.Tensor,
+        opts: Any = None,
+        root: int | None = None,
+        timeout: timedelta | None = None,
+    ) -> Work:
+        """Give all the tensor of the root."""
+        if isinstance(opts, int):  # root by position
+            opts, root = None, opts
+        x, seconds, comm = one(tensors), seconds_of(opts, timeout), self.communicator
+        of = int(opts.rootRank) if root is None else root
+        return self._start(
+            "broadcast", lambda: comm.broadcast(x, root=of, timeout=seconds), [x], opts
+        )
+
+    def allgather(
+        self,
+        outputs: Sequence[Any],
+        inputs: Sequence[torch.Tensor] | torch.Tensor,
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> Work:
+        """Give all the tensors of all, which may differ in size."""
+        x, parts = one(inputs), tensors_of(outputs)
+        seconds, comm = seconds_of(opts, timeout), self.communicator
+        return self._start(
+            "all_gather", lambda: _gather_all(comm, x, parts, seconds), [parts], opts
+        )
+
+    def allgather_coalesced(
+        self,
+        outputs: Sequence[Sequence[torch.Tensor]],
+        inputs: Sequence[torch.Tensor],
+        opts: Any = None,
+    ) -> Work:
+        """Give all several tensors of all: a list of a tensor for each rank, or for each tensor."""
+        comm, xs, seconds = self.communicator, tensors_of(inputs), seconds_of(opts)
+        lists = [tensors_of(some) for some in outputs]
+        # Torch hands in a list for each rank; for each of its tensors all ranks' are wanted.
+        by_tensor = [list(column) for column in zip(*lists, strict=True)]
+
+        def job() -> None:
+            for x, parts in zip(xs, by_tensor, strict=True):
+                _gather_all(comm, x, parts, seconds)
+
+        return self._start("all_gather_coalesced", job, lists, opts)
+
+    def all_gather_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> Work:
+        """Give all one tensor of the tensors of all."""
+        seconds, comm = seconds_of(opts), self.communicator
+        return self._start(
+            "all_gather",
+            lambda: _gather_single(comm, plain(input), plain(output), seconds),
+            [output],
+            opts,
+        )
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Work:
+        """Give all several such tensors."""
+        seconds, comm = seconds_of(opts), self.communicator
+        pairs = list(zip(map(plain, inputs), map(plain, outputs), strict=True))
+
+        def job() -> None:
+            for x, out in pairs:
+                _gather_single(comm, x, out, seconds)
+
+        return self._start("all_gather_coalesced", job, list(outputs), opts)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+
+def _gather_single(
+    comm: Communicator, x: torch.Tensor, out: torch.Tensor, seconds: float | None
+) -> None:
+    room = landing(out)
+    comm.allgather(x.reshape(-1), room, timeout=seconds)
+    landed(room, out)
+
+
+def _gather_all(
+    comm: Communicator, x: torch.Tensor, parts: list[torch.Tensor], seconds: float | None
+) -> None:
+    sizes, whole = [part.numel() for part in parts], room_for(parts)
+    if len(set(sizes)) == 1:
+        comm.allgather(x.reshape(-1), whole, timeout=seconds)
+    else:
+        comm.allgatherv(x.reshape(-1), sizes, whole, timeout=seconds)
+    spread(whole, parts)

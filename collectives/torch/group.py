@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process group of torch over a communicator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import distributed
+from torch._C._distributed_c10d import FakeProcessGroup
+
+from collectives.communicator import Communicator
+from collectives.errors import InvalidArgumentError
+from collectives.torch.exchanges import Exchanges
+from collectives.torch.gathers import Gathers
+from collectives.torch.messages import Messages
+from collectives.torch.opaque import opaque
+from collectives.torch.options import is_async, seconds_of
+from collectives.torch.reductions import Reductions
+from collectives.torch.tensors import plain
+from collectives.torch.work import Work
+
+CALLS = (
+    "allreduce",
+    "allreduce_coalesced",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "_reduce_scatter_base",
+    "reduce_scatter_single_coalesced",
+    "reduce_scatter_tensor_coalesced",
+    "broadcast",
+    "allgather",
+    "allgather_coalesced",
+    "all_gather_single",
+    "_allgather_base",
+    "all_gather_single_coalesced",
+    "allgather_into_tensor_coalesced",
+    "gather",
+    "scatter",
+    "alltoall",
+    "all_to_all_single",
+    "alltoall_base",
+    "barrier",
+    "send",
+    "recv",
+    "recv_anysource",
+    "recvAnysource",
+)
+
+
+@opaque(CALLS)
+class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup):
+    """The ranks of a group, as torch.distributed calls them. Torch makes these.
+
+    All collectives of torch are here, by old and new names. Whatever torch would ask of a backend
+    of C++ raises: no tensor goes another way.
+
+    Attributes:
+        communicator: The collectives of the group.
+    """
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        mail: Communicator,
+        store: Any,
+        name: str,
+        seconds: float,
+    ) -> None:
+        """Take over two communicators of the same ranks; the second one is for messages.
+
+        `seconds`: so long a message may take.
+        """
+        rank, size = communicator.rank, communicator.size
+        distributed.ProcessGroup.__init__(self, rank, size)
+        self.communicator, self.store = communicator, store
+        self._rank, self._size = rank, size
+        self._messages = Messages(mail, seconds)
+        self._name, self._desc = name, "undefined"
+        # Torch reads from it which devices there are. It takes part in nothing.
+        refusal = FakeProcessGroup.Options()
+        refusal.error_on_collective = True
+        self._register_backend(
+            torch.device("cpu"),
+            distributed.ProcessGroup.BackendType.CUSTOM,
+            FakeProcessGroup._create_internal(rank, size, refusal),
+        )
+
+    # ---- who it is ---------------------------------------------------------------------------
+
+    def getBackendName(self) -> str:
+        """Return the name by which programs ask for it."""
+        return "collectives"
+
+    def name(self) -> str:
+        """Return the same."""
+        return "collectives"
+
+    def getRank(self) -> int:
+        """Return this rank, among those of the group."""
+        return self._rank
+
+    def getSize(self) -> int:
+        """Return the number of ranks."""
+        return self._size
+
+    def rank(self) -> int:
+        """Return this rank, among those of the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+        return self._size
+
+    def setGroupName(self, name: str) -> None:
+        """Keep the name by which functional collectives find the group."""
+        self._name = name
+
+    def getGroupName(self) -> str:
+        """Return that name."""
+        return self._name
+
+    _set_group_name = setGroupName
+
+    @property
+    def group_name(self) -> str:
+        """That name."""
+        return self._name
+
+    def setGroupDesc(self, description: str) -> None:
+        """Keep what the program says of the group."""
+        self._desc = description
+
+    def getGroupDesc(self) -> str:
+        """Return it."""
+        return self._desc
+
+    _set_group_desc = setGroupDesc
+
+    @property
+    def group_desc(self) -> str:
+        """What the program says of the group."""
+        return self._desc
+
+    def get_group_store(self) -> Any:
+        """Return the store in which the ranks met."""
+        return self.store
+
+    # ---- how calls are made ------------------------------------------------------------------
+
+    def _start(
+        self,
+        name: str,
+        job: Callable[[], Any],
+        result: Sequence[Any],
+        opts: Any = None,
+    ) -> Work:
+        """Make a call now, or leave it to the communicator's thread."""
+        comm = self.communicator
+        if is_async(opts):
+            return Work(result, comm._submit(name, job))
+        comm._in_order(name, job)
+        return Work(result)
+
+    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
+        """Wait until all ranks have come."""
+        seconds = seconds_of(opts, timeout)
+        return self._start("barrier", lambda: self.communicator.barrier(timeout=seconds), [], opts)
+
+    # ---- messages ----------------------------------------------------------------------------
+
+    def send(self, tensors: Sequence[torch.Tensor], rank: int, tag: int = 0) -> Work:
+        """Send a tensor; the other rank receives it with the same tag."""
+        return self._messages.send(_only(tensors), rank, tag)
+
+    def recv(self, tensors: Sequence[torch.Tensor], rank: int, tag: int = 0) -> Work:
+        """Receive into a tensor."""
+        return self._messages.receive(_only(tensors), rank, tag)
+
+    def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int = 0) -> Work:
+        """Receive from whoever sends first with this tag."""
+        return self._messages.receive(_only(tensors), None, tag)
+
+    recvAnysource = recv_anysource
+
+    # ---- its end -----------------------------------------------------------------------------
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self.communicator.sequence
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Nothing is to be agreed on: a communicator counts its calls."""
+
+    def abort(self) -> None:
+        """End the calls in flight on all ranks, with an error."""
+        for comm in (self.communicator, self._messages.communicator):
+            comm.abort("the program aborted its torch process group")
+
+    def shutdown(self) -> None:
+        """Leave the group, when the calls in flight are done."""
+        self._messages.close()
+        self.communicator.close()
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Refuse: a group keeps the time-out with which it was made."""
+        raise InvalidArgumentError(
+            "collectives.torch: a group keeps its time-out: pass timeout= to init_process_group"
+        )
+
+
+def monitored_barrier(
+    group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
+    """Wait for all ranks; who does not come is named.
+
+    As torch.distributed.monitored_barrier, which torch allows for gloo only. Every barrier of this
+    library names who is missing, so ``wait_all_ranks`` adds nothing.
+    """
+    del wait_all_ranks
+    from collectives.torch.creation import communicator_of
+
+    comm = communicator_of(group)
+    comm.barrier(timeout=None if timeout is None else timeout.total_seconds())
+
+
+def _only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    if len(tensors) != 1:
+        raise InvalidArgumentError(
+            f"collectives.torch: a message is one tensor, not {len(tensors)}"
+        )
+    return plain(tensors[0])

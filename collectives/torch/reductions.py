@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives of a torch group that fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.distributed import ReduceOp
+
+from collectives.torch.options import is_async, operation, seconds_of
+from collectives.torch.tensors import landed, landing, one, pieces, plain, tensors_of
+from collectives.torch.work import Work
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+
+
+class Reductions:
+    """allreduce, reduce, reduce_scatter and their variants."""
+
+    communicator: Communicator
+    _start: Callable[..., Work]
+
+    def allreduce(
+        self,
+        tensors: Sequence[torch.Tensor] | torch.Tensor,
+        opts: Any = None,
+        op: Any = None,
+        timeout: timedelta | None = None,
+    ) -> Work:
+        """Reduce a tensor in place, on all ranks. One that is sparse is exchanged as such."""
+        opts, op = _op(opts, op)
+        x, code, seconds = one(tensors), operation(op), seconds_of(opts, timeout)
+        comm = self.communicator
+        if x.layout != torch.strided:
+            result: list[Any] = [None]
+
+            def sparse() -> None:
+                result[0] = comm.allreduce(x, op=code, timeout=seconds, output="sparse")
+                _into_sparse(x, result[0])
+
+            return self._start("all_reduce", sparse, [x], opts)
+        return self._start(
+            "all_reduce", lambda: comm.allreduce(x, op=code, timeout=seconds), [x], opts
+        )
+
+    def allreduce_coalesced(
+        self,
+        tensors: Sequence[torch.Tensor],
+        opts: Any = None,
+        op: Any = None,
+        timeout: timedelta | None = None,
+    ) -> Work:
+        """Reduce several tensors, small ones in one message."""
+        opts, op = _op(opts, op)
+        code, seconds, comm = operation(op), seconds_of(opts, timeout), self.communicator
+        xs = [plain(x) for x in tensors]
+        if is_async(opts):
+            # Of several tensors a call from here makes one group.
+            return Work(xs, comm.allreduce(xs, op=code, timeout=seconds, async_op=True))
+        comm.allreduce(xs, op=code, timeout=seconds)
+        return Work(xs)
+
+    def reduce(
+        self,
+        tensors: Sequence[torch.Tensor] | torch.Tensor,
+        opts: Any = None,
+        root: int | None = None,
+        op: Any = None,
+        timeout: timedelta | None = None,
+    ) -> Work:
+        """Reduce a tensor into that of the root."""
+        if isinstance(opts, int):  # root by position
+            opts, root = None, opts
+        opts, op = _op(opts, op)
+        x, code, seconds, comm = (
+            one(tensors),
+            operation(op),
+            seconds_of(opts, timeout),
+            self.communicator,
+        )
+        to = int(opts.rootRank) if root is None else root
+        return self._start(
+            "reduce", lambda: comm.reduce(x, root=to, op=code, timeout=seconds), [x], opts
+        )
+
+    def reduce_scatter(
+        self,
+        outputs: Sequence[torch.Tensor] | torch.Tensor,
+        inputs: Sequence[Any],
+        opts: Any = None,
+        op: Any = None,
+        timeout: timedelta | None = None,
+    ) -> Work:
+        """Reduce lists of a tensor for each rank; parts may differ in size."""
+        opts, op = _op(opts, op)
+        out, parts = one(outputs), tensors_of(inputs)
+        code, seconds, comm = operation(op), seconds_of(opts, timeout), self.communicator
+
+        def job() -> None:
+            whole, sizes = pieces(parts)
+            room = landing(out)
+            if len(set(sizes)) == 1:
+                comm.reduce_scatter(whole, room, op=code, timeout=seconds)
+            else:
+                comm.reduce_scatterv(whole, sizes, room, op=code, timeout=seconds)
+            landed(room, out)
+
+        return self._start("reduce_scatter", job, [out], opts)
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> Work:
+        """Reduce a tensor that has a part for each rank."""
+        opts, op = _op(opts, None)
+        code, seconds, comm = operation(op), seconds_of(opts), self.communicator
+        return self._start(
+            "reduce_scatter",
+            lambda: _scatter_sum(comm, plain(input), plain(output), code, seconds),
+            [output],
+            opts,
+        )
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
+    ) -> Work:
+        """Reduce several tensors that have a part for each rank."""
+        opts, op = _op(opts, None)
+        code, seconds, comm = operation(op), seconds_of(opts), self.communicator
+        pairs = list(zip(map(plain, inputs), map(plain, outputs), strict=True))
+
+        def job() -> None:
+            for x, out in pairs:
+                _scatter_sum(comm, x, out, code, seconds)
+
+        return self._start("reduce_scatter_coalesced", job, list(outputs), opts)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+
+def _scatter_sum(
+    comm: Communicator, x: torch.Tensor, out: torch.Tensor, code: str, seconds: float | None
+) -> None:
+    room = landing(out)
+    comm.reduce_scatter(x.reshape(-1), room, op=code, timeout=seconds)
+    landed(room, out)
+
+
+def _op(opts: Any, op: Any) -> tuple[Any, Any]:
+    """Return options and reduction of a call that may have named either."""
+    if opts is not None and not hasattr(opts, "reduceOp"):  # the reduction by position
+        return None, opts
+    return opts, op if op is not None else ReduceOp.SUM if opts is None else opts.reduceOp
+
+
+def _into_sparse(x: torch.Tensor, total: torch.Tensor) -> None:
+    """Put a sparse sum into the tensor that was given."""
+    x.sparse_resize_and_clear_(x.shape, x.sparse_dim(), x.dense_dim())
+    x.copy_(total)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of tensors, as torch hands them in, and the one tensor that travels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from collectives.errors import InvalidArgumentError
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the values of a tensor, in its memory: collectives are no part of a gradient."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def one(tensors: Sequence[torch.Tensor] | torch.Tensor) -> torch.Tensor:
+    """Return the tensor of a list of one: a rank has one device."""
+    if isinstance(tensors, torch.Tensor):
+        return plain(tensors)
+    if len(tensors) != 1:
+        raise InvalidArgumentError(
+            f"collectives.torch: a rank hands in one tensor, not {len(tensors)}"
+        )
+    return plain(tensors[0])
+
+
+def tensors_of(lists: Sequence[Any]) -> list[torch.Tensor]:
+    """Return the list of a list of one list, or of one list."""
+    if len(lists) == 1 and not isinstance(lists[0], torch.Tensor):
+        lists = lists[0]
+    return [plain(tensor) for tensor in lists]
+
+
+def landing(out: torch.Tensor) -> torch.Tensor:
+    """Return the memory of a tensor as a vector, or new memory where it is not contiguous."""
+    return out.view(-1) if out.is_contiguous() else out.new_empty(out.numel())
+
+
+def landed(vector: torch.Tensor, out: torch.Tensor) -> None:
+    """Put what has come to its :func:`landing` where it belongs."""
+    if not out.is_contiguous():
+        out.copy_(vector.view(out.shape))
+
+
+def pieces(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[int]]:
+    """Return parts one after another in new memory, and how many elements each has."""
+    sizes = [part.numel() for part in parts]
+    return torch.cat([part.reshape(-1) for part in parts]), sizes
+
+
+def spread(whole: torch.Tensor, parts: Sequence[torch.Tensor]) -> None:
+    """Copy elements that lie one after another into tensors."""
+    begin = 0
+    for part in parts:
+        part.copy_(whole[begin : begin + part.numel()].view(part.shape))
+        begin += part.numel()
+
+
+def room_for(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return new memory for all elements of some tensors."""
+    return parts[0].new_empty(sum(part.numel() for part in parts))

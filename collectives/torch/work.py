@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch gets for a call in flight: it waits, raises what went wrong, and makes futures.
+
+torch's own Work that is made of a future swallows errors, so this one is asked itself. Callbacks of
+a future run on the thread that completes it, and may wait for other collectives, as PowerSGD's hook
+does: no thread that a collective needs may be that one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import distributed
+
+from collectives.errors import CollectiveTimeoutError
+
+if TYPE_CHECKING:
+    from collectives.pending import Pending
+
+
+class Work(distributed.Work):
+    """A call, done or in flight."""
+
+    def __init__(
+        self, result: Sequence[Any], call: Pending | None = None, source: int = -1
+    ) -> None:
+        """Watch a call; None: it is done. ``result`` is what a future gets."""
+        super().__init__()
+        self._result, self._call, self._source = list(result), call, source
+        self._future: Any = None
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it is done; raise what the call raised."""
+        if self._call is None:
+            return True
+        limited = timeout is not None and timeout > timedelta(0)
+        found = self._call.wait(timeout.total_seconds() if limited and timeout else None)
+        if isinstance(found, int):
+            self._source = found
+        return True
+
+    def synchronize(self) -> None:
+        """Wait: arrays in CPU memory have no stream."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._call is None or self._call.done()
+
+    def is_success(self) -> bool:
+        """Whether it has ended well."""
+        return self._call is None or (self._call.done() and self._call.exception() is None)
+
+    def exception(self) -> BaseException | None:
+        """Return what it raised, None where it ended well or goes on."""
+        return None if self._call is None or not self._call.done() else self._call.exception()
+
+    def result(self) -> list[Any]:
+        """Return the tensors of the result."""
+        return self._result
+
+    def source_rank(self) -> int:
+        """Return who sent what a receive from any rank has got."""
+        return self._source
+
+    _source_rank = source_rank
+
+    def get_future(self) -> torch.futures.Future[Any]:
+        """Return a future of the tensors of the result."""
+        if self._future is None:
+            self._future = torch.futures.Future()
+            if self._call is None:
+                self._future.set_result(self._result)
+            else:
+                self._call.when_ended(lambda: COMPLETERS.run(self._complete))
+        return self._future
+
+    def _complete(self) -> None:
+        assert self._call is not None
+        _, error = self._call.outcome()
+        if error is None:
+            self._future.set_result(self._result)
+        else:
+            self._future.set_exception(_as_exception(error))
+
+
+def _as_exception(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else CollectiveTimeoutError(str(error))
+
+
+class Completers:
+    """Threads that complete futures: as many as wait in callbacks, and one that is idle."""
+
+    def __init__(self) -> None:
+        """Begin no thread yet."""
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._guard = threading.Lock()
+        self._idle = 0
+
+    def run(self, job: Callable[[], None]) -> None:
+        """Do a job on a thread that nothing else is waiting for."""
+        with self._guard:
+            if self._idle == 0:
+                threading.Thread(
+                    target=self._work, name="collectives completes futures", daemon=True
+                ).start()
+            else:
+                self._idle -= 1
+            self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get()()
+            with self._guard:
+                self._idle += 1
+
+
+COMPLETERS = Completers()

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each method of a process group, by all of its forms: programs that check their own results."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import distributed as dist
+
+DTYPES = (
+    "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
+    "complex64", "float8_e4m3fn",
+)  # fmt: skip
+LONG = timedelta(seconds=20)
+
+
+def _me() -> tuple[Any, int, int]:
+    return dist.group.WORLD, dist.get_rank(), dist.get_world_size()
+
+
+def _equal(found: torch.Tensor, wanted: Any) -> None:
+    aim = torch.as_tensor(wanted, dtype=found.dtype).reshape(found.shape)
+    assert torch.equal(found, aim), (found, aim)
+
+
+def allreduce() -> None:
+    """Of one tensor, a list of one, with options, words, and a time-out."""
+    group, rank, size = _me()
+    total = size * (size + 1) / 2
+    options = dist.AllreduceOptions()
+    options.reduceOp = dist.ReduceOp.MAX
+    for arguments, words, aim in (
+        (([torch.full((3,), rank + 1.0)],), {}, total),
+        (([torch.full((3,), rank + 1.0)], options), {}, size),
+        (([torch.full((3,), rank + 1.0)],), {"opts": options}, size),
+        ((torch.full((3,), rank + 1.0),), {"op": dist.ReduceOp.MIN}, 1),
+        (([torch.full((3,), rank + 1.0)], dist.ReduceOp.MAX), {"timeout": LONG}, size),
+    ):
+        x = arguments[0] if isinstance(arguments[0], torch.Tensor) else arguments[0][0]
+        group.allreduce(*arguments, **words).wait()
+        _equal(x, [aim] * 3)
+    for op, aim in (("SUM", total), ("AVG", total / size), ("MIN", 1), ("MAX", size)):
+        x = torch.full((3,), rank + 1.0)
+        dist.all_reduce(x, getattr(dist.ReduceOp, op))
+        _equal(x, [aim] * 3)
+    for op, aim in (("BOR", (1 << size) - 1), ("BAND", 0), ("BXOR", (1 << size) - 1)):
+        bits = torch.full((3,), 1 << rank)
+        dist.all_reduce(bits, getattr(dist.ReduceOp, op))
+        _equal(bits, [aim] * 3)
+
+
+def allreduce_of_every_dtype() -> None:
+    """What gloo takes, and what it does not."""
+    _, rank, size = _me()
+    for name in DTYPES:
+        x = torch.full((5,), rank + 1).to(getattr(torch, name))
+        dist.all_reduce(x)
+        _equal(x.to(torch.complex64).real, [size * (size + 1) / 2] * 5)
+
+
+def allreduce_of_views() -> None:
+    """Views with strides, a scalar, no elements at all; gradients of parameters."""
+    _, rank, size = _me()
+    base = torch.arange(12.0).view(3, 4) + rank
+    dist.all_reduce(base.t()[1:, ::2])
+    aim = torch.arange(12.0).view(3, 4) + rank
+    whole = sum(torch.arange(12.0).view(3, 4) + other for other in range(size))
+    aim.t()[1:, ::2] = whole.t()[1:, ::2]
+    _equal(base, aim)
+    scalar = torch.tensor(rank + 1.0)
+    dist.all_reduce(scalar)
+    _equal(scalar, size * (size + 1) / 2)
+    dist.all_reduce(torch.empty(0))
+    parameter = torch.nn.Parameter(torch.ones(3))
+    dist.all_reduce(parameter)
+    _equal(parameter.detach(), [size] * 3)
+
+
+def coalesced() -> None:
+    """Several tensors in a call, and in torch's coalescing block."""
+    group, rank, size = _me()
+    a, b = torch.ones(2), torch.ones(3)
+    group.allreduce_coalesced([a, b]).wait()
+    _equal(torch.cat([a, b]), [size] * 5)
+    with dist._coalescing_manager():
+        dist.all_reduce(a)
+        dist.all_reduce(b)
+    _equal(torch.cat([a, b]), [size * size] * 5)
+    outs = [torch.empty(size), torch.empty(2 * size)]
+    xs = [torch.full((1,), float(rank)), torch.full((2,), float(rank))]
+    for name in ("all_gather_single_coalesced", "allgather_into_tensor_coalesced"):
+        getattr(group, name)(outs, xs).wait()
+        _equal(outs[0], range(size))
+        _equal(outs[1], [r for r in range(size) for _ in range(2)])
+    for name in ("reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"):
+        parts = [torch.empty(1), torch.empty(2)]
+        getattr(group, name)(parts, [torch.ones(size), torch.ones(2 * size)]).wait()
+        _equal(torch.cat(parts), [size] * 3)
+    lists = [[torch.empty(1), torch.empty(2)] for _ in range(size)]
+    group.allgather_coalesced(lists, xs).wait()
+    for other in range(size):
+        _equal(torch.cat(lists[other]), [other] * 3)
+
+
+def broadcast_and_reduce() -> None:
+    """By position, by word, by options."""
+    group, rank, size = _me()
+    options = dist.BroadcastOptions()
+    options.rootRank = 1
+    for form in range(3):
+        x = torch.full((3,), float(rank))
+        if form == 0:
+            group.broadcast([x], options).wait()
+        elif form == 1:
+            group.broadcast(x, 1).wait()
+        else:
+            group.broadcast(x, root=1, timeout=LONG).wait()
+        _equal(x, [1.0] * 3)
+    for form in range(2):
+        x = torch.ones(3)
+        if form == 0:
+            group.reduce(x, 1, dist.ReduceOp.SUM).wait()
+        else:
+            dist.reduce(x, 1)
+        if rank == 1:
+            _equal(x, [size] * 3)
+
+
+def gathers() -> None:
+    """Lists, one tensor, tensors that differ in size, old names and new ones."""
+    group, rank, size = _me()
+    for sizes in ([2] * size, list(range(1, size + 1))):
+        outs = [torch.empty(n) for n in sizes]
+        x = torch.full((sizes[rank],), float(rank))
+        for form in range(3):
+            for out in outs:
+                out.fill_(-1)
+            if form == 0:
+                dist.all_gather(outs, x)
+            elif form == 1:
+                group.allgather([outs], [x]).wait()
+            else:
+                group.allgather(outs, x, timeout=LONG).wait()
+            for other, out in enumerate(outs):
+                _equal(out, [other] * sizes[other])
+        mine = [torch.empty(n) for n in sizes] if rank == 0 else None
+        if len(set(sizes)) == 1 or dist.get_backend() == "collectives":
+            dist.gather(x, mine, 0)
+            for other, out in enumerate(mine or []):
+                _equal(out, [other] * sizes[other])
+
+
+def gathers_into_one() -> None:
+    """One tensor, of several shapes, by old names and new ones."""
+    group, rank, size = _me()
+    for shape in ((2 * size,), (size, 2)):
+        for name in ("all_gather_single", "_allgather_base"):
+            whole = torch.empty(shape)
+            getattr(group, name)(whole, torch.full((2,), float(rank))).wait()
+            _equal(whole.view(-1), [r for r in range(size) for _ in range(2)])
+    strided = torch.zeros(size, 4)[:, ::2]
+    dist.all_gather_into_tensor(strided, torch.full((2,), float(rank)))
+    _equal(strided.reshape(-1), [r for r in range(size) for _ in range(2)])
+
+
+def scatters() -> None:
+    """Lists of equal parts and others, one tensor, old names and new ones."""
+    group, rank, size = _me()
+    for sizes in ([2] * size, list(range(1, size + 1))):
+        out = torch.empty(sizes[rank])
+        dist.reduce_scatter(out, [torch.full((n,), float(r)) for r, n in enumerate(sizes)])
+        _equal(out, [size * rank] * sizes[rank])
+    for name in ("reduce_scatter_single", "_reduce_scatter_base"):
+        out = torch.empty(2)
+        getattr(group, name)(out, torch.arange(2.0 * size)).wait()
+        _equal(out, [size * 2 * rank, size * (2 * rank + 1)])
+    out = torch.empty(2)
+    parts = [torch.full((2,), float(r)) for r in range(size)] if rank == 1 else None
+    dist.scatter(out, parts, 1)
+    _equal(out, [rank] * 2)
+
+
+def exchanges() -> None:
+    """all_to_all of lists and of one tensor, of equal parts and others."""
+    group, rank, size = _me()
+    out = torch.empty(size)
+    dist.all_to_all_single(out, torch.arange(float(size)) + 10 * rank)
+    _equal(out, [10 * other + rank for other in range(size)])
+    rows = list(range(1, size + 1))
+    for name in ("all_to_all_single", "alltoall_base"):
+        out = torch.empty(size * (rank + 1), 2)
+        x = torch.full((sum(rows), 2), float(rank))
+        getattr(group, name)(out, x, [rank + 1] * size, rows).wait()
+        _equal(out[:, 0], [other for other in range(size) for _ in range(rank + 1)])
+    outs = [torch.empty(rank + 1) for _ in range(size)]
+    group.alltoall(outs, [torch.full((n,), float(rank)) for n in rows]).wait()
+    for other, one in enumerate(outs):
+        _equal(one, [other] * (rank + 1))
+
+
+def messages() -> None:
+    """send, recv, from any rank, both ways at once, and while a collective is in flight."""
+    group, rank, size = _me()
+    after, before = (rank + 1) % size, (rank - 1) % size
+    x, got = torch.full((3,), float(rank)), torch.empty(3)
+    for batch in range(3):
+        calls = [
+            dist.P2POp(dist.isend, x + batch, after, tag=batch),
+            dist.P2POp(dist.irecv, got, before, tag=batch),
+        ]
+        for work in dist.batch_isend_irecv(calls):
+            work.wait()
+        _equal(got, [before + batch] * 3)
+    if rank == 0:
+        found = set()
+        for _ in range(size - 1):
+            found.add(dist.recv(got))
+        assert found == set(range(1, size))
+        works = [group.recv_anysource([torch.empty(3)], 7) for _ in range(size - 1)]
+        for work in works:
+            work.wait()
+        assert {work._source_rank() for work in works} == set(range(1, size))
+    else:
+        dist.send(x, 0)
+        dist.send(x, 0, tag=7)
+    # A collective in flight holds no message up, whichever rank comes first.
+    big = torch.ones(1 << 20)
+    if rank == 0:
+        work = dist.all_reduce(big, async_op=True)
+        dist.send(x, 1)
+        work.wait()
+    else:
+        if rank == 1:
+            dist.recv(got, 0)
+        dist.all_reduce(big)
+    assert bool((big == size).all())
+
+
+def objects() -> None:
+    """Collectives of Python objects."""
+    _, rank, size = _me()
+    found: list[Any] = [None] * size
+    dist.all_gather_object(found, {"rank": rank, "more": "x" * rank})
+    assert [one["rank"] for one in found] == list(range(size))
+    shared = [("of", "rank 0")] if rank == 0 else [None]
+    dist.broadcast_object_list(shared, 0)
+    assert shared == [("of", "rank 0")]
+    mine: list[Any] = [None]
+    dist.scatter_object_list(mine, list(range(size)) if rank == 0 else None, 0)
+    assert mine == [rank]
+    gathered: list[Any] | None = [None] * size if rank == 0 else None
+    dist.gather_object(rank, gathered, 0)
+    assert gathered in (None, list(range(size)))
+
+
+def groups() -> None:
+    """Groups of some ranks, named groups, and what a group says of itself."""
+    group, rank, size = _me()
+    pair = dist.new_group([0, size - 1], group_desc="the ends")
+    if rank in (0, size - 1):
+        x = torch.ones(2)
+        dist.all_reduce(x, group=pair)
+        _equal(x, [2, 2])
+        assert (pair.size(), pair.group_desc) == (2, "the ends")
+        dist.destroy_process_group(pair)
+    assert (group.rank(), group.size(), group.name()) == (rank, size, "collectives")
+    assert dist.get_backend() == "collectives"
+    before = group._get_sequence_number_for_group()
+    dist.barrier()
+    assert group._get_sequence_number_for_group() == before + 1
+    import collectives.torch as ours
+
+    ours.monitored_barrier(timeout=LONG)
+    assert ours.communicator_of().size == size
+
+
+def works() -> None:
+    """What a call in flight says, and its future."""
+    _, _, size = _me()
+    x = torch.ones(4)
+    work = dist.all_reduce(x, async_op=True)
+    doubled = work.get_future().then(lambda done: done.value()[0] * 2)
+    _equal(doubled.wait(), [2 * size] * 4)
+    assert (work.wait(), work.is_completed(), work.is_success()) == (True, True, True)
+    assert work.exception() is None
+    assert work.result()[0] is x
+
+    def chained(done: Any) -> Any:
+        dist.all_reduce(done.value()[0])  # waits for another one
+        return done.value()[0]
+
+    futures = [dist.all_reduce(torch.ones(2), async_op=True).get_future() for _ in range(3)]
+    for future in [future.then(chained) for future in futures]:
+        _equal(future.wait(), [size * size] * 2)
+
+
+def sparse() -> None:
+    """A sparse tensor travels as such."""
+    _, rank, size = _me()
+    x = torch.sparse_coo_tensor([[rank, rank + 1]], [1.0, 2.0], (size + 1,))
+    dist.all_reduce(x)
+    _equal(x.to_dense(), [1, *[3] * (size - 1), 2])
+    rows = torch.sparse_coo_tensor([[rank, 5]], torch.ones(2, 3), (8, 3))
+    dist.all_reduce(rows)
+    assert rows.to_dense()[5].tolist() == [size] * 3
