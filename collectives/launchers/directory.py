@@ -83,13 +83,50 @@ class Store(Protocol):
         """Let go of it."""
 
 
+class Members(Protocol):
+    """What tells a rank that waits whether those that it waits for are still there."""
+
+    def check(self) -> None:
+        """Raise BootstrapError where one is not; asked again and again while this rank waits."""
+
+    def leave(self, error: BaseException) -> None:
+        """Tell the others that this rank gives up, and why."""
+
+
+def attended(
+    members: Members, done: Callable[[], bool], what: Callable[[], str], deadline: Deadline
+) -> None:
+    """Wait as :meth:`Deadline.until` does, while the others are there; who gives up tells them."""
+
+    def done_or_gone() -> bool:
+        if done():
+            return True
+        try:
+            members.check()
+        except BootstrapError:
+            if not done():  # who was waited for may have come here just before it went
+                raise
+            return True
+        return False
+
+    try:
+        deadline.until(done_or_gone, what)
+    except BaseException as error:
+        members.leave(error)
+        raise
+
+
 class StoreDirectory:
-    """A directory over a store without a fence: values can be read as soon as they are there."""
+    """A directory over a store without a fence: values can be read as soon as they are there.
+
+    ``members``: None where the store does not tell who is there.
+    """
 
     tells_all_at_fences = False
 
-    def __init__(self, store: Store, rank: int, size: int) -> None:
+    def __init__(self, store: Store, rank: int, size: int, members: Members | None = None) -> None:
         self._store, self._rank, self._size = store, rank, size
+        self._members = members
         self._fences = 0
 
     def put(self, key: str, value: bytes, deadline: Deadline) -> None:
@@ -107,7 +144,9 @@ class StoreDirectory:
                 found.append(value)
             return value is not None
 
-        deadline.until(there, lambda: f"there is no value '{key}': a rank has not come as far")
+        self._until(
+            there, lambda: f"there is no value '{key}': a rank has not come as far", deadline
+        )
         return found[0]
 
     def fence(self, deadline: Deadline) -> None:
@@ -124,9 +163,17 @@ class StoreDirectory:
             self._store.put(f"{name}seen{self._rank}", b"1")
 
     def _await(self, name: str, mark: str, deadline: Deadline) -> None:
-        deadline.until(
-            lambda: self._store.find(name + mark) is not None, lambda: self._who_lacks(name)
+        self._until(
+            lambda: self._store.find(name + mark) is not None,
+            lambda: self._who_lacks(name),
+            deadline,
         )
+
+    def _until(self, done: Callable[[], bool], what: Callable[[], str], deadline: Deadline) -> None:
+        if self._members is None:
+            deadline.until(done, what)
+        else:
+            attended(self._members, done, what, deadline)
 
     def _who_lacks(self, name: str) -> str:
         """Say which ranks have not come to a fence; asked where time is up, so not for long."""

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the ranks that meet in a folder are still there.
+
+Each rank holds a file locked while it meets, named by a number drawn by lot. A rank has ended where
+its file was seen held, and is not any more. So a process that is slow, or stopped, is no false
+alarm, nor is what an earlier job left, nor a file system that does not carry locks between
+machines: there nobody is ever seen, and a rank that is killed is missed when time is up. Heartbeats
+would tell there, too, but not a stopped process from a dead one. Who gives up in an ordinary way
+leaves a note beside it, which needs no locks.
+
+Rank 0 watches all, the others rank 0, which tells them: that is as many looks as there are ranks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from contextlib import suppress
+
+from collectives.errors import BootstrapError, CollectiveError, CollectiveTimeoutError
+from collectives.launchers.directory import Deadline
+from collectives.launchers.files import Files
+from collectives.launchers.launch import RENDEZVOUS
+
+HELD, LEFT, HELLO, WAITS = "held-", "left-", "hello-", "waits"
+_PULSE = 0.2  # seconds between two looks
+_FAREWELL = 2.0  # seconds in which others read a note
+_LONGEST = 2000  # characters of a reason
+
+
+class Presence:
+    """That this rank is here, and which of the ranks that it watches are."""
+
+    def __init__(self, files: Files, rank: int) -> None:
+        self._files, self._rank = files, rank
+        self.number = secrets.token_hex(8)
+        self._handle: int | None = files.hold(HELD + self.number)
+        self._watched: dict[int, str] = {}
+        self._seen: set[str] = set()  # the numbers whose files somebody held
+        self._next = 0.0
+        self._said = False
+        self._failure = ""
+
+    def watch(self, rank: int, number: str) -> None:
+        """Watch a rank from now on; in the place of an earlier process of that rank."""
+        self._watched[rank] = number
+
+    def say_hello(self) -> None:
+        """Leave the number for rank 0, again where an earlier job of this name took it away."""
+        if self._files.read(f"{HELLO}{self._rank}") is not None and self._said:
+            return
+        if self._said and self._handle is not None:
+            os.close(self._handle)
+            self._handle = self._files.hold(HELD + self.number)
+        self._files.write(f"{HELLO}{self._rank}", self.number.encode())
+        self._said = True
+
+    def check(self) -> None:
+        """Raise BootstrapError where a rank has left, or ended."""
+        if self._failure:
+            raise BootstrapError(f"the ranks have failed to meet before: {self._failure}")
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _PULSE
+        for rank, number in self._watched.items():
+            self._check(rank, number)
+
+    def leave(self, error: BaseException) -> None:
+        """Tell the others why, wait a moment until they know, and remove what this rank left."""
+        if self._handle is None:
+            return
+        self._failure = _reason(error)
+        with suppress(CollectiveError):
+            self._files.write(LEFT + self.number, _note(self._rank, error))
+        self.release()
+        with suppress(CollectiveError):
+            if self._rank != 0:  # rank 0 does not wait for it any more
+                self._remove_hello()
+            with suppress(CollectiveTimeoutError):
+                Deadline(_FAREWELL).until(self._all_know, lambda: "")
+            self._remove_all()
+
+    def release(self) -> None:
+        """Let go of the file, and remove it."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with suppress(CollectiveError):
+                self._files.remove(HELD + self.number)
+            os.close(handle)
+
+    def _check(self, rank: int, number: str) -> None:
+        ended = self._ended(number)
+        note = self._files.read(LEFT + number)  # written before the file is let go
+        if note is not None:
+            told = json.loads(note)
+            raise BootstrapError(str(told["text"]), int(told["rank"]))
+        if ended:
+            raise BootstrapError(
+                f"rank {rank} has ended while the ranks met in the folder of {RENDEZVOUS}: it was "
+                "killed, or its program ended; look at what it printed",
+                rank,
+            )
+
+    def _ended(self, number: str) -> bool:
+        held = self._files.held(HELD + number)
+        if held:
+            self._seen.add(number)
+        return held is False and number in self._seen
+
+    def _all_know(self) -> bool:
+        """Whether nobody is there any more who has not read the note of this rank."""
+        if self._rank != 0:
+            number = self._watched.get(0)
+            return number is None or self._ended(number) or self._has_left(number)
+        return not any(
+            self._files.read(f"{HELLO}{rank}") == number.encode() and not self._ended(number)
+            for rank, number in self._watched.items()
+        )
+
+    def _has_left(self, number: str) -> bool:
+        return self._files.read(LEFT + number) is not None
+
+    def _remove_hello(self) -> None:
+        hello = f"{HELLO}{self._rank}"
+        if self._files.read(hello) == self.number.encode():  # not of a process that came after
+            self._files.remove(hello)
+
+    def _remove_all(self) -> None:
+        """Remove the note; all that is there where rank 0 leaves, or has ended and left it."""
+        lead = self._watched.get(0)
+        orphaned = lead is not None and not self._has_left(lead) and self._ended(lead)
+        self._files.remove(LEFT + self.number)
+        if self._rank == 0:
+            clear_own(self._files, self.number)
+        elif orphaned and not any(self._files.held(name) for name in self._files.names(HELD)):
+            self._files.clear()  # this rank is the last
+
+
+def clear_own(files: Files, number: str) -> None:
+    """Remove, as rank 0, all files of the job, unless a later one of its name meets already."""
+    waits = files.read(WAITS)
+    later = waits is not None and json.loads(waits)["name"] != number
+    files.clear((f"in-{number}-", HELD + number) if later else ("",))
+
+
+def _note(rank: int, error: BaseException) -> bytes:
+    culprit = getattr(error, "rank", None)
+    if isinstance(error, BootstrapError) and culprit is not None and culprit != rank:
+        return json.dumps({"rank": culprit, "text": str(error)[:_LONGEST]}).encode()
+    why = _reason(error)
+    text = f"rank {rank} has left while the ranks met in the folder of {RENDEZVOUS}: {why}"
+    return json.dumps({"rank": rank, "text": text[:_LONGEST]}).encode()
+
+
+def _reason(error: BaseException) -> str:
+    name = type(error).__name__
+    return str(error) if isinstance(error, CollectiveError) else f"{name}: {error}".rstrip(": ")
