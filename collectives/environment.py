@@ -96,6 +96,23 @@ def place(variables: Mapping[str, str] | None = None) -> Place:
     return Place(rank, size, _name(env), attempt, _seconds(env, TIMEOUT), silence=silence)
 
 
+def sensible_times(
+    variables: Mapping[str, str],
+) -> tuple[Mapping[str, str], InvalidArgumentError | None]:
+    """Return the variables without times that make no sense, and why the first of these makes none.
+
+    By what is left a rank can meet the others, to tell them.
+    """
+    left, trouble = dict(variables), None
+    for name, bounds in ((TIMEOUT, ()), (SILENCE, SILENCES)):
+        try:
+            _seconds(left, name, *bounds)
+        except InvalidArgumentError as error:
+            trouble = trouble or error
+            del left[name]
+    return left, trouble
+
+
 def tuning_seconds(variables: Mapping[str, str] | None = None) -> float:
     """Return for how long init() may tune, 0 where it is not to. Raises InvalidArgumentError."""
     return _seconds(os.environ if variables is None else variables, TUNE)

@@ -26,7 +26,7 @@ from collectives.launchers.master import open_master
 from collectives.launchers.plain import on_one_machine
 from collectives.launchers.pmi import PmiDirectory
 from collectives.launchers.refusal import PATIENCE
-from collectives.launchers.secret import own_secret
+from collectives.launchers.secret import own_secret, secret_or_why_not
 from collectives.launchers.torch_store import open_store
 from collectives.launchers.transport import AUTO, Wish, needs_channel, wished_or_why_not
 from collectives.names import checked_seconds
@@ -119,12 +119,15 @@ def place(
     through the launcher's channel, or where rank 0 is, within ``timeout`` seconds. ``insecure``:
     in the latter case, without a secret.
 
-    Where ``transport``, ``trusted`` or their variables make no sense, and there are other ranks,
-    these are told before it raises: it waits for them for ten seconds at most.
+    Where ``transport``, ``trusted`` or variables that are no rank, size, job or attempt make no
+    sense, and there are other ranks, these are told before it raises: it waits for them for ten
+    seconds at most.
     """
-    env = os.environ if variables is None else variables
+    given = os.environ if variables is None else variables
+    env, senseless = environment.sensible_times(given)
     launch = detect(env)
     wish, trouble = wished_or_why_not(transport, trusted, env, launch.size)
+    trouble = senseless or trouble
     if launch.size == 1 and trouble is not None:
         raise trouble
     way = wish.transport
@@ -132,7 +135,8 @@ def place(
     known = launch.launcher == "none" or alone
     by_hand = launch.launcher == "environment" and launch.directory == "none"
     one_host = known or launch.size == 1 or (by_hand and on_one_machine(env))
-    secret = own_secret(launch, env, insecure=insecure, one_host=one_host)
+    secret, untold = secret_or_why_not(launch, env, insecure=insecure, one_host=one_host)
+    trouble = trouble or untold
     if known:
         return _here(environment.place(env), wish, trouble, timeout)
     settings = settings_of(env)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from collectives.communicator import Communicator
-from collectives.environment import Place
-from collectives.errors import InvalidArgumentError
+from collectives.environment import Place, sensible_times
+from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.launchers import meeting
 from collectives.launchers.detect import deadline_of, settings_of
 from collectives.launchers.directory import Deadline, Directory, StoreDirectory
 from collectives.launchers.mpi import MpiDirectory
-from collectives.launchers.secret import file_secret
+from collectives.launchers.secret import file_secret_or_why_not
 from collectives.launchers.torch_store import TorchStore
 from collectives.launchers.transport import wished_or_why_not
 from collectives.names import MOST_RANKS, integer
@@ -37,8 +37,7 @@ def of_mpi(comm: Any, timeout: float | None) -> Communicator:
     rank, size = comm.Get_rank(), comm.Get_size()
     if size > MOST_RANKS:
         raise InvalidArgumentError(f"from_mpi: comm has {size} ranks, at most {MOST_RANKS} can be")
-    settings = settings_of(os.environ)
-    return _met(MpiDirectory(comm), rank, size, settings, timeout, deadline_of(settings, timeout))
+    return _met(MpiDirectory(comm), rank, size, timeout, deadline_of(_settings()[0], timeout))
 
 
 def of_store(store: Any, rank: int, size: int, timeout: float | None) -> Communicator:
@@ -56,34 +55,41 @@ def of_store(store: Any, rank: int, size: int, timeout: float | None) -> Communi
         raise InvalidArgumentError(
             f"from_store: rank is {rank!r}: ranks count from 0 to {ranks - 1}, as size is {ranks}"
         )
-    settings = settings_of(os.environ)
-    deadline = deadline_of(settings, timeout)
+    deadline = deadline_of(_settings()[0], timeout)
     # All ranks come equally often to one store, whatever else their processes meet for.
     times = TorchStore(store, "collectives/").count(f"{ranks}.{own}")
     directory = StoreDirectory(TorchStore(store, f"collectives/{ranks}.{times}/"), own, ranks)
-    return _met(directory, own, ranks, settings, timeout, deadline)
+    return _met(directory, own, ranks, timeout, deadline)
 
 
 def _met(
     directory: Directory,
     rank: int,
     size: int,
-    settings: Place,
     timeout: float | None,
     deadline: Deadline,
 ) -> Communicator:
     env = os.environ
+    settings, senseless = _settings()
     wish, trouble = wished_or_why_not(None, None, env, size)
+    trouble = senseless or trouble
     if size == 1:
         if trouble is not None:
             raise trouble
         return join(Place(timeout=settings.timeout), timeout)
+    secret, untold = file_secret_or_why_not(env)
     job, wire = meeting.agree(
         directory, rank, size, deadline,
-        variables=env, secret=file_secret(env), count=0, wish=wish, trouble=trouble,
+        variables=env, secret=secret, count=0, wish=wish, trouble=trouble or untold,
     )  # fmt: skip
     place = replace(settings, rank=rank, size=size, job=job, attempt=0, wire=wire)
     return join(place, timeout)
+
+
+def _settings() -> tuple[Place, CollectiveError | None]:
+    """Return what the environment says but for a place; and why a time there makes no sense."""
+    env, trouble = sensible_times(os.environ)
+    return settings_of(env), trouble
 
 
 def _shown(thing: object) -> str:

@@ -6,14 +6,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import secrets
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 
 from collectives._ffi import check, ffi, lib
-from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.errors import CollectiveError, InvalidArgumentError, UnsupportedError
+from collectives.launchers.directory import Deadline
 from collectives.launchers.launch import Launch
+from collectives.launchers.master import open_master
 
 SECRET_FILE = "COLLECTIVES_SECRET_FILE"
+_KNOCKING = 1.0  # seconds
 _EVERYBODY_KNOWS = hashlib.sha256(b"pycollectives: insecure=True").digest()
 
 
@@ -36,6 +41,36 @@ def own_secret(
             )
         return _EVERYBODY_KNOWS
     return None if one_host else file_secret(env, required=launch.directory == "tcp")
+
+
+def secret_or_why_not(
+    launch: Launch, env: Mapping[str, str], *, insecure: bool, one_host: bool
+) -> tuple[bytes | None, CollectiveError | None]:
+    """Return :func:`own_secret`, or why there is none, where the ranks have another way to meet.
+
+    Where they have none but by the secret it raises, after a moment in which this rank has shown
+    itself where they meet: whoever waits there then says that somebody without the secret came.
+    """
+    try:
+        return own_secret(launch, env, insecure=insecure, one_host=one_host), None
+    except CollectiveError as error:
+        if insecure or launch.directory == "none":
+            raise
+        if launch.directory != "tcp":
+            return None, error
+        with suppress(CollectiveError):  # by one that nobody knows
+            open_master(launch, Deadline(_KNOCKING), secrets.token_bytes(lib.COLL_SECRET_BYTES))
+        raise
+
+
+def file_secret_or_why_not(
+    env: Mapping[str, str],
+) -> tuple[bytes | None, CollectiveError | None]:
+    """Return the secret of the file, or why it is none."""
+    try:
+        return file_secret(env), None
+    except CollectiveError as error:
+        return None, error
 
 
 def file_secret(env: Mapping[str, str], *, required: bool = False) -> bytes | None:

@@ -19,11 +19,12 @@ from collectives.errors import (
     InvalidArgumentError,
     UnsupportedError,
 )
-from collectives.launchers.launch import RENDEZVOUS, Launch, shown, whole_number
+from collectives.launchers.launch import LARGEST, RENDEZVOUS, Launch, shown, whole_number
 from collectives.launchers.trusted import TRUSTED, Network, declared, outside
 from collectives.tuning.forced import ALGORITHM, check_wishes
 
 TRANSPORT, STREAMS = "COLLECTIVES_TRANSPORT", "COLLECTIVES_STREAMS"
+SEND_BUFFER = "COLLECTIVES_SEND_BUFFER"  # which the native layer reads, once the ranks have met
 AUTO, UCX = "auto", "ucx"
 DEVICES = "UCX_NET_DEVICES"  # of UCX itself: what the user says there counts
 MOST_STREAMS = 16  # as in the native layer
@@ -71,10 +72,11 @@ def wished(
     """Return the wish: what the program says counts before the environment.
 
     Raises InvalidArgumentError for a transport that there is not, what is no network, or no number
-    of streams, or no time to tune for; of ``size`` ranks also where COLLECTIVES_ALGORITHM names
-    what they do not have.
+    of streams or bytes, or no time to tune for; of ``size`` ranks also where COLLECTIVES_ALGORITHM
+    names what they do not have.
     """
     tuning_seconds(env)
+    whole_number(env, SEND_BUFFER, 0, 0, LARGEST)
     if size is not None:
         check_wishes(env.get(ALGORITHM, ""), size)
     return Wish(_chosen(transport, env), declared(trusted, env), _streams(env))

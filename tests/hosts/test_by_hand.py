@@ -130,6 +130,41 @@ def test_who_has_another_secret_and_who_has_none_stay_outside(
         assert (code, complaint) == (0, "")
 
 
+@pytest.mark.parametrize("culprit", [0, 1])
+def test_who_has_no_good_secret_is_named_by_who_waits(
+    hosts: Hosts, secret: str, tmp_path: Path, culprit: int
+) -> None:
+    """It cannot say why, as nobody knows that it is a rank; that somebody came is what is known."""
+    empty = tmp_path / "empty"
+    empty.touch(mode=0o600)
+    own = [{"COLLECTIVES_SECRET_FILE": str(empty if r == culprit else secret)} for r in range(2)]
+    waits = start(hosts, 1 - culprit, how="timeout=8", env=own[1 - culprit])
+    if culprit == 1:
+        while not listening(hosts):
+            time.sleep(0.01)
+    else:
+        time.sleep(2)
+    found = ended(start(hosts, culprit, how="timeout=8", env=own[culprit]), waits)
+    assert all(code != 0 for code, _, _ in found)
+    assert "COLLECTIVES_SECRET_FILE" in found[0][2]
+    if culprit == 1:
+        assert f"refused, the last of them from {hosts[1].address}" in found[1][2]
+        assert "it has not proved that it knows the secret" in found[1][2]
+    else:
+        assert "it refused the proof of this process" in found[1][2]
+
+
+@pytest.mark.parametrize("name", ["COLLECTIVES_SEND_BUFFER", "COLLECTIVES_TIMEOUT"])
+def test_settings_without_sense_are_told_to_all(hosts: Hosts, secret: str, name: str) -> None:
+    env = {"COLLECTIVES_SECRET_FILE": secret}
+    for rank, (code, _, complaint) in enumerate(
+        ended(start(hosts, 0, env=env), start(hosts, 1, env=env | {name: "x"}))
+    ):
+        assert code != 0
+        whose = "rank 1 cannot take part: " if rank == 0 else ""
+        assert f"InvalidArgumentError: {whose}{name}='x' is not" in complaint
+
+
 def test_garbage_at_the_port_does_not_matter(hosts: Hosts, secret: str) -> None:
     first = start(hosts, 0, env={"COLLECTIVES_SECRET_FILE": secret})
     while not listening(hosts):

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import collectives as cl
 from collectives import environment, errors
 from collectives.launchers import detect, meeting, refusal, transport, wire
 from collectives.launchers.detect import place
@@ -26,7 +27,7 @@ from collectives.launchers.trusted import declared
 from collectives.start import join
 from tests.processes.jobs import environment as clean
 from tests.python.test_launchers import COLLRUN, PLAIN, Shared
-from tests.python.test_meeting_by_hand import member, port, secret_file
+from tests.python.test_meeting_by_hand import Stored, member, port, secret_file
 
 __all__ = ["port", "secret_file"]  # fixtures
 
@@ -34,6 +35,9 @@ BAD = {
     "COLLECTIVES_STREAMS": ("many", "COLLECTIVES_STREAMS='many' is not an integer from 1 to 16"),
     "COLLECTIVES_TRUSTED": ("moon", "COLLECTIVES_TRUSTED has 'moon', which is no network"),
     "COLLECTIVES_TRANSPORT": ("pigeon", "COLLECTIVES_TRANSPORT is 'pigeon': it must be 'auto' or"),
+    "COLLECTIVES_SEND_BUFFER": ("x", "COLLECTIVES_SEND_BUFFER='x' is not an integer from 0 to"),
+    "COLLECTIVES_TIMEOUT": ("-3", "COLLECTIVES_TIMEOUT='-3' is not a number of seconds above 0"),
+    "COLLECTIVES_SILENCE": ("1", "COLLECTIVES_SILENCE='1' is not a number of seconds from 2 to"),
 }
 
 
@@ -133,10 +137,12 @@ def test_long_lists_of_networks_are_compared_as_a_whole() -> None:
     assert all(len(it) < 200 for it in terms)
 
 
-def meets(env: dict[str, str]) -> object:
+def meets(env: Mapping[str, str]) -> object:
     """Meet by the channel of these variables, as place() does for the only rank of a process."""
+    env, senseless = environment.sensible_times(env)
     launch, deadline = detect.detect(env), Deadline(20)
     wish, trouble = wished_or_why_not(None, None, env)
+    trouble = senseless or trouble
     secret = file_secret(env)
     directory = detect._open(launch, deadline, env, secret)
     return meeting.agree(
@@ -153,11 +159,11 @@ def test_ranks_that_meet_in_a_folder_are_told(name: str, culprit: int, tmp_path:
     check(told(2, lambda r: meets(env | {"RANK": str(r)} | own[r == culprit])), culprit, says)
 
 
+@pytest.mark.parametrize("name", ["COLLECTIVES_STREAMS", "COLLECTIVES_SILENCE"])
 @pytest.mark.parametrize("culprit", [0, 1])
 def test_ranks_that_meet_where_rank_0_is_are_told(
-    culprit: int, port: int, secret_file: str
+    name: str, culprit: int, port: int, secret_file: str
 ) -> None:
-    name = "COLLECTIVES_STREAMS"
     value, says = BAD[name]
     own = [{}, {name: value}]
 
@@ -168,11 +174,27 @@ def test_ranks_that_meet_where_rank_0_is_are_told(
 
 
 @pytest.mark.processes
-def test_processes_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "reason"),
+    [
+        *(
+            (name, BAD[name][0], "InvalidArgumentError", BAD[name][1])
+            for name in ("COLLECTIVES_TRUSTED", "COLLECTIVES_SEND_BUFFER", "COLLECTIVES_TIMEOUT")
+        ),
+        ("COLLECTIVES_SILENCE", "x", "InvalidArgumentError", "COLLECTIVES_SILENCE='x' is not a"),
+        (
+            "COLLECTIVES_SECRET_FILE",
+            "/",
+            "InvalidArgumentError",
+            "COLLECTIVES_SECRET_FILE, '/', is",
+        ),
+    ],
+)
+def test_processes_are_told(name: str, value: str, kind: str, reason: str, tmp_path: Path) -> None:
     program = "import collectives as cl; cl.init(timeout=20)"
     begin = time.monotonic()
     meets = {"MASTER_ADDR": "192.0.2.1", "COLLECTIVES_RENDEZVOUS": str(tmp_path / "in")}
-    own = [{}, {"COLLECTIVES_TRUSTED": "moon"}]
+    own = [{}, {name: value}]
     ranks = [
         subprocess.Popen(
             [sys.executable, "-c", program],
@@ -184,9 +206,23 @@ def test_processes_are_told(tmp_path: Path) -> None:
     ]
     said = [rank.communicate(timeout=60)[1].splitlines()[-1] for rank in ranks]
     assert time.monotonic() - begin < 8  # of 20
-    reason = "COLLECTIVES_TRUSTED has 'moon', which is no network"
-    assert f"InvalidArgumentError: rank 1 cannot take part: {reason}" in said[0]
-    assert f"InvalidArgumentError: {reason}" in said[1]
+    assert f"{kind}: rank 1 cannot take part: {reason}" in said[0]
+    assert f"{kind}: {reason}" in said[1]
+
+
+def test_a_store_of_torch_carries_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLECTIVES_SECRET_FILE", "/")
+    monkeypatch.setenv("COLLECTIVES_TIMEOUT", "never")
+    store = Stored()
+    reason = "COLLECTIVES_TIMEOUT='never' is not a number"
+    assert all(
+        text.startswith(f"InvalidArgumentError: {reason}")
+        for text in told(2, lambda r: cl.Communicator.from_store(store, r, 2, timeout=20))
+    )
+    monkeypatch.delenv("COLLECTIVES_TIMEOUT")
+    for text in told(2, lambda r: cl.Communicator.from_store(store, r, 2, timeout=20)):
+        assert text.startswith("InvalidArgumentError: COLLECTIVES_SECRET_FILE, '/', is a folder")
+    assert cl.Communicator.from_store(store, 0, 1).size == 1  # which needs none
 
 
 def meet_on_two_hosts(r: int, store: Shared, wish: Wish, **variables: str) -> object:
