@@ -31,11 +31,20 @@ def own_address(variables: Mapping[str, str] | None = None) -> str:
     interfaces = env.get(INTERFACE) or _NOT_THE_LOOPBACK
     host = env.get(MEETING_POINT, "").rpartition(":")[0] or env.get(MASTER)
     if host:
-        return _address(interfaces, numbers(host))
+        return _for_others(_address(interfaces, numbers(host)))
     try:
         return _address(interfaces, _FAR_AWAY)
     except SystemCallError:  # there is no default route
         return _address(interfaces, None)
+
+
+def _for_others(address: str) -> str:
+    """Return the address, or one of the same interface that means the same on other hosts.
+
+    A link-local one holds the number that this host gives the interface, which others do not know.
+    """
+    scope = address.strip("[]").partition("%")[2]
+    return (scope and address_at(socket.if_indextoname(int(scope)))) or address
 
 
 def _address(interfaces: str, peer: str | None) -> str:
@@ -59,7 +68,10 @@ def address_at(interface: str) -> str | None:
 
 
 def numbers(host: str) -> str:
-    """Return the first address of a host, as digits; that of IPv6 in brackets, or not."""
+    """Return the first address of a host, as digits; that of IPv6 in brackets.
+
+    A link-local one (fe80::1%eth0) keeps its interface, as the number that it has on this host.
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host.strip("[]"), None, type=socket.SOCK_STREAM
@@ -68,4 +80,8 @@ def numbers(host: str) -> str:
         raise InvalidArgumentError(
             f"{MASTER}={host!r} is no host that is known here: {error}"
         ) from None
-    return f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0])
+    if family != socket.AF_INET6:
+        return str(address[0])
+    bare = str(address[0]).partition("%")[0]
+    scope = address[3] if len(address) == 4 else 0
+    return f"[{bare}%{scope}]" if scope else f"[{bare}]"

@@ -43,7 +43,7 @@ def find(env: Mapping[str, str]) -> Launch | None:
         directory="tcp" if meets else "none",
         how="RANK, WORLD_SIZE",
         local_rank=optional(env, "LOCAL_RANK"),
-        job=f"{address}:{port}",
+        job=f"{address.partition('%')[0]}:{port}",  # each host has its own names of interfaces
         lack=_LACK,
         master=(address, whole_number(env, "MASTER_PORT", 0, 1, 65535)) if meets else None,
     )

@@ -33,6 +33,7 @@ def check_reachable(
     networks = [" ".join(host.split()[:2]) for host in hosts]
     address = _fault(addresses, networks)
     if address is None:
+        _check_scopes(rank, addresses, networks)
         return
     env = os.environ if variables is None else variables
     own = f"{interface_of(addresses[rank])} {env.get(INTERFACE, '')}"
@@ -40,6 +41,21 @@ def check_reachable(
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
     here = [r for r, its in enumerate(addresses) if its == address]
     raise InvalidArgumentError(_sentence(address, here, told))
+
+
+def _check_scopes(rank: int, addresses: list[str], networks: list[str]) -> None:
+    """Raise, on all ranks, where link-local addresses have scopes that differ between hosts."""
+    scopes = {r: it.strip("[]").partition("%")[2] for r, it in enumerate(addresses) if "%" in it}
+    if len(set(networks)) == 1 or len(set(scopes.values())) < 2:
+        return
+    first = min(scopes)
+    other = next(r for r in scopes if scopes[r] != scopes[first])
+    raise InvalidArgumentError(
+        f"rank {first} listens at {addresses[first]} and rank {other} at {addresses[other]} (this "
+        f"is rank {rank}): link-local addresses, whose interfaces have different numbers on these "
+        f"hosts: give the interface an IPv4 address, or one of fd00::/8, or name another one in "
+        f"{INTERFACE}"
+    )
 
 
 def _fault(addresses: list[str], networks: list[str]) -> str | None:

@@ -209,6 +209,26 @@ def test_an_interface_that_no_other_host_reaches_is_refused_by_init(
         assert "rank 1 listens at 127.0.0.1, the address of lo" in complaint
 
 
+@pytest.mark.parametrize("has_others", [True, False])
+def test_a_link_local_address_keeps_its_interface(secret: str, has_others: bool) -> None:
+    """Interfaces have other numbers on the other host; where it has IPv4, ranks listen there."""
+    enable = "for it in all eth0; do echo 0 > /proc/sys/net/ipv6/conf/$it/disable_ipv6; done; "
+    with Hosts(2) as hosts:
+        for r in range(2):
+            more = "" if has_others else "; ip addr flush dev eth0 scope global"
+            given = f"ip addr add fe80::{r + 1}/64 dev eth0 nodad"
+            hosts[r].run(["sh", "-c", f"{enable}ip -6 addr flush dev eth0; {given}{more}"])
+        env = {"COLLECTIVES_SECRET_FILE": secret, "MASTER_ADDR": "fe80::1%eth0"}
+        numbers = {hosts[r].run(["cat", "/sys/class/net/eth0/ifindex"]) for r in range(2)}
+        for rank, (code, printed, complaint) in enumerate(
+            ended(*(start(hosts, r, env=env) for r in range(2)))
+        ):
+            if has_others or len(numbers) == 1:
+                assert (code, printed) == (0, f"{rank} [3, 3, 3]\n"), complaint
+            else:
+                assert "rank 0 listens at [fe80::1%" in complaint
+
+
 def test_a_second_rank_of_one_number_is_told(hosts: Hosts, secret: str) -> None:
     env = {"COLLECTIVES_SECRET_FILE": secret}
     first = start(hosts, 0, size=3, env=env)

@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from collectives import errors
-from collectives.launchers import meeting
+from collectives.launchers import interface, meeting, plain
 from collectives.launchers.directory import Deadline, StoreDirectory
-from collectives.launchers.interface import interface_of
+from collectives.launchers.interface import interface_of, numbers, own_address
 from collectives.launchers.reach import check_reachable
-from tests.python.test_launchers import Shared
+from tests.python.test_launchers import PLAIN, Shared
 
 HOSTS = ["boot1 7 a", "boot1 7 a", "boot2 7 b"]
 
@@ -51,6 +52,29 @@ def test_the_loopback_is_refused_on_several_hosts() -> None:
     assert "rank 2 listens at 127.0.0.1, the address of lo, which only their own host" in told[0]
     assert "(COLLECTIVES_INTERFACE is 'lo'): set COLLECTIVES_INTERFACE to" in told[0]
     assert "ranks 0, 1 listen at [::1]" in found(["[::1]", "[::1]", "[2001:db8::1]"], HOSTS)[2]
+
+
+def test_link_local_addresses_whose_numbers_differ_are_refused() -> None:
+    addresses = ["[fd00::1]", "[fe80::1%3]", "[fe80::2%4]"]
+    told = found(addresses, HOSTS)
+    assert "rank 1 listens at [fe80::1%3] and rank 2 at [fe80::2%4] (this is rank 0)" in told[0]
+    assert all(told)
+    assert found(["[fd00::1]", "[fe80::1%3]", "[fe80::2%3]"], HOSTS) == [""] * 3
+    assert found(addresses, [HOSTS[0]] * 3) == [""] * 3
+
+
+def test_the_scope_of_an_address_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = socket.if_nametoindex("lo")
+    assert numbers("fe80::1%lo") == numbers("[fe80::1%lo]") == f"[fe80::1%{index}]"
+    assert numbers("fd00::1") == "[fd00::1]"
+    with pytest.raises(errors.InvalidArgumentError, match="MASTER_ADDR='fe80::1%nowhere0'"):
+        numbers("fe80::1%nowhere0")
+    # Another host gives the interface another number: an address that it has besides is better.
+    monkeypatch.setattr(interface, "_address", lambda *_: f"[fe80::7%{index}]")
+    assert own_address({"MASTER_ADDR": "fe80::1%lo"}) == "127.0.0.1"
+    # And another name.
+    job = {plain.find(PLAIN | {"MASTER_ADDR": f"fe80::1%{name}"}) for name in ("eth0", "ens3")}
+    assert {it.job for it in job if it is not None} == {"fe80::1:29500"}
 
 
 def test_one_address_on_two_hosts_is_refused() -> None:
