@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import check, ffi, lib
 from collectives.communicator import Communicator
-from collectives.errors import InvalidArgumentError
+from collectives.errors import CollectiveTimeoutError, InvalidArgumentError
 from collectives.handle import Handle
 from collectives.names import MOST_RANKS, checked_seconds, integer
 
 if TYPE_CHECKING:
     from collectives.environment import Place
     from collectives.launchers.wire import Wire
+
+
+_DEFAULT_TIMEOUT = 300.0  # seconds, as everywhere
 
 
 def join(place: Place, timeout: float | None = None) -> Communicator:
@@ -90,11 +93,25 @@ def told(status: int) -> None:
     check(status)
 
 
+@contextmanager
+def waiting(seconds: float) -> Iterator[None]:
+    """Say of a meeting whose time is up how long that was, and how to wait longer."""
+    try:
+        yield
+    except CollectiveTimeoutError as error:
+        raise CollectiveTimeoutError(
+            f"{error}; this rank waited for {seconds:.3g} s: timeout=... or COLLECTIVES_TIMEOUT "
+            "sets for how long",
+            error.rank,
+        ) from None
+
+
 def _met(options: Any) -> Communicator:
     """Meet the others; end it, and leave nothing, where a signal handler raises."""
     made = ffi.new("coll_comm **")
     try:
-        told(lib.coll_init(options, made))
+        with waiting(options.timeout or _DEFAULT_TIMEOUT):
+            told(lib.coll_init(options, made))
         handle = Handle(made[0])
         made[0] = ffi.NULL  # whose it is now
         return Communicator(handle)

@@ -30,7 +30,7 @@ from collectives.launchers.secret import own_secret, secret_or_why_not
 from collectives.launchers.torch_store import open_store
 from collectives.launchers.transport import AUTO, Wish, needs_channel, wished_or_why_not
 from collectives.names import checked_seconds
-from collectives.start import tell
+from collectives.start import tell, waiting
 
 _DEFAULT_TIMEOUT = 300.0  # seconds, as everywhere
 _ORDER = (collrun, torchrun, openmpi, mpiexec, slurm, plain)
@@ -153,15 +153,17 @@ def place(
     if trouble is not None:
         deadline = deadline.at_most(PATIENCE)
     try:
-        directory = open_directory(launch, deadline, env, secret)
+        with waiting(deadline.seconds):
+            directory = open_directory(launch, deadline, env, secret)
     except CollectiveError:
         if trouble is None:
             raise
         raise trouble from None
-    job, wire = meeting.agree(
-        directory, launch.rank, launch.size, deadline,
-        variables=env, secret=secret, wish=wish, trouble=trouble,
-    )  # fmt: skip
+    with waiting(deadline.seconds):
+        job, wire = meeting.agree(
+            directory, launch.rank, launch.size, deadline,
+            variables=env, secret=secret, wish=wish, trouble=trouble,
+        )  # fmt: skip
     return replace(settings, rank=launch.rank, size=launch.size, job=job, attempt=0, wire=wire)
 
 

@@ -12,6 +12,7 @@ from collectives.errors import BootstrapError, CollectiveTimeoutError
 
 _FIRST_NAP, _LONGEST_NAP = 0.001, 0.05
 _FAREWELL = 2.0  # seconds
+_MOST_NAMED = 16  # ranks
 
 
 class Deadline:
@@ -20,6 +21,11 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
         self._seconds = seconds
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that there were."""
+        return self._seconds
 
     def left(self) -> float:
         """Return the seconds that are left, more than 0."""
@@ -44,6 +50,14 @@ class Deadline:
                 raise CollectiveTimeoutError(f"after {self._seconds:g} s {what()}")
             time.sleep(min(nap, self.left()))
             nap = min(2 * nap, _LONGEST_NAP)
+
+
+def named(ranks: list[int]) -> str:
+    """Return which ranks have not done something: the words before "not"."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]} has"
+    more = f" and {len(ranks) - _MOST_NAMED} more" if len(ranks) > _MOST_NAMED else ""
+    return f"ranks {', '.join(map(str, ranks[:_MOST_NAMED]))}{more} have"
 
 
 class Directory(Protocol):
@@ -185,8 +199,9 @@ class StoreDirectory:
         ]
         if not late:
             return "all ranks have come to meet, but rank 0 has not told them in time"
-        named = f"rank {late[0]} has" if len(late) == 1 else f"ranks {late} have"
-        return f"{named} not come to meet the others (this is rank {self._rank} of {self._size})"
+        return (
+            f"{named(late)} not come to meet the others (this is rank {self._rank} of {self._size})"
+        )
 
     def close(self) -> None:
         """Let go of the store. Rank 0, with which its files or its server go, lets others leave."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from collectives.launchers.directory import Deadline, StoreDirectory, attended
+from collectives.launchers.directory import Deadline, StoreDirectory, attended, named
 from collectives.launchers.files import Files
 from collectives.launchers.launch import RENDEZVOUS, Launch
 from collectives.launchers.presence import HELLO, LEFT, WAITS, Presence, clear_own
@@ -96,9 +96,7 @@ def _lead(files: Files, launch: Launch, presence: Presence, deadline: Deadline) 
         missing[:] = [r for r in range(1, size) if files.read(f"in-{name}-joined-{r}") is None]
         return not missing
 
-    attended(
-        presence, all_joined, lambda: f"ranks {missing} have not come to {RENDEZVOUS}", deadline
-    )
+    attended(presence, all_joined, lambda: f"{named(missing)} not come to {RENDEZVOUS}", deadline)
     return name
 
 
@@ -126,7 +124,7 @@ def _follow(files: Files, launch: Launch, presence: Presence, deadline: Deadline
         waits = of_this_rank(WAITS)
         if not waits:
             return f"rank 0 has not come to {RENDEZVOUS}"
-        return f"rank 0 waits: ranks {waits['missing']} have not come to {RENDEZVOUS}"
+        return f"rank 0 waits: {named(waits['missing'])} not come to {RENDEZVOUS}"
 
     attended(presence, told, late, deadline)
     files.write(f"in-{found[0]}-joined-{launch.rank}", b"1")

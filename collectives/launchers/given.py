@@ -18,7 +18,7 @@ from collectives.launchers.secret import file_secret_or_why_not
 from collectives.launchers.torch_store import TorchStore
 from collectives.launchers.transport import wished_or_why_not
 from collectives.names import MOST_RANKS, integer
-from collectives.start import join
+from collectives.start import join, waiting
 
 
 def of_mpi(comm: Any, timeout: float | None) -> Communicator:
@@ -78,10 +78,11 @@ def _met(
             raise trouble
         return join(Place(timeout=settings.timeout), timeout)
     secret, untold = file_secret_or_why_not(env)
-    job, wire = meeting.agree(
-        directory, rank, size, deadline,
-        variables=env, secret=secret, count=0, wish=wish, trouble=trouble or untold,
-    )  # fmt: skip
+    with waiting(deadline.seconds):
+        job, wire = meeting.agree(
+            directory, rank, size, deadline,
+            variables=env, secret=secret, count=0, wish=wish, trouble=trouble or untold,
+        )  # fmt: skip
     place = replace(settings, rank=rank, size=size, job=job, attempt=0, wire=wire)
     return join(place, timeout)
 

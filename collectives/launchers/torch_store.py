@@ -74,8 +74,10 @@ def open_store(
             multi_tenant=True,
         )
     except RuntimeError as error:
+        who = "" if served or launch.rank == 0 else "; rank 0 serves it: look whether it has come"
         raise BootstrapError(
-            f"torch's store at {host}:{port} (MASTER_ADDR, MASTER_PORT) does not answer: {error}"
+            f"torch's store at {host}:{port} (MASTER_ADDR, MASTER_PORT) does not answer within "
+            f"{deadline.seconds:g} s (timeout=... or COLLECTIVES_TIMEOUT): {error}{who}"
         ) from error
     prefix = f"collectives/{launch.job}/{launch.attempt}/"
     return StoreDirectory(TorchStore(store, prefix), launch.rank, launch.size)

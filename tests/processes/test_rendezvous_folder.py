@@ -94,7 +94,7 @@ def test_a_rank_that_comes_late_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_who_has_not_come_is_named(tmp_path: Path) -> None:
-    with pytest.raises(errors.CollectiveTimeoutError, match=r"ranks \[1, 2\] have not come"):
+    with pytest.raises(errors.CollectiveTimeoutError, match="ranks 1, 2 have not come"):
         open_folder(str(tmp_path / "meet"), launch(0, 3), Deadline(0.02))
     with pytest.raises(errors.CollectiveTimeoutError, match="rank 0 has not come"):
         open_folder(str(tmp_path / "meet"), launch(1, 3), Deadline(0.02))
@@ -111,7 +111,7 @@ def test_who_waits_is_told_whom_rank_0_misses(tmp_path: Path) -> None:
 
     for _ in range(2):  # what the first left is no matter
         with ThreadPoolExecutor(2) as pool:
-            assert all("ranks [2] have not come to" in it for it in pool.map(told, range(2)))
+            assert all("rank 2 has not come to" in it for it in pool.map(told, range(2)))
     assert "rank 0 has not come to" in told(1)
 
 
