@@ -29,6 +29,7 @@ from collectives.launchers.refusal import PATIENCE
 from collectives.launchers.secret import own_secret, secret_or_why_not
 from collectives.launchers.torch_store import open_store
 from collectives.launchers.transport import AUTO, Wish, needs_channel, wished_or_why_not
+from collectives.launchers.wire import Wire
 from collectives.names import checked_seconds
 from collectives.start import tell, waiting
 
@@ -60,18 +61,20 @@ def open_directory(
     deadline: Deadline,
     variables: Mapping[str, str] | None = None,
     secret: bytes | None = None,
+    trouble: CollectiveError | None = None,
 ) -> Directory:
     """Return the channel of a launch, which is opened once and lives until the process ends.
 
-    ``secret``: of the store that rank 0 keeps; None: that of the file. Launchers allow no second
-    time. Raises UnsupportedError, with what to do, where there is none.
+    ``secret``: of the store that rank 0 keeps; None: that of the file. ``trouble``: why this
+    rank cannot take part. Launchers allow no second time. Raises UnsupportedError, with what to do,
+    where there is none.
     """
     if launch.directory.startswith("pmi") and mpi.is_running():  # PMI_FD is MPI's
         launch = replace(launch, directory="mpi")
     with _opening:
         if launch not in _opened:
             env = os.environ if variables is None else variables
-            directory = _open(launch, deadline, env, secret)
+            directory = _open(launch, deadline, env, secret, trouble)
             _opened[launch] = directory
             atexit.register(_close, directory, os.getpid())
         return _opened[launch]
@@ -87,7 +90,11 @@ def _close(directory: Directory, owner: int) -> None:
 
 
 def _open(
-    launch: Launch, deadline: Deadline, env: Mapping[str, str], secret: bytes | None
+    launch: Launch,
+    deadline: Deadline,
+    env: Mapping[str, str],
+    secret: bytes | None,
+    trouble: CollectiveError | None = None,
 ) -> Directory:
     match launch.directory:
         case "tcp":
@@ -95,7 +102,7 @@ def _open(
             assert known is not None  # or it would have been asked for
             return open_master(launch, deadline, known)
         case "folder":
-            return open_folder(env[RENDEZVOUS], launch, deadline)
+            return open_folder(env[RENDEZVOUS], launch, deadline, trouble)
         case "torch":
             return open_store(launch, deadline, env)
         case "mpi":
@@ -150,21 +157,33 @@ def place(
         found = replace(settings, rank=launch.rank, size=launch.size, job=job)
         return _here(found, wish, trouble, timeout)
     deadline = deadline_of(settings, timeout)
+    job, wire = _agreed(launch, deadline, env, secret, wish, trouble)
+    return replace(settings, rank=launch.rank, size=launch.size, job=job, attempt=0, wire=wire)
+
+
+def _agreed(
+    launch: Launch,
+    deadline: Deadline,
+    env: Mapping[str, str],
+    secret: bytes | None,
+    wish: Wish,
+    trouble: CollectiveError | None,
+) -> tuple[str, Wire | None]:
+    """Meet the others by the channel of the launch; in ``trouble``, to tell them of it."""
     if trouble is not None:
         deadline = deadline.at_most(PATIENCE)
     try:
         with waiting(deadline.seconds):
-            directory = open_directory(launch, deadline, env, secret)
+            directory = open_directory(launch, deadline, env, secret, trouble)
     except CollectiveError:
         if trouble is None:
             raise
         raise trouble from None
     with waiting(deadline.seconds):
-        job, wire = meeting.agree(
+        return meeting.agree(
             directory, launch.rank, launch.size, deadline,
             variables=env, secret=secret, wish=wish, trouble=trouble,
         )  # fmt: skip
-    return replace(settings, rank=launch.rank, size=launch.size, job=job, attempt=0, wire=wire)
 
 
 def _here(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from collectives.errors import CollectiveError
 from collectives.launchers.directory import Deadline, StoreDirectory, attended, named
 from collectives.launchers.files import Files
 from collectives.launchers.launch import RENDEZVOUS, Launch
@@ -46,16 +47,19 @@ class Session:
             self._files.close()
 
 
-def open_folder(path: str, launch: Launch, deadline: Deadline) -> StoreDirectory:
+def open_folder(
+    path: str, launch: Launch, deadline: Deadline, trouble: CollectiveError | None = None
+) -> StoreDirectory:
     """Meet the other ranks in a folder.
 
+    ``trouble``: why this rank cannot take part, which it says where it leaves before all have come.
     Raises InvalidArgumentError where the folder is not safe, SystemCallError where it cannot be
     used, CollectiveTimeoutError naming who has not come, BootstrapError where a rank ends.
     """
     files = Files(path, launch.job, launch.attempt)
     try:
         lead = launch.rank == 0
-        presence = Presence(files, launch.rank)
+        presence = Presence(files, launch.rank, trouble)
         try:
             meet = _lead if lead else _follow
             name = meet(files, launch, presence, deadline)

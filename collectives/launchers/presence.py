@@ -31,10 +31,13 @@ _LONGEST = 2000  # characters of a reason
 
 
 class Presence:
-    """That this rank is here, and which of the ranks that it watches are."""
+    """That this rank is here, and which of the ranks that it watches are.
 
-    def __init__(self, files: Files, rank: int) -> None:
-        self._files, self._rank = files, rank
+    ``trouble``: why this rank cannot take part, and will leave whatever else happens.
+    """
+
+    def __init__(self, files: Files, rank: int, trouble: CollectiveError | None = None) -> None:
+        self._files, self._rank, self._trouble = files, rank, trouble
         self.number = secrets.token_hex(8)
         self._handle: int | None = files.hold(HELD + self.number)
         self._watched: dict[int, str] = {}
@@ -71,6 +74,7 @@ class Presence:
         """Tell the others why, wait a moment until they know, and remove what this rank left."""
         if self._handle is None:
             return
+        error = self._trouble or error
         self._failure = _reason(error)
         with suppress(CollectiveError):
             self._files.write(LEFT + self.number, _note(self._rank, error))

@@ -159,6 +159,22 @@ def test_who_waits_at_a_fence_is_told(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+def test_who_cannot_take_part_and_waits_in_vain_says_why(tmp_path: Path) -> None:
+    """Rank 2 does not come while rank 1, which is bound to leave, waits for it."""
+    folder, trouble = tmp_path / "meet", errors.InvalidArgumentError("its settings make no sense")
+
+    def rank(r: int) -> str:
+        limit, own = (20.0, None) if r == 0 else (0.6, trouble)
+        with pytest.raises(errors.CollectiveError) as caught:
+            open_folder(str(folder), launch(r, 3), Deadline(limit), own)
+        return str(caught.value)
+
+    with ThreadPoolExecutor(2) as pool:
+        told = next(pool.map(rank, range(2)))
+    assert "rank 1 has left while the ranks met" in told
+    assert told.endswith("its settings make no sense")
+
+
 def test_notes_of_an_earlier_job_are_no_matter(tmp_path: Path) -> None:
     folder = tmp_path / "meet"
     files = Files(str(folder), "job", 0)
@@ -168,7 +184,13 @@ def test_notes_of_an_earlier_job_are_no_matter(tmp_path: Path) -> None:
         files.write(f"held-{number}", b"")
     files.write("hello-1", b"old1")
     files.write("waits", json.dumps({"name": "old0", "numbers": {"1": "old1"}}).encode())
-    assert exchange(folder, 3, "new") == ["new0 new1 new2"] * 3
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(open_folder, str(folder), launch(0, 2), Deadline(20))
+        time.sleep(0.5)  # in which rank 0 looks at what is there
+        assert not first.done()
+        second = pool.submit(open_folder, str(folder), launch(1, 2), Deadline(20))
+        for directory in (second.result(), first.result()):
+            directory.close()
     assert list(folder.iterdir()) == []
     files.close()
 
