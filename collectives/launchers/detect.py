@@ -25,6 +25,7 @@ from collectives.launchers.launch import RENDEZVOUS, Launch
 from collectives.launchers.master import open_master
 from collectives.launchers.plain import on_one_machine
 from collectives.launchers.pmi import PmiDirectory
+from collectives.launchers.pmix import open_pmix
 from collectives.launchers.refusal import PATIENCE
 from collectives.launchers.secret import own_secret, secret_or_why_not
 from collectives.launchers.torch_store import open_store
@@ -107,6 +108,8 @@ def _open(
             return open_store(launch, deadline, env)
         case "mpi":
             return mpi.open_world(launch.rank, launch.size)
+        case "pmix":
+            return open_pmix(launch, deadline, env)
         case "pmi1" | "pmi2":
             return PmiDirectory(int(launch.directory[-1]), deadline)
     raise UnsupportedError(launch.lack)

@@ -20,7 +20,8 @@ class Launch:
     """The place of this process among those that its launcher has started.
 
     ``directory`` is the channel over which ranks can exchange values before they are connected:
-    "pmi1", "pmi2", "torch", "mpi", "folder", "tcp", or "none", and then ``lack`` says what to do.
+    "pmi1", "pmi2", "pmix", "torch", "mpi", "folder", "tcp", or "none", and then ``lack`` says what
+    to do.
     ``master``: of "tcp", the host and port at which rank 0 meets the others.
     ``local_rank`` counts the ranks of this host; None, like ``hosts``: the launcher does not say.
     ``how`` names the variables that told. ``attempt`` counts restarts of the job.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from importlib import import_module
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from collectives.errors import BootstrapError, InvalidArgumentError
+from collectives.launchers.bundle import packed, unpacked
 from collectives.launchers.directory import Deadline
 
 
@@ -50,16 +50,14 @@ class MpiDirectory:
     def fence(self, deadline: Deadline) -> None:
         """Wait until all ranks have called it."""
         del deadline
-        # Plain bytes: mpi4py would pickle anything else, and what is received is never unpickled.
-        own = json.dumps({key: value.hex() for key, value in self._new.items()}).encode()
+        own = packed(self._new)  # bytes: mpi4py would pickle anything else
         self._new = {}
         lengths = np.empty(self._comm.Get_size(), np.int64)
         self._comm.Allgather(np.array([len(own)], np.int64), lengths)
         everything = np.empty(lengths.sum(), np.uint8)
         self._comm.Allgatherv(np.frombuffer(own, np.uint8), [everything, lengths.tolist()])
         for part in np.split(everything, np.cumsum(lengths)[:-1]):
-            values = json.loads(part.tobytes())
-            self._all |= {key: bytes.fromhex(value) for key, value in values.items()}
+            self._all |= unpacked(part.tobytes())
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mpirun of Open MPI, whose key-value store is reached through its MPI only."""
+"""mpirun of Open MPI, whose key-value store is reached through MPI, or by libpmix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collectives.launchers.launch import Launch, optional, rank_and_size
 
 _LACK = (
     "this process was started by Open MPI, whose key-value store is reached through mpi4py or "
-    "libpmix: mpi4py cannot be imported here, and libpmix is not spoken yet. Install mpi4py for "
-    "this Open MPI, or set COLLECTIVES_RENDEZVOUS to a folder that all ranks reach"
+    "libpmix: mpi4py cannot be imported here, and no libpmix can be used. Install mpi4py for this "
+    "Open MPI, let LD_LIBRARY_PATH name the folder of its libpmix.so.2, or set "
+    "COLLECTIVES_RENDEZVOUS to a folder that all ranks reach"
 )
 
 
@@ -25,9 +26,15 @@ def find(env: Mapping[str, str]) -> Launch | None:
         "Open MPI",
         rank,
         size,
-        directory="mpi" if find_spec("mpi4py") else "none",
+        directory=_directory(env),
         how=f"{rank_name}, {size_name}",
         local_rank=optional(env, "OMPI_COMM_WORLD_LOCAL_RANK"),
         job=env.get("PMIX_NAMESPACE", "default"),
         lack=_LACK,
     )
+
+
+def _directory(env: Mapping[str, str]) -> str:
+    if find_spec("mpi4py"):
+        return "mpi"
+    return "pmix" if "PMIX_NAMESPACE" in env and "PMIX_RANK" in env else "none"

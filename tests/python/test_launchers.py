@@ -37,6 +37,7 @@ TASK = {
 }
 SRUN = TASK | {"PMI_FD": "9", "PMI_JOBID": "5.0", "PMI_RANK": "3", "PMI_SIZE": "4"}
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "n"}
+PMIX = OPEN_MPI | {"PMIX_RANK": "0"}
 PLAIN = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 COLLRUN = {"COLLECTIVES_RANK": "0", "COLLECTIVES_SIZE": "2"}
 
@@ -58,6 +59,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
         (SRUN, "srun", 3, 4, "pmi2"),
         (TASK, "srun", 3, 4, "none"),
         (OPEN_MPI, "Open MPI", 0, 2, "none"),
+        (PMIX, "Open MPI", 0, 2, "pmix"),
         (PLAIN, "environment", 1, 2, "none"),
         (PLAIN | {"MASTER_ADDR": "head"}, "environment", 1, 2, "tcp"),
         (PLAIN | {"MASTER_ADDR": "head", "LOCAL_WORLD_SIZE": "2"}, "environment", 1, 2, "none"),
@@ -93,7 +95,7 @@ def test_what_a_launcher_says_of_hosts_and_restarts() -> None:
 
 def test_a_module_that_is_there_opens_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openmpi, "find_spec", lambda name: ModuleSpec(name, None))
-    assert detect(OPEN_MPI).directory == "mpi"
+    assert detect(OPEN_MPI).directory == detect(PMIX).directory == "mpi"
 
 
 @pytest.mark.parametrize(
