@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 from collectives.errors import BootstrapError, UnsupportedError
-from collectives.launchers.directory import Deadline, StoreDirectory
+from collectives.launchers.directory import Deadline, Store, StoreDirectory
 from collectives.launchers.launch import Launch, whole_number
+from collectives.launchers.torch_protocol import connected
 
 
 class TorchStore:
@@ -48,27 +50,42 @@ class TorchStore:
 def open_store(
     launch: Launch, deadline: Deadline, env: Mapping[str, str] | None = None
 ) -> StoreDirectory:
-    """Connect to the store. Where torchrun's agent serves none, rank 0 does.
+    """Connect to the store: that of torchrun's agent, without torch where nobody has imported it.
 
-    Then it is shared with `torch.distributed.init_process_group`, if the program calls that, too.
-    Raises UnsupportedError where torch cannot be imported, BootstrapError where nobody answers.
+    Raises UnsupportedError where torch is needed and cannot be imported, BootstrapError where
+    nobody answers.
     """
     env = os.environ if env is None else env
+    host, port = env["MASTER_ADDR"], whole_number(env, "MASTER_PORT", 0, 1, 65535)
+    served = env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    prefix = f"collectives/{launch.job}/{launch.attempt}/"
+    store: Store | None = None
+    if served and "torch" not in sys.modules:
+        store = connected(host, port, prefix, deadline)
+    if store is None:
+        is_master = launch.rank == 0 and not served
+        store = TorchStore(_by_torch(launch.launcher, host, port, is_master, deadline), prefix)
+    return StoreDirectory(store, launch.rank, launch.size)
+
+
+def _by_torch(launcher: str, host: str, port: int, is_master: bool, deadline: Deadline) -> Any:
+    """Return torch's own client. ``is_master``: it serves the store, too.
+
+    Then `torch.distributed.init_process_group`, if the program calls that, uses the same.
+    """
     try:
         torch = import_module("torch.distributed")
     except ImportError as error:
         raise UnsupportedError(
-            f"the ranks of {launch.launcher} find each other through torch's store, but torch "
+            f"the ranks of {launcher} find each other through torch's store, but torch "
             f"cannot be imported here ({error}): install it, or set COLLECTIVES_RENDEZVOUS to a "
             "folder that all ranks reach"
         ) from error
-    host, port = env["MASTER_ADDR"], whole_number(env, "MASTER_PORT", 0, 1, 65535)
-    served = env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     try:
-        store = torch.TCPStore(
+        return torch.TCPStore(
             host,
             port,
-            is_master=launch.rank == 0 and not served,
+            is_master=is_master,
             timeout=timedelta(seconds=deadline.left()),
             wait_for_workers=False,
             multi_tenant=True,
@@ -79,5 +96,3 @@ def open_store(
             f"torch's store at {host}:{port} (MASTER_ADDR, MASTER_PORT) does not answer within "
             f"{deadline.seconds:g} s (timeout=... or COLLECTIVES_TIMEOUT): {error}{who}"
         ) from error
-    prefix = f"collectives/{launch.job}/{launch.attempt}/"
-    return StoreDirectory(TorchStore(store, prefix), launch.rank, launch.size)

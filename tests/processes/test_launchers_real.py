@@ -88,6 +88,30 @@ def test_init_meets(launcher: str, mpi: str, tmp_path: Path) -> None:
     ]
 
 
+MIXED = (
+    "import os, sys\n"
+    "odd = os.environ['RANK'] == '1'\n"
+    "if odd: import torch.distributed\n"
+    "import collectives as cl, numpy as np\n"
+    "with cl.init(timeout=30) as comm:\n"
+    "  total = comm.allreduce(np.full(2, comm.rank + 1.0)).tolist()\n"
+    "assert ('torch' in sys.modules) == odd\n"
+    "sys.stdout.write(f'rank {comm.rank}: {total}\\n')\n"
+)
+
+
+@pytest.mark.parametrize("libuv", ["0", "1"])
+def test_ranks_meet_in_torchs_store_with_torch_and_without(tmp_path: Path, libuv: str) -> None:
+    """They share its keys, and who has not imported torch does not wait for that."""
+    program = tmp_path / "program.py"
+    program.write_text(MIXED)
+    words, env = command("torchrun", 3)
+    printed = said([*words, str(program)], env | {"USE_LIBUV": libuv})
+    assert sorted(re.findall(r"rank \d: .*?\]", printed)) == [
+        f"rank {rank}: [6.0, 6.0]" for rank in range(3)
+    ]
+
+
 GIVEN_BY_MPI = (
     "import collectives as cl, numpy as np\n"
     "from mpi4py import MPI\n"
