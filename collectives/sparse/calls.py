@@ -14,7 +14,6 @@ from collectives._ffi import check, ffi, lib
 from collectives.arrays import Operand
 from collectives.compression.codec import Compressor
 from collectives.errors import InvalidArgumentError
-from collectives.last import LastCall
 from collectives.names import (
     KINDS,
     Reproducible,
@@ -30,6 +29,7 @@ from collectives.sparse.vector import Sparse
 
 if TYPE_CHECKING:
     from collectives.caller import Caller
+    from collectives.last import LastCall
 
 Output: TypeAlias = Literal["auto", "sparse", "dense"]
 Coding: TypeAlias = Literal["auto", "raw", "coded", "quick"]
@@ -89,6 +89,8 @@ class SparseTaken(NamedTuple):
 
     def told(self) -> LastCall:
         """Return what ``comm.last`` says of it."""
+        from collectives.last import LastCall
+
         view = self.view
         dense = view.algorithm == lib.COLL_SPARSE_AS_DENSE
         return LastCall(

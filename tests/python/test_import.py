@@ -30,15 +30,19 @@ LATE = (
 )
 LATE_OF_OURS = (
     "collectives.cli",
+    "collectives.compression.fp8",
     "collectives.exact",
+    "collectives.last",
     "collectives.launch",
     "collectives.launchers",
     "collectives.measure",
     "collectives.packing",
     "collectives.panel",
+    "collectives.simulation",
     "collectives.supervise",
     "collectives.svg",
     "collectives.symbolic",
+    "collectives.topology",
 )
 
 BEGIN = """
@@ -77,6 +81,21 @@ def test_the_import_loads_what_a_call_needs_and_no_more() -> None:
     assert "collectives.quick" in modules
     assert of(LATE, modules) == set()
     assert of(LATE_OF_OURS, modules) == set()
+
+
+def test_names_that_are_loaded_late_are_there() -> None:
+    late = ["FP8", "LastCall", "Moment", "Simulation", "TopK", "Topology", "simulate"]
+    program = f"""
+names = {late}
+assert not any(name in vars(cl) for name in names)
+assert set(dir(cl)) >= set(cl.__all__)
+assert "collectives.simulation" not in sys.modules
+assert [getattr(cl, name).__name__ for name in names] == names
+assert all(name in vars(cl) for name in names)
+"""
+    assert "collectives.simulation" in loaded(program)
+    with pytest.raises(AttributeError, match="module 'collectives' has no attribute 'simulator'"):
+        cl.simulator  # type: ignore[attr-defined]  # noqa: B018  it is asked for, no more
 
 
 def test_the_import_loads_no_other_package() -> None:
