@@ -63,21 +63,21 @@ def open_store(
     if served and "torch" not in sys.modules:
         store = connected(host, port, prefix, deadline)
     if store is None:
-        is_master = launch.rank == 0 and not served
-        store = TorchStore(_by_torch(launch.launcher, host, port, is_master, deadline), prefix)
+        server = None if served else 0
+        store = TorchStore(_by_torch(launch, host, port, server, deadline), prefix)
     return StoreDirectory(store, launch.rank, launch.size)
 
 
-def _by_torch(launcher: str, host: str, port: int, is_master: bool, deadline: Deadline) -> Any:
-    """Return torch's own client. ``is_master``: it serves the store, too.
+def _by_torch(launch: Launch, host: str, port: int, server: int | None, deadline: Deadline) -> Any:
+    """Return torch's own client. ``server``: the rank that serves the store, too; None: an agent.
 
-    Then `torch.distributed.init_process_group`, if the program calls that, uses the same.
+    Where this is the one, `torch.distributed.init_process_group`, if the program calls that, uses the same.
     """
     try:
         torch = import_module("torch.distributed")
     except ImportError as error:
         raise UnsupportedError(
-            f"the ranks of {launcher} find each other through torch's store, but torch "
+            f"the ranks of {launch.launcher} find each other through torch's store, but torch "
             f"cannot be imported here ({error}): install it, or set COLLECTIVES_RENDEZVOUS to a "
             "folder that all ranks reach"
         ) from error
@@ -85,13 +85,14 @@ def _by_torch(launcher: str, host: str, port: int, is_master: bool, deadline: De
         return torch.TCPStore(
             host,
             port,
-            is_master=is_master,
+            is_master=server == launch.rank,
             timeout=timedelta(seconds=deadline.left()),
             wait_for_workers=False,
             multi_tenant=True,
         )
     except RuntimeError as error:
-        who = "" if served or launch.rank == 0 else "; rank 0 serves it: look whether it has come"
+        awaited = server is not None and server != launch.rank
+        who = f"; rank {server} serves it: look whether it has come" if awaited else ""
         raise BootstrapError(
             f"torch's store at {host}:{port} (MASTER_ADDR, MASTER_PORT) does not answer within "
             f"{deadline.seconds:g} s (timeout=... or COLLECTIVES_TIMEOUT): {error}{who}"

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
@@ -19,6 +22,7 @@ from collectives.launchers.transport import Wish, settled, wished
 from collectives.launchers.trusted import declared, devices, outside
 from tests.python.test_exchange import Seen, Shared
 
+ROOT = Path(__file__).parents[2]
 FEW = tuple(ip_network(text) for text in ("10.1.0.0/16", "fd00::/8"))
 IN, ALSO_IN, OUT = "10.1.2.3:5 10.1.2.3:6", "[fd00::7%eth0]:5 [fd00::7%eth0]:6", "10.2.0.1:5"
 
@@ -132,9 +136,17 @@ def test_a_rank_asks_for_its_ucx_in_trusted_networks_only(monkeypatch: pytest.Mo
     for wish, door in ((Wish(), IN), (Wish("auto", ()), IN), (Wish("auto", FEW), OUT)):
         assert transport.own_ucx(wish, door, "eth0") == ""
     assert transport.own_ucx(Wish("ucx", FEW), IN, "eth0") == "wanted"
-    monkeypatch.setattr(transport, "ucx_library", lambda: "/nowhere/libucp.so.0")
-    monkeypatch.setenv("COLLECTIVES_UCX", "/nowhere/libucp.so.0")
-    assert transport.own_ucx(Wish("auto", FEW), IN, "eth0") == ""
+
+
+def test_without_ucx_a_rank_asks_for_none() -> None:
+    """In a process of its own: a library that was opened before stays open."""
+    program = (
+        "from collectives.launchers import transport\n"
+        "from tests.python.test_trusted import FEW, IN, Wish\n"
+        "assert transport.own_ucx(Wish('auto', FEW), IN, 'eth0') == ''\n"
+    )
+    env = os.environ | {"COLLECTIVES_UCX": "/nowhere/libucp.so.0"}
+    subprocess.run([sys.executable, "-c", program], env=env, cwd=ROOT, check=True)
 
 
 def test_where_no_device_is_trusted_ucx_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
