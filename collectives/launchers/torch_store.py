@@ -71,7 +71,7 @@ def open_store(
 def _by_torch(launch: Launch, host: str, port: int, server: int | None, deadline: Deadline) -> Any:
     """Return torch's own client. ``server``: the rank that serves the store, too; None: an agent.
 
-    Where this is the one, `torch.distributed.init_process_group`, if the program calls that, uses the same.
+    Where this is the one, `torch.distributed.init_process_group` uses the same, if it is called.
     """
     try:
         torch = import_module("torch.distributed")
