@@ -10,12 +10,37 @@ from __future__ import annotations
 
 from torch import distributed
 
+from collectives.torch import autograd
+from collectives.torch.buckets import GradientBuckets
 from collectives.torch.creation import communicator_of, create_group
 from collectives.torch.group import CollectivesGroup, monitored_barrier
+from collectives.torch.hooks import (
+    QSGDState,
+    TopKState,
+    adasum_hook,
+    fp8_hook,
+    qsgd_hook,
+    reproducible_hook,
+    topk_hook,
+)
 
 NAME = "collectives"
 
 if NAME not in distributed.Backend.backend_list:
     distributed.Backend.register_backend(NAME, create_group, extended_api=True, devices=["cpu"])
 
-__all__ = ["NAME", "CollectivesGroup", "communicator_of", "monitored_barrier"]
+__all__ = [
+    "NAME",
+    "CollectivesGroup",
+    "GradientBuckets",
+    "QSGDState",
+    "TopKState",
+    "adasum_hook",
+    "autograd",
+    "communicator_of",
+    "fp8_hook",
+    "monitored_barrier",
+    "qsgd_hook",
+    "reproducible_hook",
+    "topk_hook",
+]

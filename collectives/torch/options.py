@@ -27,8 +27,9 @@ def operation(op: Any) -> str:
     kind = getattr(op, "op", op)
     found = OPERATIONS.get(kind)
     if found is None:
+        names = ", ".join(known.name for known in OPERATIONS)
         raise UnsupportedError(
-            f"collectives.torch: {op} is not there: {', '.join(map(str, OPERATIONS))}"
+            f"collectives.torch: reduction {getattr(kind, 'name', kind)} is not there: {names} are"
         )
     return found
 

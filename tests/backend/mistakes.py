@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong where gloo says nothing, hangs or dies: each rank tells the error that it got."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch
+from torch import distributed as dist
+
+import collectives as cl
+
+SHORT = timedelta(seconds=2)
+
+
+def _told(call: Callable[[Any], Any]) -> tuple[str, str]:
+    """Make a call in a new group; return the class and the text of its error."""
+    group = dist.new_group(timeout=SHORT)
+    try:
+        call(group)
+    except cl.CollectiveError as error:
+        return type(error).__name__, str(error)
+    return "", ""
+
+
+def _first() -> bool:
+    return dist.get_rank() == 0
+
+
+def dtypes() -> tuple[str, str]:
+    """One rank has another dtype of the same size."""
+    dtype = torch.float32 if _first() else torch.int32
+    return _told(lambda group: dist.all_reduce(torch.ones(4, dtype=dtype), group=group))
+
+
+def counts() -> tuple[str, str]:
+    """One rank has more elements."""
+    return _told(lambda group: dist.all_reduce(torch.ones(4 + _first()), group=group))
+
+
+def operations() -> tuple[str, str]:
+    """One rank makes another call."""
+
+    def call(group: Any) -> None:
+        if _first():
+            dist.broadcast(torch.ones(4), 0, group=group)
+            dist.barrier(group=group)
+        else:
+            dist.all_reduce(torch.ones(4), group=group)
+
+    return _told(call)
+
+
+def reductions() -> tuple[str, str]:
+    """One rank wants the largest, the others the sum."""
+    op = dist.ReduceOp.MAX if _first() else dist.ReduceOp.SUM
+    return _told(lambda group: dist.all_reduce(torch.ones(4), op, group=group))
+
+
+def absent() -> tuple[str, str]:
+    """One rank does not come."""
+
+    def call(group: Any) -> None:
+        if not _first():
+            dist.all_reduce(torch.ones(4), group=group)
+
+    return _told(call)
+
+
+def absent_from_message() -> tuple[str, str]:
+    """Nobody sends."""
+    return _told(lambda group: dist.recv(torch.ones(4), 0 if not _first() else 1, group=group))
+
+
+def in_flight() -> tuple[str, str]:
+    """The error is raised where it is waited for; a future has it as well."""
+
+    def call(group: Any) -> None:
+        work = dist.all_reduce(torch.ones(4 + _first()), group=group, async_op=True)
+        future = work.get_future()
+        with pytest.raises(Exception, match="do not make the same call"):
+            future.wait()
+        assert work.is_completed()
+        assert not work.is_success()
+        assert isinstance(work.exception(), cl.MismatchError)
+        work.wait()
+
+    return _told(call)
+
+
+def refused(name: str) -> tuple[str, str]:
+    """What cannot be asked for; the group works on."""
+    size = dist.get_world_size()
+    calls: dict[str, Callable[[Any], Any]] = {
+        "list": lambda group: group.allreduce([torch.ones(2), torch.ones(2)]).wait(),
+        "device": lambda group: dist.all_reduce(torch.ones(2, device="meta"), group=group),
+        "scale": lambda group: dist.all_reduce(
+            torch.ones(2), dist._make_nccl_premul_sum(2.0), group=group
+        ),
+        "parts": lambda group: group.alltoall([torch.ones(2)] * size, [torch.ones(2)]).wait(),
+        "rows": lambda group: dist.all_to_all_single(
+            torch.ones(size), torch.ones(size), [1] * size, [size] * size, group=group
+        ),
+        "timeout": lambda group: group.set_timeout(SHORT),
+    }
+    group = dist.new_group(timeout=SHORT)
+    try:
+        calls[name](group)
+    except cl.CollectiveError as error:
+        found = type(error).__name__, str(error)
+    else:
+        found = "", ""
+    x = torch.ones(2)
+    dist.all_reduce(x, group=group)
+    assert x.tolist() == [size] * 2
+    return found
+
+
+def closed() -> tuple[str, str]:
+    """A group that was shut down."""
+
+    def call(group: Any) -> None:
+        group.shutdown()
+        group.send([torch.ones(2)], 0, 0)
+
+    return _told(call)
+
+
+def aborted() -> tuple[str, str]:
+    """One rank aborts while the others wait."""
+
+    def call(group: Any) -> None:
+        if _first():
+            group.abort()
+        dist.all_reduce(torch.ones(2), group=group)
+
+    return _told(call)
+
+
+def leaks() -> tuple[str, str]:
+    """What only a backend of C++ is asked for has nowhere to go."""
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    try:
+        backend.allreduce([torch.ones(2)])
+    except RuntimeError as error:
+        return "RuntimeError", str(error)
+    return "", ""
