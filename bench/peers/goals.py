@@ -95,6 +95,11 @@ GOALS = (
     ),
     *(Goal("allreduce", "float32", ranks, 8, 8 * M, every=0.95) for ranks in (4, 8)),
     Goal("allreduce", "float32", 8, 8, 8, against=YIELD, every=1 / 20),
+    Goal(*_ALLREDUCE, 8, 4 * K, "torch", against=GLOO, every=10),
+    Goal(*_ALLREDUCE, 64 * K, 256 * M, "torch", against=GLOO, every=1.2, mean=(3, 3)),
+    Goal("allreduce", "bfloat16", 2, 8, 256 * M, "torch", against=GLOO, mean=(5, 5)),
+    Goal("reduce_scatter", "float32", 2, 8, 32 * M, "torch", against=GLOO, mean=(4, 4)),
+    Goal("allgather", "float32", 2, 8, 32 * M, "torch", against=GLOO, mean=(3, 3)),
 )
 
 

@@ -109,7 +109,8 @@ def _rank(pipe: Any, backend: str, rank: int, size: int, port: int) -> None:
         program, arguments = order
         module, name = program.rsplit(".", 1)
         try:
-            found = getattr(importlib.import_module(f"tests.backend.{module}"), name)(*arguments)
+            place = module if "." in module else f"tests.backend.{module}"
+            found = getattr(importlib.import_module(place), name)(*arguments)
         except BaseException as error:
             trace = "".join(traceback.format_exception(error))
             found = Failed(type(error).__name__, str(error), trace)

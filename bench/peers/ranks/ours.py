@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import collectives as cl
-from bench.peers.ranks.serve import serve, station
+from bench.peers.ranks import torch_api
+from bench.peers.ranks.serve import Station, serve, station
 from bench.peers.ranks.work import Array, Bound, RefusedError, Work
 
 
@@ -32,13 +33,27 @@ def _plain(comm: cl.Communicator, work: Work, x: Array, out: Array) -> Bound:
     return Bound(x, out, lambda: method(x, out))
 
 
-VARIANTS = {"ordinary": ordinary, "persistent": persistent, "symmetric": symmetric}
+TORCH = "torch"  # torch.distributed's functions, with our backend
+METHODS = {"ordinary": ordinary, "persistent": persistent, "symmetric": symmetric}
+VARIANTS = (*METHODS, TORCH)
+
+
+def through_torch(place: Station) -> None:
+    """Serve a driver that wants to know what users of torch get."""
+    import collectives.torch  # registers the backend
+
+    torch_api.meet(collectives.torch.NAME, place)
+    serve(place, cl.__version__, torch_api.bind)
+    torch_api.leave()
 
 
 def main() -> None:
     """Meet the others, then the driver."""
     place = station()
-    variant = VARIANTS[place.way]
+    if place.way == TORCH:
+        through_torch(place)
+        return
+    variant = METHODS[place.way]
 
     def bind(work: Work) -> Bound:
         try:
