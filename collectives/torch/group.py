@@ -18,6 +18,7 @@ from collectives.torch.gathers import Gathers
 from collectives.torch.messages import Messages
 from collectives.torch.opaque import opaque
 from collectives.torch.options import is_async, seconds_of
+from collectives.torch.profiled import recorded
 from collectives.torch.reductions import Reductions
 from collectives.torch.tensors import plain
 from collectives.torch.work import Work
@@ -159,6 +160,11 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         opts: Any = None,
     ) -> Work:
         """Make a call now, or leave it to the communicator's thread."""
+        if torch.autograd._profiler_enabled():
+            return recorded(name, lambda: self._make(name, job, result, opts))
+        return self._make(name, job, result, opts)
+
+    def _make(self, name: str, job: Callable[[], Any], result: Sequence[Any], opts: Any) -> Work:
         comm = self.communicator
         if is_async(opts):
             return Work(result, comm._submit(name, job))

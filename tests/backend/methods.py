@@ -305,3 +305,17 @@ def sparse() -> None:
     rows = torch.sparse_coo_tensor([[rank, 5]], torch.ones(2, 3), (8, 3))
     dist.all_reduce(rows)
     assert rows.to_dense()[5].tolist() == [size] * 3
+
+
+def profiled() -> None:
+    """A profiler sees calls, those that torch waits for and others."""
+    from torch.profiler import ProfilerActivity, profile
+
+    x = torch.ones(1000)
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        dist.all_reduce(x)
+        dist.broadcast(x, 0, async_op=True).wait()
+        dist.barrier()
+    names = {event.key for event in seen.key_averages()}
+    for name in ("all_reduce", "broadcast", "barrier"):
+        assert f"collectives:{name}" in names, sorted(names)

@@ -24,6 +24,7 @@ PROGRAMS = (
     "groups",
     "works",
     "sparse",
+    "profiled",
 )
 
 
