@@ -9,13 +9,12 @@
 from __future__ import annotations
 
 import torch
+from text import CHARACTERS, batch, characters
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
 import collectives.torch
-
-from text import CHARACTERS, batch, characters
 
 WIDTH, HEADS, LAYERS, LENGTH = 64, 4, 2, 48
 STEPS, BATCH = 40, 16

@@ -12,12 +12,11 @@ one.
 from __future__ import annotations
 
 import torch
+from text import CHARACTERS, batch, characters
 from torch import distributed as dist
 from torch import nn
 
 import collectives.torch
-
-from text import CHARACTERS, batch, characters
 
 PAIRS, WIDTH, BATCHES, STEPS = CHARACTERS * CHARACTERS, 16, 4, 10
 
