@@ -229,10 +229,12 @@ bool WireCommunicator::go() {
   try {
     done = advance();
   } catch (const Error& e) {
+    look_for_first(e);
     fail_here(e);
   }
   if (links_.executor().user_failed()) fail(failed_here(rank_, now_->note, false));
   if (!done || hears_a_stranger()) return false;
+  say_goes_on();
   active_ = false;
   now_->accumulation.end();
   if (watch_.active()) watch_.end();

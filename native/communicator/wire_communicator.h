@@ -26,6 +26,11 @@
 
 namespace coll {
 
+// Who keeps a call from ending, and for whom this rank itself waits; -1: nobody.
+struct Blame {
+  int culprit = -1, awaited = -1;
+};
+
 class WireCommunicator {
  public:
   WireCommunicator(WirePlace&& place, double timeout, bool interruptible);
@@ -102,6 +107,7 @@ class WireCommunicator {
   void look_at_strangers();
   void look_for_lost();
   void look_for_gone();
+  void look_for_first(const Error& error);
   static bool settled_ago(Since& since, double seconds);
   void say_calls(int peer);
   void take_leave();
@@ -115,6 +121,7 @@ class WireCommunicator {
   void obey();
   std::optional<Cause> wish();
   void obey_if_idle() noexcept;
+  Cause lost_before(int peer, const std::string& how) const;
   std::string whereabouts(int peer) const;
   Cause late() const;
   // Of message calls (wire_messages.cc).
@@ -133,8 +140,10 @@ class WireCommunicator {
   Cause lost(const WaitNote& note, const std::string& how, bool left) const;
   static Cause lost(const WaitNote& note, int peer, const Cause& cause);
   Cause late_message() const;
+  std::vector<int> awaited() const;
   int waits_for() const;
-  int blamed() const;
+  Blame blamed() const;
+  void say_goes_on();
   const CallNote* own_note(std::uint64_t number) const;
 
   int rank_, ranks_;
@@ -160,7 +169,7 @@ class WireCommunicator {
   bool doubts_ = false;    // whether this call will end
   bool listened_ = false;  // whether this call has read from any stream
   unsigned unheard_ = 0;   // calls since one has
-  bool said_message_ = false;
+  bool said_message_ = false, said_waits_ = false;
   unsigned turns_ = 0;
   Watch watch_;
   std::vector<pollfd> watched_;

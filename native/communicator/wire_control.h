@@ -46,9 +46,10 @@ class WireControl final : public TcpReceiver {
   bool has_notes() const noexcept { return newest_ > 0; }
   // Of the last call that it has said; null: of none, or it is not remembered.
   const CallNote* newest() const noexcept { return note(newest_); }
-  // For whom the peer waits in that call, as far as it can tell; -1: it has not said.
+  // For whom the peer waits in that call, or in one before, as far as it can tell; -1: it has not
+  // said that it waits in a call.
   int waits_for(std::uint64_t call) const noexcept {
-    return waits_.call == call ? waits_.peer : -1;
+    return waits_.call <= call && message().what == Waits::nothing ? waits_.peer : -1;
   }
   // The message that it waits for, or with.
   WaitNote message() const noexcept { return unpack(waits_.message); }

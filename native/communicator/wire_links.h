@@ -59,7 +59,9 @@ class WireLinks {
   bool fails_here(int peer) const noexcept;
   // Whether a message of this peer has come for which there is no place yet.
   bool holds_back(int peer) const noexcept;
-  // A peer that we wait for to connect is gone: how that is known; "" it is not.
+  // Asks whether a peer to which there is no connection is there; never waits.
+  void probe(int peer);
+  // A peer that was probed is gone: how that is known; "" it is not.
   std::string gone(int peer) const;
   int error() const noexcept { return set_.error(); }
 
@@ -82,7 +84,6 @@ class WireLinks {
   void attach(int peer, std::vector<Connection> lanes);
   void attach(int peer, std::unique_ptr<PolledStream> stream);
   void bound(const Connection& data) const;
-  void probe(int peer);
   void expect_means(int peer) const;
 
   WirePlace place_;

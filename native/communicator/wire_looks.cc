@@ -2,6 +2,7 @@
 // What a rank that waits looks at: its clocks, what other threads ask, and what has become of its
 // peers.
 #include <algorithm>
+#include <utility>
 
 #include "base/system_error.h"
 #include "communicator/pair_diagnosis.h"
@@ -47,12 +48,13 @@ bool WireCommunicator::settled_ago(Since& since, double seconds) {
 // What peers have said. Where nothing moves, ranks may wait for each other in different calls.
 void WireCommunicator::look_at_peers() {
   doubts_ = doubts_ || settled_ago(still_since_, kDoubt);
-  const int culprit = doubts_ ? blamed() : -1;
+  const int culprit = doubts_ ? blamed().culprit : -1;
   for (const int peer : links_.known()) {
     const WireControl& control = *links_.control(peer);
     if (control.failure()) adopt(*control.failure(), peer);
     if (doubts_ || control.has_notes()) say_calls(peer);
     if (culprit >= 0) links_.control(peer)->say_waits(calls_, culprit);
+    said_waits_ = said_waits_ || culprit >= 0;
     if (control.has_notes()) look_at_calls(peer);
   }
 }
@@ -145,25 +147,67 @@ void WireCommunicator::look_for_gone() {
     if (links_.connected(peer)) continue;
     const std::string how = links_.gone(peer);
     if (how.empty() || !settled_ago(lost_since_[peer], kNews)) continue;
-    fail({Status::peer_lost, peer,
-          label(now_->note) + ": " + links_.name_of(peer) + " is lost: " + how});
+    fail(lost_before(peer, how));
   }
 }
 
-int WireCommunicator::waits_for() const {
-  if (began_) return links_.executor().waits_for();
-  const auto& peers = now_->plan->peers;
-  const auto apart = [this](int peer) { return !links_.connected(peer); };
-  const auto it = std::ranges::find_if(peers, apart);
-  return it == peers.end() ? -1 : *it;
+Cause WireCommunicator::lost_before(int peer, const std::string& how) const {
+  return {Status::peer_lost, peer,
+          label(now_->note) + ": " + links_.name_of(peer) + " is lost: " + how};
 }
 
-// For whom all wait in the end: the peer that this rank waits for may say that it waits itself.
-int WireCommunicator::blamed() const {
-  const int peer = waits_for();
-  if (peer < 0 || !links_.connected(peer)) return peer;
-  const int other = links_.control(peer)->waits_for(calls_);
-  return other < 0 || other == rank_ || other >= ranks_ ? peer : other;
+// A rank that closes its connection half-way may have done so because of another one, of which
+// this rank has not heard yet.
+void WireCommunicator::look_for_first(const Error& error) {
+  if (error.status != Status::bootstrap) return;
+  constexpr double kFirst = 0.4;  // seconds
+  std::vector<pollfd> nobody_else;
+  for (Since since; !settled_ago(since, kFirst);) {
+    for (const int peer : links_.known()) {
+      if (const auto& failure = links_.control(peer)->failure()) adopt(*failure, peer);
+    }
+    for (const int peer : now_->plan->peers) {
+      if (peer == error.rank || links_.connected(peer)) continue;
+      links_.probe(peer);
+      if (const std::string how = links_.gone(peer); !how.empty()) fail(lost_before(peer, how));
+    }
+    constexpr int kTurn = 5;  // milliseconds
+    nobody_else.clear();
+    links_.wait(kTurn, nobody_else);
+  }
+}
+
+// A wait that is over must not explain the next one.
+void WireCommunicator::say_goes_on() {
+  if (!std::exchange(said_waits_, false)) return;
+  for (const int peer : links_.known()) links_.control(peer)->say_waits(calls_, -1);
+}
+
+std::vector<int> WireCommunicator::awaited() const {
+  if (began_) return links_.executor().awaited();
+  std::vector<int> peers;
+  for (const int peer : now_->plan->peers) {
+    if (!links_.connected(peer)) peers.push_back(peer);
+  }
+  return peers;
+}
+
+// Of those that this rank waits for the first.
+int WireCommunicator::waits_for() const {
+  const std::vector<int> peers = awaited();
+  return peers.empty() ? -1 : peers.front();
+}
+
+// For whom all wait in the end. Who says that it waits itself is not to blame, but whom it names.
+Blame WireCommunicator::blamed() const {
+  Blame blame;
+  for (const int peer : awaited()) {
+    const int other = links_.connected(peer) ? links_.control(peer)->waits_for(calls_) : -1;
+    if (other < 0 || other >= ranks_) return {peer, peer};
+    if (blame.culprit < 0 || blame.culprit == rank_) blame = {other, peer};
+  }
+  if (blame.culprit == rank_) blame.culprit = blame.awaited;
+  return blame;
 }
 
 // What a peer is doing, as far as it has said so.
@@ -180,10 +224,10 @@ std::string WireCommunicator::whereabouts(int peer) const {
 }
 
 Cause WireCommunicator::late() const {
-  const int peer = waits_for(), culprit = blamed();
+  const auto [culprit, peer] = blamed();
   std::string who = "nothing moves";
   if (culprit != peer) {
-    who = whereabouts(culprit) + ": " + links_.name_of(peer) + " waits for it";
+    who = whereabouts(culprit) + "; " + links_.name_of(peer) + " waits for it";
   } else if (peer >= 0) {
     who = began_ ? whereabouts(peer)
                  : links_.name_of(peer) + " is not there: " + links_.standing(peer);

@@ -292,18 +292,19 @@ bool WireExecutor::owes(int peer) const noexcept {
   return active() && std::ranges::any_of(now_, on);
 }
 
-// The first message that has not come and for which there is a place; else the peer that takes
-// longest to read.
-int WireExecutor::waits_for() const noexcept {
-  if (!active()) return -1;
+std::vector<int> WireExecutor::awaited() const {
+  std::vector<int> peers;
+  if (!active()) return peers;
   for (const Link* link : now_) {
     if (link->receiving.at_end()) continue;
     const BoundWireOp& op = binding_->ops()[index(link->receiving.op())];
-    if (ready(op, link->receiving.tile())) return link->peer;
+    if (ready(op, link->receiving.tile())) peers.push_back(link->peer);
   }
-  const auto sends = [](const Link* link) { return !link->sending.at_end(); };
-  const auto it = std::ranges::find_if(now_, sends);
-  return it == now_.end() ? -1 : (*it)->peer;
+  if (!peers.empty()) return peers;
+  for (const Link* link : now_) {
+    if (!link->sending.at_end()) peers.push_back(link->peer);
+  }
+  return peers;
 }
 
 }  // namespace coll

@@ -57,8 +57,9 @@ class WireExecutor {
   bool user_failed() const noexcept { return user_failed_; }
   // Whether anything has still to come from, or to go to, this peer.
   bool owes(int peer) const noexcept;
-  // The peer that the call waits for, as far as one can be named; -1: nobody.
-  int waits_for() const noexcept;
+  // The peers that the call waits for: whose message has a place and has not come; where there is
+  // none, those that have not taken ours.
+  std::vector<int> awaited() const;
 
  private:
   // A place in a lane: the next op and its tile.

@@ -73,10 +73,12 @@ def blocked_with_limit(comm: cl.Communicator, victim: int, limit: float) -> Any:
     return blocked(comm, victim, "ring", timeout=limit)
 
 
-def busy(comm: cl.Communicator, algorithm: str | None, limit: float = 0) -> Any:
+def busy(
+    comm: cl.Communicator, algorithm: str | None, limit: float = 0, elements: int = LARGE
+) -> Any:
     """Call until something goes wrong."""
     meet(comm, algorithm)
-    x = np.ones(LARGE, np.float32)
+    x = np.ones(elements, np.float32)
     options: dict[str, Any] = {"timeout": limit} if limit else {}
     y = np.empty_like(x)
 

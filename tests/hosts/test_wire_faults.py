@@ -212,6 +212,23 @@ def test_a_stopped_rank_is_named_at_the_time_out(job: Job) -> None:
         run.signal(VICTIM, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("elements", [9, 1 << 20])
+@pytest.mark.parametrize("algorithm", [None, "ring"])
+def test_a_rank_stopped_in_the_middle_is_named(
+    job: Job, algorithm: str | None, elements: int
+) -> None:
+    """Some wait for a rank that waits itself, in the call before."""
+    with job.running("failing.busy", algorithm, 2.0, elements) as run:
+        run.reached("met")
+        time.sleep(0.5)
+        begin = run.signal(VICTIM, signal.SIGSTOP)
+        told = run.results(VICTIM)
+        run.signal(VICTIM, signal.SIGKILL)
+    for one in told:
+        assert (one["error"], one["rank"]) == ("CollectiveTimeoutError", VICTIM), told
+        assert one["time"] - begin < 2 + SOON, told
+
+
 @pytest.mark.parametrize("victim", [0, P - 1])
 def test_a_rank_that_does_not_come_to_the_first_call_is_named(job: Job, victim: int) -> None:
     with job.running("failing.late_to_the_first", victim, 1.0) as run:
