@@ -229,7 +229,6 @@ bool WireCommunicator::go() {
   try {
     done = advance();
   } catch (const Error& e) {
-    look_for_first(e);
     fail_here(e);
   }
   if (links_.executor().user_failed()) fail(failed_here(rank_, now_->note, false));
@@ -293,6 +292,7 @@ void WireCommunicator::wait() {
 }
 
 void WireCommunicator::fail_here(const Error& error) {
+  look_for_first(error);
   fail({error.status, error.rank, label(now_->note) + ": " + error.what()});
 }
 

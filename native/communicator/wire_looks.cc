@@ -159,7 +159,7 @@ Cause WireCommunicator::lost_before(int peer, const std::string& how) const {
 // A rank that closes its connection half-way may have done so because of another one, of which
 // this rank has not heard yet.
 void WireCommunicator::look_for_first(const Error& error) {
-  if (error.status != Status::bootstrap) return;
+  if (error.status != Status::bootstrap && error.status != Status::peer_lost) return;
   constexpr double kFirst = 0.4;  // seconds
   std::vector<pollfd> nobody_else;
   for (Since since; !settled_ago(since, kFirst);) {
