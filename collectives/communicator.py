@@ -165,7 +165,9 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
     def abort(self, reason: str) -> None:
         """End the present and later calls of all ranks with AbortedError, which tells the reason.
 
-        May be called from any thread. Raises ClosedError after close().
+        May be called from any thread. Between machines ranks are told that are connected with this
+        one, or with one that was told; who comes later finds its door shut, and gets a
+        PeerLostError. Raises ClosedError after close().
         """
         self._handle.abort(str(reason))
 
