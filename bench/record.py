@@ -15,10 +15,15 @@ RESULTS = ROOT / "bench" / "results"
 
 
 def commit() -> str:
-    """Return the checkout's commit, with "+" when files were changed since; "" without git."""
+    """Return the checkout's commit, with "+" when files were changed since; "" without git.
+
+    What is kept here, by measurements before, does not count.
+    """
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
+        but = f":!{RESULTS.relative_to(ROOT)}"
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", str(ROOT), but)
+        return head + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
 
