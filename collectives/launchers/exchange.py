@@ -25,13 +25,39 @@ def exchange(
     directory.put(f"{key}{rank}", saying.encode(), deadline)
     directory.fence(deadline)
     if directory.tells_all_at_fences:
-        return [directory.get(f"{key}{r}", deadline).decode() for r in range(size)]
+        return [_text(directory, f"{key}{r}", deadline) for r in range(size)]
     if rank == 0:
-        all_say = [directory.get(f"{key}{r}", deadline).decode() for r in range(size)]
+        all_say = [_text(directory, f"{key}{r}", deadline) for r in range(size)]
         for number, piece in enumerate(_pieces(all_say)):
             directory.put(f"{key}all{number}", piece, deadline)
     directory.fence(deadline)
     return _together(directory, f"{key}all", size, deadline)
+
+
+def columns(all_say: list[str], number: int) -> list[list[str]]:
+    """Return what ranks say that say so many lines: line by line, of all ranks.
+
+    Raises BootstrapError where a rank says fewer.
+    """
+    lines = [saying.split("\n", number - 1) for saying in all_say]
+    short = [rank for rank, its in enumerate(lines) if len(its) != number]
+    if short:
+        raise BootstrapError(
+            f"what rank {short[0]} has told all ranks is damaged: {len(lines[short[0]])} lines "
+            f"of {number}: start the job again",
+            short[0],
+        )
+    return [list(column) for column in zip(*lines, strict=True)]
+
+
+def _text(directory: Directory, key: str, deadline: Deadline) -> str:
+    try:
+        return directory.get(key, deadline).decode()
+    except UnicodeDecodeError as error:
+        raise BootstrapError(
+            f"the value '{key}', which a rank has left for the others, is damaged: {error}: start "
+            "the job again"
+        ) from error
 
 
 def _pieces(all_say: list[str]) -> list[bytes]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from collectives.errors import CollectiveError
 from collectives.launchers.directory import Deadline, Directory
+from collectives.launchers.exchange import columns
 from collectives.launchers.reach import check_reachable
 from collectives.launchers.refusal import exchange_or_raise, together
 from collectives.launchers.secret import secret_of_meeting
@@ -61,16 +62,15 @@ def agree(
         return f"{here or host()}\n{wish}\n{wish.streams}"
 
     said = exchange_or_raise(directory, meeting, own_words, rank, size, deadline)
-    told = [one.split("\n", 2) for one in said]
-    name = directory.get(f"{meeting}name", deadline).decode()
+    name = directory.get(f"{meeting}name", deadline).decode("ascii", "replace")
     with together(directory, deadline):
-        check_equal(rank, [one[1] for one in told])
-    hosts = [one[0] for one in told]
+        hosts, wishes, streams = columns(said, 3)
+        check_equal(rank, wishes)
     if len(set(hosts)) == 1 and wish.transport == AUTO:
         directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
         return name, None
     with together(directory, deadline):
-        check_streams(rank, [one[2] for one in told])
+        check_streams(rank, streams)
     own = None if secret is None else secret_of_meeting(secret, name)
     wire = meet(directory, meeting, rank, names_of(hosts), deadline, variables, own, wish)
     check_reachable(directory, f"{meeting}if", rank, wire.doors, hosts, deadline, variables)
@@ -80,7 +80,7 @@ def agree(
 
 def names_of(hosts: list[str]) -> list[str]:
     """Return a name for each rank's host, short and its own: containers may all be called alike."""
-    return told_apart([it.split()[-1] for it in hosts], hosts)
+    return told_apart([it.rpartition(" ")[2] for it in hosts], hosts)
 
 
 def told_apart(names: list[str], hosts: list[str]) -> list[str]:

@@ -13,12 +13,13 @@ from contextlib import suppress
 
 from collectives._ffi import check, ffi, lib
 from collectives.errors import CollectiveError, InvalidArgumentError, UnsupportedError
-from collectives.launchers.directory import Deadline
+from collectives.launchers.directory import Deadline, named
 from collectives.launchers.launch import Launch
 from collectives.launchers.master import open_master
 
 SECRET_FILE = "COLLECTIVES_SECRET_FILE"
 _KNOCKING = 1.0  # seconds
+_COMPARED = b"pycollectives: have we one secret?"
 _EVERYBODY_KNOWS = hashlib.sha256(b"pycollectives: insecure=True").digest()
 
 
@@ -86,6 +87,40 @@ def file_secret(env: Mapping[str, str], *, required: bool = False) -> bytes | No
 def secret_of_meeting(secret: bytes, name: str) -> bytes:
     """Return what only ranks that know ``secret`` can make of the name of their meeting."""
     return hmac.digest(secret, b"pycollectives wire " + name.encode(), "sha256")
+
+
+def proof_of(secret: bytes | None) -> str:
+    """Return what tells equal secrets from different ones, and nothing else; "" of none.
+
+    Of that of a meeting, so that it is another one each time.
+    """
+    return "" if secret is None else hmac.digest(secret, _COMPARED, "sha256").hex()
+
+
+def check_secrets(rank: int, proofs: list[str]) -> None:
+    """Raise InvalidArgumentError, on all ranks, where some have a file, or not all the same secret.
+
+    ``proofs``: :func:`proof_of` of each rank.
+    """
+    having, lacking = (
+        [r for r, it in enumerate(proofs) if bool(it) is has] for has in (True, False)
+    )
+    if having and lacking:
+        raise InvalidArgumentError(
+            f"{SECRET_FILE} is set for {_ranks(having)}, but not for {_ranks(lacking)} (this is "
+            f"rank {rank}): set it for all ranks of the job, or for none"
+        )
+    others = [r for r, it in enumerate(proofs) if it != proofs[0]]
+    if others:
+        have = "has" if len(others) == 1 else "have"
+        raise InvalidArgumentError(
+            f"{_ranks(others)} {have} another secret than rank 0 (this is rank {rank}): copy one "
+            f"file to all hosts, and let {SECRET_FILE} name it for all ranks"
+        )
+
+
+def _ranks(ranks: list[int]) -> str:
+    return named(ranks).rpartition(" ")[0]
 
 
 def _refuse_senseless(launch: Launch, env: Mapping[str, str], one_host: bool) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collectives._ffi import check, ffi, lib, text
-from collectives.errors import InvalidArgumentError
+from collectives.errors import BootstrapError
 from collectives.launchers.directory import Deadline, Directory
+from collectives.launchers.exchange import columns
 from collectives.launchers.interface import own_address
-from collectives.launchers.refusal import exchange_or_raise
+from collectives.launchers.refusal import exchange_or_raise, together
+from collectives.launchers.secret import check_secrets, proof_of
 from collectives.launchers.transport import (
     AUTO,
     UCX,
@@ -75,10 +77,12 @@ def meet(
         say = own_ucx(wish, door, near)
         if wish.transport == UCX and (say or wish.trusted is None):
             ucx_version(near)  # who lacks it says so now, or the others would only see it gone
-        return f"{door}\n{say}"
+        return f"{door}\n{say}\n{proof_of(known)}"
 
     told_by = exchange_or_raise(directory, f"{prefix}door", own, rank, len(hosts), deadline)
-    doors, say = ([said.partition("\n")[i] for said in told_by] for i in (0, 2))
+    with together(directory, deadline):
+        doors, say, proofs = columns(told_by, 3)
+        check_secrets(rank, proofs)
     told = directory.get(f"{prefix}secret", deadline)
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
     wire = Wire(listeners[0], doors, hosts, _secret(told, known))
@@ -91,13 +95,14 @@ def meet(
 
 
 def _secret(told: bytes, known: bytes | None) -> bytes:
-    if (told == _FROM_FILE) != (known is not None):
-        lacks = "this rank" if known is None else "rank 0"
-        raise InvalidArgumentError(
-            f"COLLECTIVES_SECRET_FILE is not set for {lacks}, but for others: set it for all ranks "
-            "of the job, or for none"
-        )
-    return bytes.fromhex(told.decode()) if known is None else known
+    if known is not None:
+        return known
+    try:
+        return bytes.fromhex(told.decode())
+    except ValueError as error:
+        raise BootstrapError(
+            "the value by which rank 0 tells all ranks their secret is damaged: start the job again"
+        ) from error
 
 
 def listen(address: str) -> Any:

@@ -16,7 +16,7 @@ import pytest
 
 import collectives as cl
 from collectives import environment, errors
-from collectives.launchers import wire
+from collectives.launchers import meeting, wire
 from collectives.launchers.detect import detect, place
 from collectives.launchers.directory import Deadline, StoreDirectory
 from collectives.launchers.master import open_master
@@ -191,7 +191,7 @@ def test_insecure_warns_once_on_rank_0_and_needs_no_file() -> None:
 
 def test_the_secret_of_a_file_is_never_told(secret_file: str) -> None:
     """Rank 0 says over the launcher's channel that there is one, not which."""
-    stores = [Shared(), Shared(), Shared()]
+    store = Shared()
     here = {"COLLECTIVES_INTERFACE": "lo"}
 
     def met(store: Shared, *known: bytes | None) -> list[Any]:
@@ -207,10 +207,37 @@ def test_the_secret_of_a_file_is_never_told(secret_file: str) -> None:
 
     secret = secret_of_meeting(bytes.fromhex(SECRET), "name")
     assert secret != secret_of_meeting(bytes.fromhex(SECRET), "other")
-    assert [found.secret for found in met(stores[0], secret, secret)] == [secret] * 2
-    assert not any(secret.hex().encode() in value for value in stores[0].values.values())
-    assert "is not set for this rank" in met(stores[1], secret, None)[1]
-    assert "is not set for rank 0" in met(stores[2], None, secret)[1]
+    assert [found.secret for found in met(store, secret, secret)] == [secret] * 2
+    assert not any(secret.hex().encode() in value for value in store.values.values())
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ("-s-", "COLLECTIVES_SECRET_FILE is set for rank 1, but not for ranks 0, 2 (this is rank"),
+        ("s-s", "COLLECTIVES_SECRET_FILE is set for ranks 0, 2, but not for rank 1 (this is rank"),
+        ("sso", "rank 2 has another secret than rank 0 (this is rank"),
+        ("oss", "ranks 1, 2 have another secret than rank 0 (this is rank"),
+    ],
+)
+def test_all_are_told_that_secrets_differ(files: str, says: str) -> None:
+    """Under torchrun, mpiexec, srun and in a folder, whose store carries the meeting."""
+    store, here = Shared(), {"COLLECTIVES_INTERFACE": "lo"}
+    secrets = {"-": None, "s": b"s" * 32, "o": b"o" * 32}
+
+    def rank(r: int) -> str:
+        directory = StoreDirectory(store, r, 3)
+        with pytest.raises(errors.InvalidArgumentError) as caught:
+            meeting.agree(
+                directory, r, 3, Deadline(10), f"boot {r} host{r}", here, secrets[files[r]], 0
+            )
+        return str(caught.value)
+
+    with ThreadPoolExecutor(3) as pool:
+        for r, text in enumerate(pool.map(rank, range(3))):
+            assert text.startswith(f"{says} {r}): "), text
+    told = b" ".join(store.values.values())
+    assert not any(it in told for it in (b"s" * 32, b"73" * 32, b"o" * 32, b"6f" * 32))
 
 
 def test_the_time_of_silence() -> None:
