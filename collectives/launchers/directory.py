@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from collectives.errors import BootstrapError, CollectiveTimeoutError
+from collectives.errors import BootstrapError, CollectiveError, CollectiveTimeoutError
 
 _FIRST_NAP, _LONGEST_NAP = 0.001, 0.05
 _FAREWELL = 2.0  # seconds
@@ -103,8 +103,8 @@ class Members(Protocol):
     def check(self) -> None:
         """Raise BootstrapError where one is not; asked again and again while this rank waits."""
 
-    def leave(self, error: BaseException) -> None:
-        """Tell the others that this rank gives up, and why."""
+    def leave(self, error: BaseException, deadline: Deadline) -> None:
+        """Tell the others that this rank gives up, and why; not long after the deadline."""
 
 
 def attended(
@@ -126,7 +126,7 @@ def attended(
     try:
         deadline.until(done_or_gone, what)
     except BaseException as error:
-        members.leave(error)
+        members.leave(error, deadline)
         raise
 
 
@@ -214,6 +214,6 @@ class StoreDirectory:
     def _see_off(self, deadline: Deadline) -> None:
         """Wait a moment until all have seen that the last fence is open."""
         last = self._fences - 1
-        with suppress(CollectiveTimeoutError, BootstrapError):
+        with suppress(CollectiveError):
             for rank in range(1, self._size):
                 self.get(f"fence{last}.seen{rank}", deadline)

@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -19,19 +20,21 @@ from collectives.errors import InvalidArgumentError, SystemCallError
 from collectives.launchers.launch import RENDEZVOUS
 
 _LONGEST = 1 << 20  # bytes of a file: that of the session has a number for each rank
+_TRIES, _NAP = 100, 0.01  # seconds
 
 
 class Files:
     """The files of one job and attempt in a folder; everything else there is left alone."""
 
     def __init__(self, path: str, job: str, attempt: int) -> None:
+        self._path = path
         self._folder = _opened(path)
         name = hashlib.sha256(job.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self._prefix = f"coll-{name}-{attempt}-"
 
     def write(self, name: str, data: bytes) -> None:
         """Put a file there at once, or put it in the place of the one of that name."""
-        with _explained("write"):
+        with self._explained("write"):
             draft, handle = self._draft()
             with open(handle, "wb") as file:
                 file.write(data)
@@ -39,12 +42,37 @@ class Files:
 
     def hold(self, name: str) -> int:
         """Put an empty file there that is locked, and return what to close to let go of it."""
-        with _explained("write"):
+        with self._explained("write"):
             draft, handle = self._draft()
-            with suppress(OSError):  # a file system without locks: nobody sees it as held, then
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._name_it(draft, name)
+            try:
+                with suppress(OSError):  # a file system without locks: nobody sees it as held, then
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._name_it(draft, name)
+            except OSError:
+                os.close(handle)
+                raise
         return handle
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Keep others out that come here with this name, for a second; where files have locks."""
+        with self._explained("write"):
+            handle = os.open(
+                self._prefix + name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600,
+                dir_fd=self._folder,
+            )  # fmt: skip
+        try:
+            for _ in range(_TRIES):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(_NAP)
+                except OSError:  # no locks
+                    break
+            yield
+        finally:
+            os.close(handle)
 
     def held(self, name: str) -> bool | None:
         """Return whether a process holds this file, None where that cannot be told."""
@@ -62,14 +90,14 @@ class Files:
 
     def names(self, beginning: str) -> list[str]:
         """Return which files there are whose names begin so."""
-        with _explained("list"):
+        with self._explained("list"):
             found = os.listdir(self._folder)
         wanted = self._prefix + beginning
         return [name.removeprefix(self._prefix) for name in found if name.startswith(wanted)]
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
-        with _explained("clear"), suppress(FileNotFoundError):
+        with self._explained("clear"), suppress(FileNotFoundError):
             os.unlink(self._prefix + name, dir_fd=self._folder)
 
     def read(self, name: str) -> bytes | None:
@@ -80,8 +108,8 @@ class Files:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _failed("read", error) from error
-        with open(handle, "rb") as file:
+            raise self._failed("read", error) from error
+        with open(handle, "rb") as file, self._explained("read"):
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise InvalidArgumentError(
@@ -92,7 +120,7 @@ class Files:
     def clear(self, beginnings: tuple[str, ...] = ("",)) -> None:
         """Remove the files whose names begin with one of these."""
         wanted = tuple(self._prefix + beginning for beginning in beginnings)
-        with _explained("clear"):
+        with self._explained("clear"):
             for name in os.listdir(self._folder):
                 if name.startswith(wanted) or (
                     "" in beginnings and name.startswith("." + self._prefix)
@@ -100,9 +128,39 @@ class Files:
                     with suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=self._folder)
 
+    def check_there(self) -> None:
+        """Raise SystemCallError where the folder is not there any more."""
+        if self._removed():
+            raise self._failed("find", FileNotFoundError())
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a file, to tell people."""
+        return os.path.join(self._path, self._prefix + name)
+
     def close(self) -> None:
         """Let go of the folder."""
         os.close(self._folder)
+
+    def _removed(self) -> bool:
+        try:
+            return os.fstat(self._folder).st_nlink == 0
+        except OSError:  # of a folder of another machine
+            return True
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        """Turn an OSError into SystemCallError."""
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(what, error) from error
+
+    def _failed(self, what: str, error: OSError) -> SystemCallError:
+        if self._removed():
+            return SystemCallError(
+                f"the folder of {RENDEZVOUS}, {self._path}, has been removed while ranks used it"
+            )
+        return SystemCallError(f"cannot {what} the folder of {RENDEZVOUS}, {self._path}: {error}")
 
     def _draft(self) -> tuple[str, int]:
         draft = f".{self._prefix}{secrets.token_hex(8)}"
@@ -144,8 +202,4 @@ def _explained(what: str) -> Iterator[None]:
     except FileExistsError:
         raise
     except OSError as error:
-        raise _failed(what, error) from error
-
-
-def _failed(what: str, error: OSError) -> SystemCallError:
-    return SystemCallError(f"cannot {what} the folder of {RENDEZVOUS}: {error}")
+        raise SystemCallError(f"cannot {what} the folder of {RENDEZVOUS}: {error}") from error

@@ -12,15 +12,25 @@ the end. Who ends before all have met is told apart from who is slow (presence.p
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
-from collectives.errors import CollectiveError
+from collectives.errors import BootstrapError, CollectiveError
 from collectives.launchers.directory import Deadline, StoreDirectory, attended, named
 from collectives.launchers.files import Files
 from collectives.launchers.launch import RENDEZVOUS, Launch
-from collectives.launchers.presence import HELLO, LEFT, WAITS, Presence, clear_own
+from collectives.launchers.notes import Hello, hello_of, session_of
+from collectives.launchers.presence import (
+    HELLO,
+    LEFT,
+    SESSION,
+    WAITS,
+    Presence,
+    clear_own,
+    joined,
+)
 
-_SESSION = "session"
+_PATIENCE = 1.0  # seconds in which others come to be told
 
 
 class Session:
@@ -42,7 +52,8 @@ class Session:
         try:
             self._presence.release()
             if self._clears:
-                clear_own(self._files, self._name)
+                with suppress(CollectiveError):  # a folder that is gone needs none
+                    clear_own(self._files, self._name)
         finally:
             self._files.close()
 
@@ -59,12 +70,11 @@ def open_folder(
     files = Files(path, launch.job, launch.attempt)
     try:
         lead = launch.rank == 0
-        presence = Presence(files, launch.rank, trouble)
+        presence = Presence(files, launch.rank, trouble, launch.size)
         try:
-            meet = _lead if lead else _follow
-            name = meet(files, launch, presence, deadline)
+            name = (_Lead if lead else _Follow)(files, launch, presence).meet(deadline)
         except BaseException as error:
-            presence.leave(error)
+            presence.leave(error, deadline)
             raise
     except BaseException:
         files.close()
@@ -73,71 +83,138 @@ def open_folder(
     return StoreDirectory(session, launch.rank, launch.size, presence)
 
 
-def _lead(files: Files, launch: Launch, presence: Presence, deadline: Deadline) -> str:
-    """Name the session; who comes late, or comes again, is told anew."""
-    files.clear((_SESSION, "in-", LEFT))
-    name, size = presence.number, launch.size
-    told: dict[str, str] = {}
-    seen: dict[str, str] | None = None
-    missing: list[int] = []
+class _Lead:
+    """Rank 0: names the session; who comes late, or comes again, is told anew."""
 
-    def all_joined() -> bool:
-        nonlocal told, seen
-        numbers = {str(rank): _text(files.read(f"{HELLO}{rank}")) for rank in range(1, size)}
-        missing[:] = [int(rank) for rank, number in numbers.items() if not number]
-        if numbers != seen:
-            waits = {"name": name, "missing": missing, "numbers": numbers}
-            files.write(WAITS, json.dumps(waits).encode())
-            seen = numbers
-            for rank, number in numbers.items():
-                if number:
-                    presence.watch(int(rank), number)
-        if missing:
+    def __init__(self, files: Files, launch: Launch, presence: Presence) -> None:
+        self._files, self._launch, self._presence = files, launch, presence
+        self._seen: dict[str, str] | None = None
+        self._told: dict[str, str] = {}
+        self._missing: list[int] = []
+        self._deadline = Deadline(0)
+        self._patience: Deadline | None = None
+
+    def meet(self, deadline: Deadline) -> str:
+        """Return the name."""
+        name, self._deadline = self._presence.number, deadline
+        self._presence.lead(self._begin)
+        attended(
+            self._presence,
+            self._all_joined,
+            lambda: f"{named(self._missing)} not come to {RENDEZVOUS}{self._presence.earlier}",
+            deadline,
+        )
+        self._files.write(joined(name, 0), b"1")
+        return name
+
+    def _begin(self) -> None:
+        self._files.clear((SESSION, "in-", LEFT))
+        self._write(WAITS, {})
+
+    def _write(self, name: str, numbers: dict[str, str]) -> None:
+        said = {"name": self._presence.number, "size": self._launch.size}
+        told = said | {"missing": self._missing, "numbers": numbers}
+        self._files.write(name, json.dumps(told).encode())
+
+    def _all_joined(self) -> bool:
+        hellos = self._hellos()
+        numbers = {str(rank): hello.number if hello else "" for rank, hello in hellos.items()}
+        self._missing = [rank for rank, hello in hellos.items() if hello is None]
+        if numbers != self._seen:
+            self._write(WAITS, numbers)
+            self._seen = numbers
+            for rank, hello in hellos.items():
+                if hello is not None:
+                    self._presence.watch(rank, hello.number)
+        if self._differ(hellos) or self._missing:
             return False
-        if numbers != told or not told:
-            files.write(_SESSION, json.dumps({"name": name, "numbers": numbers}).encode())
-            told = numbers
-        missing[:] = [r for r in range(1, size) if files.read(f"in-{name}-joined-{r}") is None]
-        return not missing
+        if numbers != self._told or not self._told:
+            self._write(SESSION, numbers)
+            self._told = numbers
+        name = self._presence.number
+        ranks = range(1, self._launch.size)
+        self._missing = [r for r in ranks if self._files.read(joined(name, r)) is None]
+        return not self._missing
 
-    attended(presence, all_joined, lambda: f"{named(missing)} not come to {RENDEZVOUS}", deadline)
-    return name
+    def _hellos(self) -> dict[int, Hello | None]:
+        """What each rank says of itself; also those that there are not, if they are alive."""
+        hellos = {r: hello_of(self._files, f"{HELLO}{r}") for r in range(1, self._launch.size)}
+        for name in self._files.names(HELLO):
+            rank = name.removeprefix(HELLO)
+            if rank.isdecimal() and int(rank) not in hellos:
+                hello = hello_of(self._files, name)
+                if hello is not None and self._presence.alive(hello.number):
+                    hellos[int(rank)] = hello
+        return hellos
+
+    def _differ(self, hellos: dict[int, Hello | None]) -> bool:
+        """Whether ranks are of different sizes; raises once all have come to be told, or soon.
+
+        Only those that are seen to be there count, not what an earlier job has left.
+        """
+        own = self._launch.size
+        sizes = {
+            rank: hello.size
+            for rank, hello in hellos.items()
+            if hello and hello.size not in (0, own) and self._presence.alive(hello.number)
+        }
+        if not sizes:
+            self._patience = None
+            return False
+        if self._patience is None:
+            self._patience = Deadline(min(_PATIENCE, self._deadline.left() / 2))
+        absent = [rank for rank in range(1, max(own, *sizes.values())) if not hellos.get(rank)]
+        if not absent or self._patience.over():
+            rank = min(sizes)
+            raise _sizes_differ(rank, sizes[rank], own)
+        return True
 
 
-def _follow(files: Files, launch: Launch, presence: Presence, deadline: Deadline) -> str:
-    found: list[str] = []
+class _Follow:
+    """Another rank: says that it is there, and waits for the name."""
 
-    def of_this_rank(name: str) -> dict[str, Any]:
+    def __init__(self, files: Files, launch: Launch, presence: Presence) -> None:
+        self._files, self._launch, self._presence = files, launch, presence
+        self._name = ""
+
+    def meet(self, deadline: Deadline) -> str:
+        """Return the name."""
+        attended(self._presence, self._is_told, self._late, deadline)
+        self._files.write(joined(self._name, self._launch.rank), b"1")
+        return self._name
+
+    def _is_told(self) -> bool:
+        self._presence.say_hello()
+        session = self._of_this_rank(SESSION)
+        if not session:
+            self._of_this_rank(WAITS)  # to watch rank 0 from then on
+            return False
+        size = session.get("size", self._launch.size)
+        if size != self._launch.size:  # which rank 0 has not seen: files have no locks here
+            raise _sizes_differ(self._launch.rank, self._launch.size, size)
+        self._name = session["name"]
+        return True
+
+    def _of_this_rank(self, name: str) -> dict[str, Any]:
         """What rank 0 says, if it has read the number of this process, and is of no other job."""
-        said = _said(files.read(name))
-        mine = said.get("numbers", {}).get(str(launch.rank)) == presence.number
+        said = session_of(self._files, name)
+        mine = said.get("numbers", {}).get(str(self._launch.rank)) == self._presence.number
         if mine:
-            presence.watch(0, said["name"])
+            self._presence.watch(0, said["name"])
         return said if mine else {}
 
-    def told() -> bool:
-        presence.say_hello()
-        session = of_this_rank(_SESSION)
-        if session:
-            found.append(session["name"])
-        else:
-            of_this_rank(WAITS)  # to watch rank 0 from then on
-        return bool(session)
-
-    def late() -> str:
-        waits = of_this_rank(WAITS)
+    def _late(self) -> str:
+        waits = self._of_this_rank(WAITS)
         if not waits:
-            return f"rank 0 has not come to {RENDEZVOUS}"
+            return f"rank 0 has not come to {RENDEZVOUS}{self._presence.earlier}"
+        if not waits["missing"]:
+            return f"rank 0 waits for others that have come to {RENDEZVOUS}"
         return f"rank 0 waits: {named(waits['missing'])} not come to {RENDEZVOUS}"
 
-    attended(presence, told, late, deadline)
-    files.write(f"in-{found[0]}-joined-{launch.rank}", b"1")
-    return found[0]
 
-
-def _text(data: bytes | None) -> str:
-    return "" if data is None else data.decode("ascii", "replace")
-
-
-def _said(data: bytes | None) -> dict[str, Any]:
-    return {} if data is None else dict(json.loads(data))
+def _sizes_differ(rank: int, size: int, lead: int) -> BootstrapError:
+    return BootstrapError(
+        f"rank {rank} was started with WORLD_SIZE {size}, rank 0 with {lead}: give all ranks the "
+        "number of all",
+        rank,
+    )

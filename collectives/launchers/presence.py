@@ -17,28 +17,36 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from collectives.errors import BootstrapError, CollectiveError, CollectiveTimeoutError
 from collectives.launchers.directory import Deadline
 from collectives.launchers.files import Files
 from collectives.launchers.launch import RENDEZVOUS
+from collectives.launchers.notes import Hello, hello_of, note_of, session_of
 
-HELD, LEFT, HELLO, WAITS = "held-", "left-", "hello-", "waits"
+HELD, LEFT, HELLO, WAITS, SESSION = "held-", "left-", "hello-", "waits", "session"
+_NAP = 0.05  # seconds
 _PULSE = 0.2  # seconds between two looks
-_FAREWELL = 2.0  # seconds in which others read a note
+_FAREWELL, _BRIEF = 2.0, 0.5  # seconds in which others read a note; of them after time is up
 _LONGEST = 2000  # characters of a reason
 
 
 class Presence:
     """That this rank is here, and which of the ranks that it watches are.
 
-    ``trouble``: why this rank cannot take part, and will leave whatever else happens.
+    ``trouble``: why this rank cannot take part, and will leave whatever else happens. ``size``: of
+    how many ranks it is, 0: it does not say.
     """
 
-    def __init__(self, files: Files, rank: int, trouble: CollectiveError | None = None) -> None:
+    def __init__(
+        self, files: Files, rank: int, trouble: CollectiveError | None = None, size: int = 0
+    ) -> None:
         self._files, self._rank, self._trouble = files, rank, trouble
         self.number = secrets.token_hex(8)
+        self._hello = Hello(self.number, size)
+        self.earlier = ""  # what is known of a process of this rank that has met and still runs
         self._handle: int | None = files.hold(HELD + self.number)
         self._watched: dict[int, str] = {}
         self._seen: set[str] = set()  # the numbers whose files somebody held
@@ -51,14 +59,38 @@ class Presence:
         self._watched[rank] = number
 
     def say_hello(self) -> None:
-        """Leave the number for rank 0, again where an earlier job of this name took it away."""
-        if self._files.read(f"{HELLO}{self._rank}") is not None and self._said:
+        """Leave the number for rank 0, again where an earlier job of this name took it away.
+
+        Raises BootstrapError where another process of this rank waits already.
+        """
+        name = f"{HELLO}{self._rank}"
+        there = hello_of(self._files, name)
+        if there is not None and self._said:
+            if there.number != self.number:
+                raise self._taken("has come after this one")
             return
         if self._said and self._handle is not None:
+            handle = self._files.hold(HELD + self.number)
             os.close(self._handle)
-            self._handle = self._files.hold(HELD + self.number)
-        self._files.write(f"{HELLO}{self._rank}", self.number.encode())
+            self._handle = handle
+        with self._files.alone(f"claim-{self._rank}"):
+            there = hello_of(self._files, name)
+            if there is not None:
+                self._claim(there.number, session_of(self._files, SESSION).get("name"))
+            self._files.write(name, str(self._hello).encode())
         self._said = True
+
+    def lead(self, begins: Callable[[], None]) -> None:
+        """Begin as rank 0. Raises BootstrapError where another process of it waits already."""
+        with self._files.alone(f"claim-{self._rank}"):
+            earlier = session_of(self._files, WAITS).get("name")
+            if earlier is not None:
+                self._claim(earlier, earlier)
+            begins()
+
+    def alive(self, number: str) -> bool:
+        """Return whether a process that has drawn this number is seen to be there."""
+        return self._files.held(HELD + number) is True
 
     def check(self) -> None:
         """Raise BootstrapError where a rank has left, or ended."""
@@ -67,10 +99,11 @@ class Presence:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _PULSE
+        self._files.check_there()
         for rank, number in self._watched.items():
             self._check(rank, number)
 
-    def leave(self, error: BaseException) -> None:
+    def leave(self, error: BaseException, deadline: Deadline) -> None:
         """Tell the others why, wait a moment until they know, and remove what this rank left."""
         if self._handle is None:
             return
@@ -83,7 +116,9 @@ class Presence:
             if self._rank != 0:  # rank 0 does not wait for it any more
                 self._remove_hello()
             with suppress(CollectiveTimeoutError):
-                Deadline(_FAREWELL).until(self._all_know, lambda: "")
+                Deadline(min(_FAREWELL, max(_BRIEF, deadline.left()))).until(
+                    self._all_know, lambda: ""
+                )
             self._remove_all()
 
     def release(self) -> None:
@@ -96,16 +131,37 @@ class Presence:
 
     def _check(self, rank: int, number: str) -> None:
         ended = self._ended(number)
-        note = self._files.read(LEFT + number)  # written before the file is let go
+        note = note_of(self._files, LEFT + number)  # written before the file is let go
         if note is not None:
-            told = json.loads(note)
-            raise BootstrapError(str(told["text"]), int(told["rank"]))
+            raise BootstrapError(note[1], note[0])
+        if ended:
+            time.sleep(_NAP)  # in which a folder that is being removed is gone
+            self._files.check_there()
         if ended:
             raise BootstrapError(
                 f"rank {rank} has ended while the ranks met in the folder of {RENDEZVOUS}: it was "
                 "killed, or its program ended; look at what it printed",
                 rank,
             )
+
+    def _claim(self, other: str, session: str | None) -> None:
+        """Refuse to take the place of a process that waits; one that has met may still run."""
+        if other == self.number or not self.alive(other):
+            return
+        if session is None or self._files.read(joined(session, self._rank)) is None:
+            raise self._taken("waits there already")
+        self.earlier = (
+            f"; a process of rank {self._rank} has met there before, and still runs: look whether "
+            "two were started with this rank"
+        )
+
+    def _taken(self, how: str) -> BootstrapError:
+        return BootstrapError(
+            f"rank {self._rank} is there twice: another process of rank {self._rank} {how}, in "
+            f"the folder of {RENDEZVOUS}: give each process of the job its own rank, and each job "
+            "its own name (COLLECTIVES_JOB)",
+            self._rank,
+        )
 
     def _ended(self, number: str) -> bool:
         held = self._files.held(HELD + number)
@@ -119,17 +175,22 @@ class Presence:
             number = self._watched.get(0)
             return number is None or self._ended(number) or self._has_left(number)
         return not any(
-            self._files.read(f"{HELLO}{rank}") == number.encode() and not self._ended(number)
+            self._is_of(rank, number) and not self._ended(number)
             for rank, number in self._watched.items()
         )
+
+    def _is_of(self, rank: int, number: str) -> bool:
+        hello = None
+        with suppress(BootstrapError):  # it is damaged, and no rank's
+            hello = hello_of(self._files, f"{HELLO}{rank}")
+        return hello is not None and hello.number == number
 
     def _has_left(self, number: str) -> bool:
         return self._files.read(LEFT + number) is not None
 
     def _remove_hello(self) -> None:
-        hello = f"{HELLO}{self._rank}"
-        if self._files.read(hello) == self.number.encode():  # not of a process that came after
-            self._files.remove(hello)
+        if self._is_of(self._rank, self.number):  # not of a process that came after
+            self._files.remove(f"{HELLO}{self._rank}")
 
     def _remove_all(self) -> None:
         """Remove the note; all that is there where rank 0 leaves, or has ended and left it."""
@@ -142,10 +203,16 @@ class Presence:
             self._files.clear()  # this rank is the last
 
 
+def joined(session: str, rank: int) -> str:
+    """Return the name of the file that says that a rank has met the others of a session."""
+    return f"in-{session}-joined-{rank}"
+
+
 def clear_own(files: Files, number: str) -> None:
     """Remove, as rank 0, all files of the job, unless a later one of its name meets already."""
-    waits = files.read(WAITS)
-    later = waits is not None and json.loads(waits)["name"] != number
+    later = False
+    with suppress(BootstrapError):  # it is damaged, and nobody's
+        later = session_of(files, WAITS).get("name", number) != number
     files.clear((f"in-{number}-", HELD + number) if later else ("",))
 
 
