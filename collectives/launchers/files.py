@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from collectives.errors import InvalidArgumentError, SystemCallError
+from collectives.errors import CollectiveError, InvalidArgumentError, SystemCallError
 from collectives.launchers.launch import RENDEZVOUS
 
 _LONGEST = 1 << 20  # bytes of a file: that of the session has a number for each rank
@@ -56,23 +56,36 @@ class Files:
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
         """Keep others out that come here with this name, for a second; where files have locks."""
-        with self._explained("write"):
-            handle = os.open(
-                self._prefix + name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600,
-                dir_fd=self._folder,
-            )  # fmt: skip
+        handle = -1
         try:
             for _ in range(_TRIES):
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with self._explained("write"):
+                    handle = os.open(
+                        self._prefix + name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600,
+                        dir_fd=self._folder,
+                    )  # fmt: skip
+                if self._locked(handle, name):
                     break
-                except BlockingIOError:
-                    time.sleep(_NAP)
-                except OSError:  # no locks
-                    break
+                os.close(handle)
+                handle = -1
+                time.sleep(_NAP)
             yield
         finally:
-            os.close(handle)
+            if handle >= 0:
+                with suppress(CollectiveError):
+                    self.remove(name)
+                os.close(handle)
+
+    def _locked(self, handle: int, name: str) -> bool:
+        """Lock a file, if nobody has, and it still has its name; True, too, without locks."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            there = os.stat(self._prefix + name, dir_fd=self._folder, follow_symlinks=False)
+        except (BlockingIOError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+        return there.st_ino == os.fstat(handle).st_ino
 
     def held(self, name: str) -> bool | None:
         """Return whether a process holds this file, None where that cannot be told."""

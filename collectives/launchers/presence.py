@@ -180,9 +180,10 @@ class Presence:
         )
 
     def _is_of(self, rank: int, number: str) -> bool:
-        hello = None
-        with suppress(BootstrapError):  # it is damaged, and no rank's
+        try:
             hello = hello_of(self._files, f"{HELLO}{rank}")
+        except BootstrapError:  # it is damaged: the rank may still be there
+            return True
         return hello is not None and hello.number == number
 
     def _has_left(self, number: str) -> bool:

@@ -162,6 +162,24 @@ def test_damaged_files_are_named(name: str, content: bytes, tmp_path: Path) -> N
     assert f"-{name}, by which ranks meet, is damaged: " in text
 
 
+def test_all_are_told_of_a_damaged_file(tmp_path: Path) -> None:
+    folder = tmp_path / "meet"
+    with ThreadPoolExecutor(2) as pool:
+        ranks = [pool.submit(why, folder, r, 3) for r in range(2)]
+        wait_for(folder, "hello-1")
+        time.sleep(0.5)  # in which rank 0 sees rank 1
+        files = Files(str(folder), "job", 0)
+        files.write("hello-1", b"a\0b")
+        files.close()
+        assert all("-hello-1, by which ranks meet, is damaged" in it.result() for it in ranks)
+
+
+def test_who_leaves_alone_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(errors.CollectiveTimeoutError):
+        meet(tmp_path / "meet", 1, 2, 0.1)
+    assert list((tmp_path / "meet").iterdir()) == []
+
+
 def test_a_damaged_value_is_named(tmp_path: Path) -> None:
     def come(rank: int) -> object:
         directory = meet(tmp_path / "meet", rank, 2)
