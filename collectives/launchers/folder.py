@@ -109,7 +109,8 @@ class _Lead:
 
     def _begin(self) -> None:
         self._files.clear((SESSION, "in-", LEFT))
-        self._write(WAITS, {})
+        self._missing = list(range(1, self._launch.size))
+        self._write(WAITS, dict.fromkeys(map(str, self._missing), ""))
 
     def _write(self, name: str, numbers: dict[str, str]) -> None:
         said = {"name": self._presence.number, "size": self._launch.size}
