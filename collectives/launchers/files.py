@@ -40,6 +40,22 @@ class Files:
                 file.write(data)
             self._name_it(draft, name)
 
+    def claim(self, name: str, data: bytes) -> bytes | None:
+        """Put a file there, if there is none of that name; return what is there then."""
+        with self._explained("write"):
+            draft, handle = self._draft()
+            with open(handle, "wb") as file:
+                file.write(data)
+            try:
+                with suppress(FileExistsError):
+                    os.link(
+                        draft, self._prefix + name,
+                        src_dir_fd=self._folder, dst_dir_fd=self._folder,
+                    )  # fmt: skip
+            finally:
+                os.unlink(draft, dir_fd=self._folder)
+        return self.read(name)
+
     def hold(self, name: str) -> int:
         """Put an empty file there that is locked, and return what to close to let go of it."""
         with self._explained("write"):

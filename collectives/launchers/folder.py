@@ -104,7 +104,7 @@ class _Lead:
             lambda: f"{named(self._missing)} not come to {RENDEZVOUS}{self._presence.earlier}",
             deadline,
         )
-        self._files.write(joined(name, 0), b"1")
+        self._presence.join(name)
         return name
 
     def _begin(self) -> None:
@@ -119,14 +119,14 @@ class _Lead:
 
     def _all_joined(self) -> bool:
         hellos = self._hellos()
-        numbers = {str(rank): hello.number if hello else "" for rank, hello in hellos.items()}
+        numbers = {str(rank): self._number(rank, hello) for rank, hello in hellos.items()}
         self._missing = [rank for rank, hello in hellos.items() if hello is None]
         if numbers != self._seen:
             self._write(WAITS, numbers)
             self._seen = numbers
             for rank, hello in hellos.items():
                 if hello is not None:
-                    self._presence.watch(rank, hello.number)
+                    self._presence.watch(rank, numbers[str(rank)])
         if self._differ(hellos) or self._missing:
             return False
         if numbers != self._told or not self._told:
@@ -136,6 +136,11 @@ class _Lead:
         ranks = range(1, self._launch.size)
         self._missing = [r for r in ranks if self._files.read(joined(name, r)) is None]
         return not self._missing
+
+    def _number(self, rank: int, hello: Hello | None) -> str:
+        """Return the number of the process that is this rank: of one that has met, whoever comes."""
+        met = self._files.read(joined(self._presence.number, rank))
+        return met.decode("ascii", "replace") if met else hello.number if hello else ""
 
     def _hellos(self) -> dict[int, Hello | None]:
         """What each rank says of itself; also those that there are not, if they are alive."""
@@ -181,7 +186,7 @@ class _Follow:
     def meet(self, deadline: Deadline) -> str:
         """Return the name."""
         attended(self._presence, self._is_told, self._late, deadline)
-        self._files.write(joined(self._name, self._launch.rank), b"1")
+        self._presence.join(self._name)
         return self._name
 
     def _is_told(self) -> bool:

@@ -61,7 +61,8 @@ class Presence:
     def say_hello(self) -> None:
         """Leave the number for rank 0, again where an earlier job of this name took it away.
 
-        Raises BootstrapError where another process of this rank waits already.
+        It takes the place of what another process of this rank has left: an earlier one, which may
+        still run. Raises BootstrapError where another one has taken this one's.
         """
         name = f"{HELLO}{self._rank}"
         there = hello_of(self._files, name)
@@ -73,20 +74,26 @@ class Presence:
             handle = self._files.hold(HELD + self.number)
             os.close(self._handle)
             self._handle = handle
-        with self._files.alone(f"claim-{self._rank}"):
-            there = hello_of(self._files, name)
-            if there is not None:
-                self._claim(there.number, session_of(self._files, SESSION).get("name"))
-            self._files.write(name, str(self._hello).encode())
+        if there is not None and there.number != self.number and self.alive(there.number):
+            self.earlier = self._earlier()
+        self._files.write(name, str(self._hello).encode())
         self._said = True
 
     def lead(self, begins: Callable[[], None]) -> None:
         """Begin as rank 0. Raises BootstrapError where another process of it waits already."""
         with self._files.alone(f"claim-{self._rank}"):
             earlier = session_of(self._files, WAITS).get("name")
-            if earlier is not None:
-                self._claim(earlier, earlier)
+            if earlier is not None and self.alive(earlier):
+                if self._files.read(joined(earlier, 0)) is None:
+                    raise self._taken("waits there already")
+                self.earlier = self._earlier()
             begins()
+
+    def join(self, session: str) -> None:
+        """Say that this rank has met the others. Raises BootstrapError where another one has."""
+        number = self.number.encode()
+        if self._files.claim(joined(session, self._rank), number) != number:
+            raise self._taken("has met the others")
 
     def alive(self, number: str) -> bool:
         """Return whether a process that has drawn this number is seen to be there."""
@@ -132,6 +139,8 @@ class Presence:
     def _check(self, rank: int, number: str) -> None:
         ended = self._ended(number)
         note = note_of(self._files, LEFT + number)  # written before the file is let go
+        if (ended or note is not None) and self._displaced(rank, number):
+            return
         if note is not None:
             raise BootstrapError(note[1], note[0])
         if ended:
@@ -144,15 +153,15 @@ class Presence:
                 rank,
             )
 
-    def _claim(self, other: str, session: str | None) -> None:
-        """Refuse to take the place of a process that waits; one that has met may still run."""
-        if other == self.number or not self.alive(other):
-            return
-        if session is None or self._files.read(joined(session, self._rank)) is None:
-            raise self._taken("waits there already")
-        self.earlier = (
-            f"; a process of rank {self._rank} has met there before, and still runs: look whether "
-            "two were started with this rank"
+    def _displaced(self, rank: int, number: str) -> bool:
+        """Whether another process has come as this rank, which will be watched instead."""
+        hello = hello_of(self._files, f"{HELLO}{rank}") if rank else None
+        return hello is not None and hello.number != number
+
+    def _earlier(self) -> str:
+        return (
+            f"; another process of rank {self._rank} was there before, and still runs: look "
+            "whether two were started with this rank"
         )
 
     def _taken(self, how: str) -> BootstrapError:
