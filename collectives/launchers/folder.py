@@ -138,7 +138,7 @@ class _Lead:
         return not self._missing
 
     def _number(self, rank: int, hello: Hello | None) -> str:
-        """Return the number of the process that is this rank: of one that has met, whoever comes."""
+        """Return the number of the process that is this rank: that which has met, if one has."""
         met = self._files.read(joined(self._presence.number, rank))
         return met.decode("ascii", "replace") if met else hello.number if hello else ""
 
