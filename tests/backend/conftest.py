@@ -9,8 +9,6 @@ import pytest
 
 from tests.backend.teams import Team, team
 
-pytest.importorskip("torch")
-
 
 @pytest.fixture(scope="module", params=[2, 4])
 def size(request: pytest.FixtureRequest) -> int:

@@ -17,7 +17,7 @@ import pytest
 
 from bench.peers import venvs
 from bench.peers.libraries import LIBRARIES, TeamName
-from bench.peers.ranks.ours import VARIANTS
+from bench.peers.ranks.ours import METHODS, TORCH
 from bench.peers.teams import Team, TeamError
 from bench.peers.venvs import VenvError, python_of
 
@@ -53,7 +53,14 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("team", [f"ours/{variant}" for variant in VARIANTS], indirect=True)
+@pytest.mark.parametrize(
+    "team",
+    [
+        *(f"ours/{variant}" for variant in METHODS),
+        pytest.param(f"ours/{TORCH}", marks=pytest.mark.extras),
+    ],
+    indirect=True,
+)
 def test_a_team_measures_what_it_prepared(team: Team) -> None:
     assert team.version
     for kind in ("allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall"):
