@@ -36,11 +36,9 @@ class Reductions:
         x, code, seconds = one(tensors), operation(op), seconds_of(opts, timeout)
         comm = self.communicator
         if x.layout != torch.strided:
-            result: list[Any] = [None]
 
             def sparse() -> None:
-                result[0] = comm.allreduce(x, op=code, timeout=seconds, output="sparse")
-                _into_sparse(x, result[0])
+                _into_sparse(x, comm.allreduce(x, op=code, timeout=seconds, output="sparse"))
 
             return self._start("all_reduce", sparse, [x], opts)
         return self._start(

@@ -166,10 +166,10 @@ class WireCommunicator {
   std::array<std::optional<CallNote>, WireControl::kNotes> notes_;
   bool active_ = false, began_ = false;
   bool shrunk_ = false;
-  bool doubts_ = false;    // whether this call will end
-  bool listened_ = false;  // whether this call has read from any stream
-  unsigned unheard_ = 0;   // calls since one has
-  bool said_message_ = false, said_waits_ = false;
+  bool doubts_ = false;      // whether this call will end
+  bool listened_ = false;    // whether this call has read from any stream
+  unsigned unheard_ = 0;     // calls since one has
+  bool said_waits_ = false;  // peers were told that this rank waits
   unsigned turns_ = 0;
   Watch watch_;
   std::vector<pollfd> watched_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The message calls of a communicator between machines: how they begin, wait and end.
 #include <algorithm>
-#include <utility>
 
 #include "communicator/pair_diagnosis.h"
 #include "communicator/wire_communicator.h"
@@ -96,9 +95,7 @@ Status WireCommunicator::drive_messages() {
     check_mail();
     if (end == PairTurn::done) {
       if (watch_.active()) watch_.end();
-      if (std::exchange(said_message_, false)) {
-        for (const int peer : links_.known()) links_.control(peer)->say_waits(calls_, -1);
-      }
+      say_goes_on();
       mail_.finish();
       return Status::ok;
     }
@@ -118,7 +115,7 @@ Status WireCommunicator::drive_messages() {
 // Whoever waits for this rank in a collective is to know where it is.
 void WireCommunicator::say_messages() {
   const WaitNote note = mail_.waits();
-  said_message_ = true;
+  said_waits_ = true;
   for (const int peer : links_.known()) {
     say_calls(peer);
     links_.control(peer)->say_waits(calls_, note.peer, note);
@@ -128,6 +125,7 @@ void WireCommunicator::say_messages() {
 void WireCommunicator::give_up_messages() {
   const Cause cause = late_message();
   if (!mail_.gentle()) fail(cause);
+  say_goes_on();
   if (watch_.active()) watch_.end(true);
   mail_.give_up();
   throw Error(cause.status, cause.text, cause.culprit);
