@@ -139,9 +139,10 @@ class Judged:
         return [size.nbytes for size in self.judged if size.verdict == verdict]
 
 
-def cells_of_goals() -> list[Cell]:
-    """Return all cells that goals are judged on, each once."""
-    return list(dict.fromkeys(cell for goal in GOALS for cell in goal.cells()))
+def cells_of_goals(variants: Sequence[str]) -> list[Cell]:
+    """Return all cells on which goals of these variants of our calls are judged, each once."""
+    asked = [goal for goal in GOALS if goal.variant in variants]
+    return list(dict.fromkeys(cell for goal in asked for cell in goal.cells()))
 
 
 def judge(records: Sequence[Record]) -> list[Judged]:

@@ -141,10 +141,12 @@ def test_limits_are_references_too() -> None:
 
 
 def test_cells_of_goals_are_those_of_the_ladder() -> None:
-    cells = cells_of_goals()
+    cells = cells_of_goals(["ordinary", "symmetric"])
     assert len(cells) == len(set(cells)) == 3 * 14 + 4 * 12 + 2 * 11
     assert Cell("allreduce", "bfloat16", 2, 256 << 20) in cells
     assert all(any(goal.covers(cell) for goal in GOALS) for cell in cells)
+    kinds = {cell.kind for cell in cells_of_goals(["torch"])}
+    assert kinds == {"allreduce", "reduce_scatter", "allgather"}
 
 
 def test_a_file_holds_all_that_the_tables_need(tmp_path: Path) -> None:
