@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-peers bench-hosts bench-kernels bench-sparse regret test test-sanitizers test-extras test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers bench-torch bench-hosts bench-kernels bench-sparse regret test test-sanitizers test-extras test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -17,6 +17,12 @@ bench: setup ## the main job: digits trained by 4 ranks, then the table and plot
 bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals" measures all goals
 	@mkdir -p build/peers
 	@$(in_venv) python -m bench.peers --plot build/peers/peers.png $(PEERS)
+
+bench-torch: ## the torch backend beside gloo: calls, what they cost, what DDP waits for, 10 min
+	@scripts/setup.sh extras
+	@$(in_venv) python -m bench.torch_call
+	@$(in_venv) python -m bench.ddp
+	@$(in_venv) python -m bench.peers --ours torch --libraries gloo --goals --budget 420 --output bench/results/torch.json
 
 bench-hosts: setup ## all between hosts with shaped links, 25 min; needs root (BENCH_HOSTS="--help": the first table)
 	@$(in_venv) python -m $(if $(BENCH_HOSTS),bench.hosts $(BENCH_HOSTS),bench.hosts.all)

@@ -111,6 +111,19 @@ def borrow(x: Array) -> tuple[Any, int, int] | None:
     return _cast(_POINTER, x.data_ptr()), x.numel(), code
 
 
+def as_array(x: Array) -> Any:
+    """Return the NumPy array on the memory of a plain CPU tensor; None for anything else."""
+    torch = sys.modules.get("torch")
+    if torch is None or type(x) is not getattr(torch, "Tensor", None):
+        return None
+    if (_torch_codes or _meet_torch(torch)).get(x.dtype, -1) in _OPAQUE:
+        return None
+    try:
+        return x.numpy() if x.data_ptr() else None
+    except (RuntimeError, TypeError):  # on a device, part of a gradient, conjugate, ...
+        return None
+
+
 def operand(x: Array, what: str) -> Operand:
     """Resolve any supported array; ``what`` opens the sentence of an error ("allreduce: x")."""
     if type(x) is np.ndarray:

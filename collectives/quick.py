@@ -9,6 +9,8 @@ prepared for its operation. Here is what only Python knows: which arrays a rank 
 and how to make a result. (Options are taken as a dict, because Python fills in each keyword that is
 left out by a look-up.)
 
+Torch tensors are served by the arrays on their memory, where a collective writes all that it gets.
+
 What is not plain, in arrays or options, is never judged here: then nothing was sent or written, and
 the method itself, the long way, serves the call or says what is wrong with it.
 """
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from collectives._ffi import check, ffi, run_plain
+from collectives.arrays import as_array, written
 from collectives.names import AUTOMATIC, KINDS, OPS
 
 if TYPE_CHECKING:
@@ -63,6 +66,19 @@ def _raise_failure(status: int) -> None:
         check(status)
 
 
+def _served(comm: Caller, status: int, call: int, x: Any, out: Any) -> bool:
+    """Raise the error of a call that failed; make one on tensors that was not made as it is."""
+    _raise_failure(status)
+    array, into = as_array(x), None if out is None else as_array(out)
+    if array is None or (into is None and out is not None):
+        return False
+    status = run_plain(comm._door, call, array, into, 0)
+    _raise_failure(status)
+    if not status:
+        written(x if out is None else out)
+    return not status
+
+
 def _with_op(calls: dict[str, int], options: dict[str, Any]) -> int:
     """Return the call where nothing but an operation of the table is asked for; else 0."""
     op = options.get("op")
@@ -78,9 +94,8 @@ def alike(long: _Method) -> _Method:
     def method(comm: Caller, x: Any, out: Any = None, **options: Any) -> Any:
         if comm._plain and (call := _with_op(calls, options) if options else sums):
             status = run_plain(comm._door, call, x, out, 0)
-            if not status:
+            if not status or _served(comm, status, call, x, out):
                 return x if out is None else out
-            _raise_failure(status)
         return long(comm, x, out, **options)
 
     return cast("_Method", method)
@@ -142,12 +157,11 @@ def reduce_scatter(long: _Method) -> _Method:
     @wraps(long)
     def method(comm: Caller, x: Any, out: Any = None, *, op: Any = "sum", **options: Any) -> Any:
         known = not options and type(op) is str and op in calls
-        if known and comm._plain and type(x) is ndarray and x.ndim:
+        if known and comm._plain and (out is not None or (type(x) is ndarray and x.ndim)):
             result = _part(x, comm._handle.size) if out is None else out
             status = run_plain(comm._door, calls[op], x, result, 0)
-            if not status:
+            if not status or _served(comm, status, calls[op], x, result):
                 return result
-            _raise_failure(status)
         return long(comm, x, out, op=op, **options)
 
     return cast("_Method", method)
@@ -158,12 +172,11 @@ def allgather(long: _Method) -> _Method:
 
     @wraps(long)
     def method(comm: Caller, x: Any, out: Any = None, **options: Any) -> Any:
-        if comm._plain and not options and type(x) is ndarray:
+        if comm._plain and not options and (out is not None or type(x) is ndarray):
             result = _joined(x, comm._handle.size) if out is None else out
             status = run_plain(comm._door, _ALLGATHER, x, result, 0)
-            if not status:
+            if not status or _served(comm, status, _ALLGATHER, x, result):
                 return result
-            _raise_failure(status)
         return long(comm, x, out, **options)
 
     return cast("_Method", method)

@@ -64,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     option("--sizes", _sizes, "8:128M,256M", "as 8:64M or 8,1K,1M (8:128M,256M)")
     option("--factor", int, 4, "growth within a range of sizes (4)")
     option("--ranks", _parsed(parse_ranks), [2], "as 2 or 2,4,8 (2)")
-    parser.add_argument("--goals", action="store_true", help="instead: all cells of the goals of --ours")
+    parser.add_argument(
+        "--goals", action="store_true", help="instead: all cells of the goals of --ours"
+    )
     option("--libraries", _names(PEERS), list(PEERS), f"peers, of {', '.join(PEERS)} (all)")
     option("--ours", _names(tuple(VARIANTS)), ["ordinary"], f"of {', '.join(VARIANTS)} (ordinary)")
     option("--blocks", _count, 15, "of each library, cell and placement; thrice where unsure (15)")

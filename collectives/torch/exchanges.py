@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from collectives.errors import InvalidArgumentError
-from collectives.torch.options import seconds_of
+from collectives.torch.options import limits_of
 from collectives.torch.tensors import (
     landed,
     landing,
@@ -46,14 +46,14 @@ class Exchanges:
             opts, root = None, opts
         to = int(opts.rootRank) if root is None else root
         x, parts = one(inputs), tensors_of(outputs)
-        seconds, comm = seconds_of(opts, timeout), self.communicator
+        limits, comm = limits_of(opts, timeout), self.communicator
 
         def job() -> None:
             if comm.rank != to:
-                comm.gatherv(x.reshape(-1), root=to, timeout=seconds)
+                comm.gatherv(x.reshape(-1), root=to, **limits)
                 return
             _check_parts("gather", parts, comm.size)
-            whole = comm.gatherv(x.reshape(-1), root=to, timeout=seconds)
+            whole = comm.gatherv(x.reshape(-1), root=to, **limits)
             _check_sizes("gather", whole, parts)
             spread(whole, parts)
 
@@ -72,7 +72,7 @@ class Exchanges:
             opts, root = None, opts
         of = int(opts.rootRank) if root is None else root
         out, parts = one(outputs), tensors_of(inputs)
-        seconds, comm = seconds_of(opts, timeout), self.communicator
+        limits, comm = limits_of(opts, timeout), self.communicator
 
         def job() -> None:
             whole = None
@@ -80,7 +80,7 @@ class Exchanges:
                 _check_parts("scatter", parts, comm.size)
                 whole, _ = pieces(parts)
             room = landing(out)
-            comm.scatter(whole, room, root=of, timeout=seconds)
+            comm.scatter(whole, room, root=of, **limits)
             landed(room, out)
 
         return self._start("scatter", job, [out], opts)
@@ -89,7 +89,7 @@ class Exchanges:
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Work:
         """Give each rank its tensor of every rank's list; pieces may differ in size."""
-        comm, seconds = self.communicator, seconds_of(opts)
+        comm, limits = self.communicator, limits_of(opts)
         outs, xs = tensors_of(outputs), tensors_of(inputs)
 
         def job() -> None:
@@ -97,7 +97,7 @@ class Exchanges:
             _check_parts("all_to_all", outs, comm.size)
             whole, sizes = pieces(xs)
             room = room_for(outs)
-            comm.alltoallv(whole, sizes, [out.numel() for out in outs], room, timeout=seconds)
+            comm.alltoallv(whole, sizes, [out.numel() for out in outs], room, **limits)
             spread(room, outs)
 
         return self._start("all_to_all", job, outs, opts)
@@ -112,16 +112,16 @@ class Exchanges:
         timeout: timedelta | None = None,
     ) -> Work:
         """Give each rank its rows of every rank's tensor; no sizes: equal parts."""
-        comm, seconds = self.communicator, seconds_of(opts, timeout)
+        comm, limits = self.communicator, limits_of(opts, timeout)
         gives = _elements(input, input_split_sizes, comm.size)
         gets = _elements(output, output_split_sizes, comm.size)
 
         def job() -> None:
             x, room = plain(input).reshape(-1), landing(plain(output))
             if not output_split_sizes and not input_split_sizes:
-                comm.alltoall(x, room, timeout=seconds)
+                comm.alltoall(x, room, **limits)
             else:
-                comm.alltoallv(x, gives, gets, room, timeout=seconds)
+                comm.alltoallv(x, gives, gets, room, **limits)
             landed(room, plain(output))
 
         return self._start("all_to_all", job, [output], opts)

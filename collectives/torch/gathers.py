@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from collectives.torch.options import seconds_of
+from collectives.torch.options import limits_of
 from collectives.torch.tensors import landed, landing, one, plain, room_for, spread, tensors_of
 
 if TYPE_CHECKING:
@@ -33,11 +33,9 @@ class Gathers:
         """Give all the tensor of the root."""
         if isinstance(opts, int):  # root by position
             opts, root = None, opts
-        x, seconds, comm = one(tensors), seconds_of(opts, timeout), self.communicator
+        x, limits, comm = one(tensors), limits_of(opts, timeout), self.communicator
         of = int(opts.rootRank) if root is None else root
-        return self._start(
-            "broadcast", lambda: comm.broadcast(x, root=of, timeout=seconds), [x], opts
-        )
+        return self._start("broadcast", lambda: comm.broadcast(x, root=of, **limits), [x], opts)
 
     def allgather(
         self,
@@ -48,10 +46,8 @@ class Gathers:
     ) -> Work:
         """Give all the tensors of all, which may differ in size."""
         x, parts = one(inputs), tensors_of(outputs)
-        seconds, comm = seconds_of(opts, timeout), self.communicator
-        return self._start(
-            "all_gather", lambda: _gather_all(comm, x, parts, seconds), [parts], opts
-        )
+        limits, comm = limits_of(opts, timeout), self.communicator
+        return self._start("all_gather", lambda: _gather_all(comm, x, parts, limits), [parts], opts)
 
     def allgather_coalesced(
         self,
@@ -60,14 +56,14 @@ class Gathers:
         opts: Any = None,
     ) -> Work:
         """Give all several tensors of all: a list of a tensor for each rank, or for each tensor."""
-        comm, xs, seconds = self.communicator, tensors_of(inputs), seconds_of(opts)
+        comm, xs, limits = self.communicator, tensors_of(inputs), limits_of(opts)
         lists = [tensors_of(some) for some in outputs]
         # Torch hands in a list for each rank; for each of its tensors all ranks' are wanted.
         by_tensor = [list(column) for column in zip(*lists, strict=True)]
 
         def job() -> None:
             for x, parts in zip(xs, by_tensor, strict=True):
-                _gather_all(comm, x, parts, seconds)
+                _gather_all(comm, x, parts, limits)
 
         return self._start("all_gather_coalesced", job, lists, opts)
 
@@ -75,10 +71,10 @@ class Gathers:
         self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
     ) -> Work:
         """Give all one tensor of the tensors of all."""
-        seconds, comm = seconds_of(opts), self.communicator
+        limits, comm = limits_of(opts), self.communicator
         return self._start(
             "all_gather",
-            lambda: _gather_single(comm, plain(input), plain(output), seconds),
+            lambda: _gather_single(comm, plain(input), plain(output), limits),
             [output],
             opts,
         )
@@ -89,12 +85,12 @@ class Gathers:
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Work:
         """Give all several such tensors."""
-        seconds, comm = seconds_of(opts), self.communicator
+        limits, comm = limits_of(opts), self.communicator
         pairs = list(zip(map(plain, inputs), map(plain, outputs), strict=True))
 
         def job() -> None:
             for x, out in pairs:
-                _gather_single(comm, x, out, seconds)
+                _gather_single(comm, x, out, limits)
 
         return self._start("all_gather_coalesced", job, list(outputs), opts)
 
@@ -102,19 +98,19 @@ class Gathers:
 
 
 def _gather_single(
-    comm: Communicator, x: torch.Tensor, out: torch.Tensor, seconds: float | None
+    comm: Communicator, x: torch.Tensor, out: torch.Tensor, limits: dict[str, Any]
 ) -> None:
     room = landing(out)
-    comm.allgather(x.reshape(-1), room, timeout=seconds)
+    comm.allgather(x.reshape(-1), room, **limits)
     landed(room, out)
 
 
 def _gather_all(
-    comm: Communicator, x: torch.Tensor, parts: list[torch.Tensor], seconds: float | None
+    comm: Communicator, x: torch.Tensor, parts: list[torch.Tensor], limits: dict[str, Any]
 ) -> None:
     sizes, whole = [part.numel() for part in parts], room_for(parts)
     if len(set(sizes)) == 1:
-        comm.allgather(x.reshape(-1), whole, timeout=seconds)
+        comm.allgather(x.reshape(-1), whole, **limits)
     else:
-        comm.allgatherv(x.reshape(-1), sizes, whole, timeout=seconds)
+        comm.allgatherv(x.reshape(-1), sizes, whole, **limits)
     spread(whole, parts)

@@ -17,11 +17,13 @@ from collectives.torch.exchanges import Exchanges
 from collectives.torch.gathers import Gathers
 from collectives.torch.messages import Messages
 from collectives.torch.opaque import opaque
-from collectives.torch.options import is_async, seconds_of
+from collectives.torch.options import is_async, limits_of
 from collectives.torch.profiled import recorded
 from collectives.torch.reductions import Reductions
 from collectives.torch.tensors import plain
 from collectives.torch.work import Work
+
+_profiler_enabled = torch.autograd._profiler_enabled
 
 CALLS = (
     "allreduce",
@@ -156,25 +158,29 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         self,
         name: str,
         job: Callable[[], Any],
-        result: Sequence[Any],
+        result: list[Any],
         opts: Any = None,
     ) -> Work:
         """Make a call now, or leave it to the communicator's thread."""
-        if torch.autograd._profiler_enabled():
+        if _profiler_enabled():
             return recorded(name, lambda: self._make(name, job, result, opts))
         return self._make(name, job, result, opts)
 
-    def _make(self, name: str, job: Callable[[], Any], result: Sequence[Any], opts: Any) -> Work:
+    def _make(self, name: str, job: Callable[[], Any], result: list[Any], opts: Any) -> Work:
         comm = self.communicator
         if is_async(opts):
             return Work(result, comm._submit(name, job))
         comm._in_order(name, job)
         return Work(result)
 
+    def _watched(self, name: str, start: Callable[[], Work]) -> Work:
+        """Make a call in a way of its own, as an event of the profiler if there is one."""
+        return recorded(name, start) if _profiler_enabled() else start()
+
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """Wait until all ranks have come."""
-        seconds = seconds_of(opts, timeout)
-        return self._start("barrier", lambda: self.communicator.barrier(timeout=seconds), [], opts)
+        limits = limits_of(opts, timeout)
+        return self._start("barrier", lambda: self.communicator.barrier(**limits), [], opts)
 
     # ---- messages ----------------------------------------------------------------------------
 

@@ -10,24 +10,27 @@ from torch.distributed import ReduceOp
 
 from collectives.errors import UnsupportedError
 
+# By number: what torch's names need to be looked up takes as long as a small call.
 OPERATIONS = {
-    ReduceOp.SUM: "sum",
-    ReduceOp.AVG: "avg",
-    ReduceOp.PRODUCT: "prod",
-    ReduceOp.MIN: "min",
-    ReduceOp.MAX: "max",
-    ReduceOp.BAND: "band",
-    ReduceOp.BOR: "bor",
-    ReduceOp.BXOR: "bxor",
+    int(ReduceOp.SUM): "sum",
+    int(ReduceOp.AVG): "avg",
+    int(ReduceOp.PRODUCT): "prod",
+    int(ReduceOp.MIN): "min",
+    int(ReduceOp.MAX): "max",
+    int(ReduceOp.BAND): "band",
+    int(ReduceOp.BOR): "bor",
+    int(ReduceOp.BXOR): "bxor",
 }
+_UNSET = timedelta(0)
+_NO_LIMIT: dict[str, Any] = {}
 
 
 def operation(op: Any) -> str:
     """Return the name of a torch reduction. Raises UnsupportedError for PREMUL_SUM."""
     kind = getattr(op, "op", op)
-    found = OPERATIONS.get(kind)
+    found = OPERATIONS.get(int(kind))
     if found is None:
-        names = ", ".join(known.name for known in OPERATIONS)
+        names = ", ".join(ReduceOp.RedOpType(known).name for known in OPERATIONS)
         raise UnsupportedError(
             f"collectives.torch: reduction {getattr(kind, 'name', kind)} is not there: {names} are"
         )
@@ -39,7 +42,10 @@ def is_async(opts: Any) -> bool:
     return opts is None or bool(getattr(opts, "asyncOp", True))
 
 
-def seconds_of(opts: Any, timeout: timedelta | None = None) -> float | None:
-    """Return the time-out of a call; None: that of its group."""
-    given = getattr(opts, "timeout", None) if timeout is None else timeout
-    return None if given is None or given <= timedelta(0) else float(given.total_seconds())
+def limits_of(opts: Any, timeout: timedelta | None = None) -> dict[str, Any]:
+    """Return the time-out of a call as its keyword; nothing where it is that of the group."""
+    if timeout is None:
+        timeout = getattr(opts, "timeout", None)
+    if timeout is None or timeout <= _UNSET:
+        return _NO_LIMIT
+    return {"timeout": timeout.total_seconds()}

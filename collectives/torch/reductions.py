@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed import ReduceOp
 
-from collectives.torch.options import is_async, operation, seconds_of
+from collectives.torch.options import is_async, limits_of, operation
 from collectives.torch.tensors import landed, landing, one, pieces, plain, tensors_of
 from collectives.torch.work import Work
 
@@ -23,6 +23,7 @@ class Reductions:
 
     communicator: Communicator
     _start: Callable[..., Work]
+    _watched: Callable[..., Work]
 
     def allreduce(
         self,
@@ -33,17 +34,15 @@ class Reductions:
     ) -> Work:
         """Reduce a tensor in place, on all ranks. One that is sparse is exchanged as such."""
         opts, op = _op(opts, op)
-        x, code, seconds = one(tensors), operation(op), seconds_of(opts, timeout)
+        x, code, limits = one(tensors), operation(op), limits_of(opts, timeout)
         comm = self.communicator
         if x.layout != torch.strided:
 
             def sparse() -> None:
-                _into_sparse(x, comm.allreduce(x, op=code, timeout=seconds, output="sparse"))
+                _into_sparse(x, comm.allreduce(x, op=code, **limits, output="sparse"))
 
             return self._start("all_reduce", sparse, [x], opts)
-        return self._start(
-            "all_reduce", lambda: comm.allreduce(x, op=code, timeout=seconds), [x], opts
-        )
+        return self._start("all_reduce", lambda: comm.allreduce(x, op=code, **limits), [x], opts)
 
     def allreduce_coalesced(
         self,
@@ -54,13 +53,16 @@ class Reductions:
     ) -> Work:
         """Reduce several tensors, small ones in one message."""
         opts, op = _op(opts, op)
-        code, seconds, comm = operation(op), seconds_of(opts, timeout), self.communicator
+        code, limits, comm = operation(op), limits_of(opts, timeout), self.communicator
         xs = [plain(x) for x in tensors]
-        if is_async(opts):
-            # Of several tensors a call from here makes one group.
-            return Work(xs, comm.allreduce(xs, op=code, timeout=seconds, async_op=True))
-        comm.allreduce(xs, op=code, timeout=seconds)
-        return Work(xs)
+        later = is_async(opts)
+
+        def start() -> Work:
+            # Of several tensors a call from this thread makes one group.
+            found = comm.allreduce(xs, op=code, async_op=later, **limits)
+            return Work(xs, found if later else None)
+
+        return self._watched("all_reduce_coalesced", start)
 
     def reduce(
         self,
@@ -74,16 +76,14 @@ class Reductions:
         if isinstance(opts, int):  # root by position
             opts, root = None, opts
         opts, op = _op(opts, op)
-        x, code, seconds, comm = (
+        x, code, limits, comm = (
             one(tensors),
             operation(op),
-            seconds_of(opts, timeout),
+            limits_of(opts, timeout),
             self.communicator,
         )
         to = int(opts.rootRank) if root is None else root
-        return self._start(
-            "reduce", lambda: comm.reduce(x, root=to, op=code, timeout=seconds), [x], opts
-        )
+        return self._start("reduce", lambda: comm.reduce(x, root=to, op=code, **limits), [x], opts)
 
     def reduce_scatter(
         self,
@@ -96,15 +96,15 @@ class Reductions:
         """Reduce lists of a tensor for each rank; parts may differ in size."""
         opts, op = _op(opts, op)
         out, parts = one(outputs), tensors_of(inputs)
-        code, seconds, comm = operation(op), seconds_of(opts, timeout), self.communicator
+        code, limits, comm = operation(op), limits_of(opts, timeout), self.communicator
 
         def job() -> None:
             whole, sizes = pieces(parts)
             room = landing(out)
             if len(set(sizes)) == 1:
-                comm.reduce_scatter(whole, room, op=code, timeout=seconds)
+                comm.reduce_scatter(whole, room, op=code, **limits)
             else:
-                comm.reduce_scatterv(whole, sizes, room, op=code, timeout=seconds)
+                comm.reduce_scatterv(whole, sizes, room, op=code, **limits)
             landed(room, out)
 
         return self._start("reduce_scatter", job, [out], opts)
@@ -114,10 +114,10 @@ class Reductions:
     ) -> Work:
         """Reduce a tensor that has a part for each rank."""
         opts, op = _op(opts, None)
-        code, seconds, comm = operation(op), seconds_of(opts), self.communicator
+        code, limits, comm = operation(op), limits_of(opts), self.communicator
         return self._start(
             "reduce_scatter",
-            lambda: _scatter_sum(comm, plain(input), plain(output), code, seconds),
+            lambda: _scatter_sum(comm, plain(input), plain(output), code, limits),
             [output],
             opts,
         )
@@ -129,12 +129,12 @@ class Reductions:
     ) -> Work:
         """Reduce several tensors that have a part for each rank."""
         opts, op = _op(opts, None)
-        code, seconds, comm = operation(op), seconds_of(opts), self.communicator
+        code, limits, comm = operation(op), limits_of(opts), self.communicator
         pairs = list(zip(map(plain, inputs), map(plain, outputs), strict=True))
 
         def job() -> None:
             for x, out in pairs:
-                _scatter_sum(comm, x, out, code, seconds)
+                _scatter_sum(comm, x, out, code, limits)
 
         return self._start("reduce_scatter_coalesced", job, list(outputs), opts)
 
@@ -142,10 +142,10 @@ class Reductions:
 
 
 def _scatter_sum(
-    comm: Communicator, x: torch.Tensor, out: torch.Tensor, code: str, seconds: float | None
+    comm: Communicator, x: torch.Tensor, out: torch.Tensor, code: str, limits: dict[str, Any]
 ) -> None:
     room = landing(out)
-    comm.reduce_scatter(x.reshape(-1), room, op=code, timeout=seconds)
+    comm.reduce_scatter(x.reshape(-1), room, op=code, **limits)
     landed(room, out)
 
 

@@ -9,7 +9,7 @@ does: no thread that a collective needs may be that one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from collectives.pending import Pending
 
 
+_begin = distributed.Work.__init__
+
+
 class Work(distributed.Work):
     """A call, done or in flight."""
 
-    def __init__(
-        self, result: Sequence[Any], call: Pending | None = None, source: int = -1
-    ) -> None:
+    # Of the class, as far as they stay: one is made for each call.
+    _source = -1
+    _future: Any = None
+
+    def __init__(self, result: list[Any], call: Pending | None = None) -> None:
         """Watch a call; None: it is done. ``result`` is what a future gets."""
-        super().__init__()
-        self._result, self._call, self._source = list(result), call, source
-        self._future: Any = None
+        _begin(self)
+        self._result, self._call = result, call
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until it is done; raise what the call raised."""

@@ -147,3 +147,41 @@ def test_other_tensors_are_refused(torch: Any) -> None:
     out = torch.zeros(6)
     comm.allreduce(torch.ones(3), out[::2])
     assert out.tolist() == [1, 0, 1, 0, 1, 0]
+
+
+CALLS = ("allreduce", "scan", "exscan", "reduce_scatter", "allgather")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_short_way_serves_plain_tensors(torch: Any, monkeypatch: Any, name: str) -> None:
+    """Without looking at arguments at length; autograd hears of it, and errors are the same."""
+    comm = cl.local(1)[0]
+    monkeypatch.setattr(type(comm), "_begin", None)
+    monkeypatch.setattr("collectives.reductions.borrow", None)
+    x, out = torch.arange(4.0), torch.zeros(4)
+    before = out._version
+    result = getattr(comm, name)(x, out)
+    assert result is out
+    assert out._version > before
+    assert x._version == 0
+    wanted = np.zeros(4, np.float32)
+    getattr(comm, name)(np.arange(4, dtype=np.float32), wanted)
+    assert out.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_other_tensors_go_the_long_way(torch: Any, name: str) -> None:
+    comm = cl.local(1)[0]
+    call = getattr(comm, name)
+    wanted = call(np.ones(4), np.zeros(4)).tolist()
+    assert call(torch.ones(4), torch.zeros(8)[::2]).tolist() == wanted
+    narrow = call(torch.ones(4, dtype=torch.bfloat16), torch.zeros(4, dtype=torch.bfloat16))
+    assert narrow.tolist() == wanted
+    with pytest.raises(cl.InvalidArgumentError, match="requires grad"):
+        call(torch.ones(4, requires_grad=True), torch.zeros(4))
+    with pytest.raises(cl.InvalidArgumentError, match="shape|elements"):
+        call(torch.ones(4), torch.zeros(3))
+    gone = torch.ones(4)
+    gone.untyped_storage().resize_(0)
+    with pytest.raises(cl.InvalidArgumentError, match="null pointer|memory of its own"):
+        call(torch.ones(4), gone)
