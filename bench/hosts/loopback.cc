@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two ranks on one machine that are told that they are on two, so that their bytes pass the
 // loopback by TCP; beside them a bare socket between the same two processes. Blocks of all ways in
-// turn; one JSON object. `python -m bench.hosts.loopback` judges it.
+// turn, and between rounds how far apart the two cores are; one JSON object. `python -m
+// bench.hosts.loopback` judges it.
 //
 //   coll_loopback ROUNDS BYTES     each way, in one call
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,6 +150,19 @@ class Rank {
     return us;
   }
 
+  // Nanoseconds of a line between the cores, which rank 0 probes while the other one sleeps.
+  double line(std::span<const int> cores) const {
+    double ns = 0;
+    if (rank_ == 0) {
+      ns = limits::line_latency_ns(cores[0], cores[1]);
+    } else {
+      pollfd told{aside_, POLLIN, 0};
+      checked(::poll(&told, 1, -1), "poll");
+    }
+    meet();
+    return ns;
+  }
+
  private:
   // Of this turn, so that what an earlier one has left is wrong.
   float value_of(int rank) const { return static_cast<float>(2 * turn_ + rank); }
@@ -193,9 +208,11 @@ class Rank {
   int turn_ = 0;
 };
 
-// Blocks of all ways in every round, another one first each time. Rank 0 prints them.
-void play(Rank& rank, long rounds, bool prints) {
+// Blocks of all ways in every round, another one first each time. Rank 0 prints them, and the lines
+// before and after each round.
+void play(Rank& rank, std::span<const int> cores, long rounds, bool prints) {
   const char* comma = "";
+  std::vector<double> lines;
   for (long round = -1; round < rounds; ++round) {  // the first warms up
     for (std::size_t i = 0; i < kWays.size(); ++i) {
       const Way way = kWays[(i + static_cast<std::size_t>(round + 1)) % kWays.size()];
@@ -207,7 +224,12 @@ void play(Rank& rank, long rounds, bool prints) {
                   round, kNames[static_cast<std::size_t>(way)], us, counted);
       comma = ",";
     }
+    lines.push_back(rank.line(cores));
   }
+  if (!prints) return;
+  std::printf("\n], \"lines\": [");
+  for (std::size_t i = 0; i < lines.size(); ++i) std::printf("%s%.1f", i ? ", " : "", lines[i]);
+  std::printf("]}\n");
 }
 
 }  // namespace
@@ -233,14 +255,13 @@ void run(int argc, char** argv) {
   {
     Rank rank(static_cast<int>(self), raw[self], aside[self], static_cast<std::size_t>(bytes));
     if (self == 0) std::printf("{\"calls\": %d, \"bytes\": %ld, \"blocks\": [", kCalls, bytes);
-    play(rank, rounds, self == 0);
+    play(rank, cores, rounds, self == 0);
   }
   if (self == 1) std::_Exit(0);
   int status = 0;
   if (::waitpid(child, &status, 0) != child || status != 0) {
     throw std::runtime_error("the other rank failed");
   }
-  std::printf("\n]}\n");
 }
 
 }  // namespace loopback_bench

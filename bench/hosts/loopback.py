@@ -4,7 +4,9 @@
 The native program coll_loopback makes the ranks, which believe to be on two hosts, and exchanges as
 many bytes each way over a bare duplex socket of the same two processes: its loop does not block,
 has no bound on a call, and spins. An allgather is nothing but that exchange; an allreduce of two
-ranks moves as many bytes and folds half of them. It needs two cores, and no root.
+ranks moves as many bytes and folds half of them. It needs two cores, and no root. Whether those
+share a cache is probed between rounds, since it may change: rounds of each placement are judged
+apart.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from bench.hosts.goals import M
 from bench.hosts.records import Spread
 from bench.hosts.verdicts import Goal, Row, failed, finish, options, positive
 from bench.limits.program import ProgramError, build
+from bench.peers.cells import PLACEMENTS
+from collectives.measure import placement
 
 PROGRAM = "bench.hosts.loopback"
 PRESET = "release"
@@ -40,20 +44,37 @@ def measure(rounds: int, nbytes: int) -> dict[str, Any]:
 
 
 def judge(found: dict[str, Any]) -> list[Row]:
-    """Return ratios to the bare socket of the same round, and the rates of all."""
-    times: dict[str, dict[int, float]] = {}
-    for block in found["blocks"]:
-        times.setdefault(block["way"], {})[block["round"]] = block["us"]
+    """Return ratios to the bare socket of the same round, and the rates of all, by placement."""
     void = astray(found)
     goal = GOAL if found["bytes"] == GOAL_BYTES else None
-    rows = [
-        Row(f"bare socket over ours: {title}", _ratio(times[RAW], times.get(way, {})), goal, void)
-        for way, title in WAYS.items()
-    ]
-    for way, blocks in times.items():
-        rates = Spread.of([found["bytes"] / us / 1e3 for us in blocks.values()])
-        rows.append(Row(f"GB/s each way: {way}", rates))
-    return rows
+    rows = []
+    for place, times in by_placement(found).items():
+        rows += [
+            Row(
+                f"{place}: bare socket over ours: {title}",
+                _ratio(times[RAW], times[way]),
+                goal,
+                void,
+            )
+            for way, title in WAYS.items()
+        ]
+        for way, blocks in times.items():
+            rates = Spread.of([found["bytes"] / us / 1e3 for us in blocks.values()])
+            rows.append(Row(f"{place}: GB/s each way: {way}", rates))
+    # Where the cores moved within every round, nothing was found out.
+    return rows or [Row(f"bare socket over ours: {way}", None, goal, void) for way in WAYS]
+
+
+def by_placement(found: dict[str, Any]) -> dict[str, dict[str, dict[int, float]]]:
+    """Return microseconds by placement, way and round; what moved within a round is left out."""
+    places: dict[str, dict[str, dict[int, float]]] = {}
+    for block in found["blocks"]:
+        turn, lines = block["round"], found["lines"]
+        place = placement(lines[turn : turn + 2])  # before and after it
+        if place in PLACEMENTS:
+            ways = places.setdefault(place, {})
+            ways.setdefault(block["way"], {})[turn] = block["us"]
+    return {place: places[place] for place in PLACEMENTS if place in places}
 
 
 def astray(found: dict[str, Any]) -> str | None:
@@ -69,7 +90,7 @@ def astray(found: dict[str, Any]) -> str | None:
 
 
 def _ratio(raw: dict[int, float], ours: dict[int, float]) -> Spread | None:
-    return Spread.of([raw[turn] / us for turn, us in ours.items() if turn in raw])
+    return Spread.of([raw[turn] / us for turn, us in ours.items()])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,17 @@ import pytest
 
 from bench.hosts import loopback
 from bench.hosts.goals import VOID, M
-from bench.peers.statistics import MET, MISSED
+from bench.peers.statistics import INCOMPLETE, MET, MISSED
+
+NEAR, FAR = 30.0, 300.0  # nanoseconds of a line
 
 
-def blocks(ratio: float, nbytes: int = 8 * M, counted: int = 2 * 8 * 8 * M) -> dict[str, Any]:
+def blocks(
+    ratio: float,
+    nbytes: int = 8 * M,
+    counted: int = 2 * 8 * 8 * M,
+    lines: Sequence[float] = (NEAR,) * 4,
+) -> dict[str, Any]:
     """Three rounds in which ours has `ratio` of the bare socket's rate."""
     times = {"raw": 4000.0, "allgather": 4000.0 / ratio, "allreduce": 8000.0}
     several = [
@@ -22,7 +30,7 @@ def blocks(ratio: float, nbytes: int = 8 * M, counted: int = 2 * 8 * 8 * M) -> d
         for turn in range(3)
         for way, us in times.items()
     ]
-    return {"calls": 8, "bytes": nbytes, "blocks": several}
+    return {"calls": 8, "bytes": nbytes, "blocks": several, "lines": list(lines)}
 
 
 def test_the_loopback_is_judged_round_by_round() -> None:
@@ -32,9 +40,18 @@ def test_the_loopback_is_judged_round_by_round() -> None:
     assert (rows[0].found.low, rows[0].found.high) == pytest.approx((0.91, 0.91))
     assert loopback.judge(blocks(0.89))[0].verdict == MISSED
     assert loopback.judge(blocks(0.5, nbytes=M))[0].goal is None
-    rate = next(one for one in rows if one.what == "GB/s each way: raw")
+    rate = next(one for one in rows if one.what == "near: GB/s each way: raw")
     assert rate.found is not None
     assert rate.found.high == pytest.approx(8 * M / 4000 / 1e3)
+
+
+def test_placements_are_judged_apart() -> None:
+    rows = loopback.judge(blocks(0.91, lines=(NEAR, NEAR, FAR, FAR)))
+    assert [row.what.partition(":")[0] for row in rows] == ["near"] * 5 + ["far"] * 5
+    # The second round is neither: the cores moved within it.
+    assert {row.found.count for row in rows if row.found is not None} == {1}
+    moving = loopback.judge(blocks(0.91, lines=(NEAR, FAR, NEAR, FAR)))
+    assert [row.verdict for row in moving] == [INCOMPLETE] * 2
 
 
 def test_bytes_that_did_not_pass_the_loopback_are_void() -> None:
@@ -50,4 +67,5 @@ def test_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert loopback.main(["--rounds", "1", "--mib", "1", "--output", str(output)]) == 0
     found = json.loads(output.read_text(encoding="utf-8"))
     assert sorted(block["way"] for block in found["blocks"]) == ["allgather", "allreduce", "raw"]
+    assert len(found["lines"]) == 2
     assert all(block["counted"] >= 2 * 8 * M for block in found["blocks"])
