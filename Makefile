@@ -43,10 +43,10 @@ test: setup ## native tests, then pytest
 test-sanitizers: setup ## native tests under the address, undefined-behaviour and thread sanitizers
 	@scripts/native_tests.sh asan tsan
 
-test-extras: ## tests that need torch, or root for hosts of namespaces; native ones on emulated Arm
+test-extras: ## tests that need torch, or root for hosts of namespaces, or long; native ones on emulated Arm
 	@scripts/setup.sh extras
 	@scripts/aarch64_tests.sh
-	@$(in_venv) python -m pytest -m "extras or hosts"
+	@$(in_venv) python -m pytest -m "extras or hosts or long"
 
 test-large: setup ## vectors above 2^31 elements: 8 GiB of memory, a minute
 	@$(in_venv) python -m pytest -m large

@@ -43,6 +43,7 @@ def test_the_floor_is_the_way_with_the_least_median_net_of_the_clock() -> None:
     assert (far.placement, far.by, far.share, far.met) == ("far", "a", 0.5, False)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)  # it may have to build the library first
 def test_a_real_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

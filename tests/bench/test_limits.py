@@ -100,6 +100,7 @@ def test_a_program_that_fails_is_reported(tmp_path: Path) -> None:
         program.blocks(broken, 1)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)  # it may have to build the library first
 def test_a_real_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

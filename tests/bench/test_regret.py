@@ -165,6 +165,7 @@ def test_cells_that_would_take_too_long_are_left_out() -> None:
     assert not schedule.allows("reduce", 8000)
 
 
+@pytest.mark.long
 def test_a_small_run(tmp_path: Path) -> None:
     output = tmp_path / "regret.json"
     words = ("--ranks", "2", "--kinds", "allreduce", "--sizes", "8", "4096", "--held-out", "100")

@@ -117,6 +117,7 @@ def test_the_figures_that_are_kept() -> None:
     assert "openmpi" in told.output
 
 
+@pytest.mark.long
 def test_another_build() -> None:
     rows = _in_turns(Path(sys.executable), ["allreduce", "-n", "2", "-s", "8,64"], 2, 0.1)
     assert [row.what for row in rows] == ["allreduce 8 B", "allreduce 64 B"]
