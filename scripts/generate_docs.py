@@ -20,7 +20,7 @@ from pathlib import Path
 import collectives as cl
 from collectives.algorithms import ROOTED
 from collectives.environment import variables
-from scripts import api_page, cheapest, comparison, measured
+from scripts import api_page, cheapest, comparison, measured, measured_torch
 from scripts.markdown import table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,12 +60,13 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     made[Path("docs/api.md")] = MARK + api_page.page(root)
     made[Path("docs/comparison.md")] = comparison.page(table) + "\n"
     made[Path("docs/limits.md")] = MARK + measured.limits(root / "bench/results/limits.json")
-    readme, hacking = Path("README.md"), Path("HACKING.md")
+    readme, hacking, torch = Path("README.md"), Path("HACKING.md"), Path("docs/torch.md")
     results = root / "bench/results"
     tables = {
         "table": measured.rivals(results / "peers.json"),
         "hosts": measured.between_hosts(results / "hosts.json"),
     }
+    made[torch] = between(root / torch, {"speed": measured_torch.through_torch(results)})
     made[readme] = between(root / readme, tables)
     made[hacking] = between(root / hacking, {"diff": diff(root)})
     return made

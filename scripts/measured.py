@@ -31,8 +31,8 @@ def rivals(results: Path) -> str:
         if _tells(record, place)
     ]
     text = (
-        f"`make bench-peers`, {_machine(found.machine)}. Median microseconds of a call from Python "
-        "on float32, two ranks, one core each, all libraries interleaved in one run, each at its "
+        f"`make bench-peers`, {machine_words(found.machine)}. Median microseconds of a call from "
+        "Python on float32, two ranks, one core each, all libraries interleaved in one run, each at its "
         f"best thread level, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores "
         "share a cache at that moment. "
         "Persistent: `comm.persistent.allreduce(x)`, made once; shared arrays: `comm.empty`."
@@ -51,10 +51,11 @@ def _times(sheet: Sheet, peers: list[str]) -> list[str]:
     ours = [sheet.time(TeamName(OURS, way)) for way in WAYS]
     bests = [sheet.best([name]) for name in peers]
     theirs = [None if team is None else sheet.time(team) for team in bests]
-    return ["" if time is None else _three_digits(time) for time in (*ours, *theirs)]
+    return ["" if time is None else three_digits(time) for time in (*ours, *theirs)]
 
 
-def _three_digits(value: float) -> str:
+def three_digits(value: float) -> str:
+    """Write a number as people read it aloud."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
@@ -72,7 +73,7 @@ def between_hosts(results: Path) -> str:
     ]
     links = found["links"]
     text = (
-        f"`make bench-hosts`, {_machine(found['machine'])}: {links['hosts']} hosts, which are "
+        f"`make bench-hosts`, {machine_words(found['machine'])}: {links['hosts']} hosts, which are "
         f"network namespaces of that one machine, with links of {links['mbit']:.0f} Mbit/s "
         f"({links['congestion']}). Median microseconds of a call from Python on float32, one rank "
         f"on each host, all libraries interleaved in one run, {_rounds(found['cells'])} rounds; in "
@@ -91,7 +92,7 @@ def _time_and_share(team: dict[str, Any] | None) -> str:
     if not team or not team["blocks"]:
         return ""
     time = median(block["seconds"] for block in team["blocks"]) * 1e6
-    return f"{_three_digits(time)} ({team['share']['median']:.2f})"
+    return f"{three_digits(time)} ({team['share']['median']:.2f})"
 
 
 def _rounds(cells: list[dict[str, Any]]) -> int:
@@ -115,8 +116,8 @@ def limits(results: Path) -> str:
     blocks = sorted({row["blocks"] for row in rows})
     counted = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
     where = (
-        f"`python -m bench.limits`, {_machine(measured['machine'])}. Medians of {counted} blocks; "
-        "every block probes its limit beside the call. Near and far: the distance of the two cores "
+        f"`python -m bench.limits`, {machine_words(measured['machine'])}. Medians of {counted} "
+        "blocks; every block probes its limit beside the call. Near and far: the distance of the two cores "
         "at that moment. Line: the one-way latency of a cache line between two cores. By hand: a "
         "loop written for this one case. Empty call: of a native function with two arguments, from "
         f"Python. sched_yield: where nobody else can run on the core{_switching(rows)}."
@@ -138,7 +139,8 @@ def _switching(rows: list[dict[str, Any]]) -> str:
     return f"; {_duration(median(probed))} where another process does" if probed else ""
 
 
-def _machine(machine: dict[str, Any]) -> str:
+def machine_words(machine: dict[str, Any]) -> str:
+    """Tell the day, the machine and the commit of a run."""
     return (
         f"{machine['date'][:10]}, {machine['cpu']}, {machine['cores']} cores, load "
         f"{machine['load']:.1f}, Linux {machine['kernel']}, commit {machine['commit'] or 'unknown'}"

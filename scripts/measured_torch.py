@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured through torch.distributed, as docs/torch.md has it: read from bench/results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.peers.cells import PLACEMENTS, Cell, Record
+from bench.peers.libraries import OURS, TeamName
+from bench.peers.report import Results
+from collectives.cli.sizes import format_size
+from scripts.markdown import table
+from scripts.measured import LEAST_ROUNDS, machine_words, three_digits
+
+OUR_WAY, THEIRS = TeamName(OURS, "torch"), TeamName("gloo", "torch")
+SIZES = (8, 2 << 10, 128 << 10, 2 << 20, 32 << 20)
+
+
+def through_torch(folder: Path) -> str:
+    """Return the times of calls through torch beside gloo's, and what a step of DDP waits for."""
+    found = Results.read([folder / "torch.json"])
+    rows = [
+        _row(record, place)
+        for record in sorted(found.records, key=lambda record: record.cell)
+        for place in PLACEMENTS
+        if record.cell.nbytes in SIZES and _rounds(record, place) >= LEAST_ROUNDS
+    ]
+    heads = ["call", "collectives", "gloo", "gloo's time over ours [95 %]"]
+    text = (
+        f"`make bench-torch`, {machine_words(found.machine)}. Median microseconds of a call "
+        "through torch.distributed, two ranks of one machine, one core each, both backends interleaved in "
+        f"one run, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores share a "
+        "cache at that moment."
+    )
+    words = f"{_calls(folder / 'torch_call.json')} {_steps(folder / 'ddp.json')}"
+    return f"{table(heads, rows, numbers=(1, 2, 3))}\n\n{text}\n\n{words}"
+
+
+def _rounds(record: Record, place: str) -> int:
+    return max((len(blocks) for blocks in record.sheets[place].blocks.values()), default=0)
+
+
+def _row(record: Record, place: str) -> list[str]:
+    sheet = record.sheets[place]
+    ratio = sheet.ratio(THEIRS, OUR_WAY)
+    times = [sheet.time(team) for team in (OUR_WAY, THEIRS)]
+    shown = ["" if time is None else three_digits(time) for time in times]
+    over = "" if ratio is None else f"{ratio.value:.1f} [{ratio.low:.1f}, {ratio.high:.1f}]"
+    return [_words(record.cell, place), *shown, over]
+
+
+def _words(cell: Cell, place: str) -> str:
+    return f"{cell.kind}, {cell.dtype}, {format_size(cell.nbytes)}, {place}"
+
+
+def _calls(results: Path) -> str:
+    found = _figures(results)
+    seconds, added = found["seconds"], found["added, in fake calls"]
+    return (
+        f"A synchronous all_reduce of 8 bytes takes {seconds['torch'] * 1e6:.1f} µs, of which "
+        f"{seconds['communicator'] * 1e6:.1f} are the call of the communicator; one of torch's "
+        f"`fake` backend, which does nothing, {seconds['fake'] * 1e6:.1f}: what is added is "
+        f"{added['median']:.2f} of that [{added['lowest tenth']:.2f}, "
+        f"{added['highest tenth']:.2f}]."
+    )
+
+
+def _steps(results: Path) -> str:
+    found = _figures(results)
+    waits, shares = found["not hidden"]["seconds"], found["not hidden"]["of gloo's"]
+    copies = found["with buckets"]["of gloo's"]
+    return (
+        f"A step of DistributedDataParallel with {found['parameters'] / 1e6:.1f} million "
+        f"parameters takes {waits['collectives'] * 1e3:.1f} ms longer than without communication, "
+        f"{waits['gloo'] * 1e3:.1f} with gloo: {shares['median']:.2f} of it "
+        f"[{shares['least']:.2f}, {shares['largest']:.2f}], or {copies['median']:.2f} with the "
+        "copies into buckets, which both make."
+    )
+
+
+def _figures(results: Path) -> dict[str, Any]:
+    figures: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))["figures"]
+    return figures
