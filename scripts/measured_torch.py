@@ -30,8 +30,8 @@ def through_torch(folder: Path) -> str:
     heads = ["call", "collectives", "gloo", "gloo's time over ours [95 %]"]
     text = (
         f"`make bench-torch`, {machine_words(found.machine)}. Median microseconds of a call "
-        "through torch.distributed, two ranks of one machine, one core each, both backends interleaved in "
-        f"one run, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores share a "
+        "through torch.distributed, two ranks of one machine, one core each, both backends interleaved "
+        f"in one run, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores share a "
         "cache at that moment."
     )
     words = f"{_calls(folder / 'torch_call.json')} {_steps(folder / 'ddp.json')}"
