@@ -30,10 +30,11 @@ def rivals(results: Path) -> str:
         for place in PLACEMENTS
         if _tells(record, place)
     ]
+    run = machine_words(found.machine)
     text = (
-        f"`make bench-peers`, {machine_words(found.machine)}. Median microseconds of a call from "
-        "Python on float32, two ranks, one core each, all libraries interleaved in one run, each at "
-        f"its best thread level, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores "
+        f"`make bench-peers`, {run}. Median microseconds of a call from Python "
+        "on float32, two ranks, one core each, all libraries interleaved in one run, each at its "
+        f"best thread level, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores "
         "share a cache at that moment. "
         "Persistent: `comm.persistent.allreduce(x)`, made once; shared arrays: `comm.empty`."
     )
@@ -115,10 +116,11 @@ def limits(results: Path) -> str:
     ]
     blocks = sorted({row["blocks"] for row in rows})
     counted = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
+    run = machine_words(measured["machine"])
     where = (
-        f"`python -m bench.limits`, {machine_words(measured['machine'])}. Medians of {counted} "
-        "blocks; every block probes its limit beside the call. Near and far: the distance of the two "
-        "cores at that moment. Line: the one-way latency of a cache line between two cores. By hand: a "
+        f"`python -m bench.limits`, {run}. Medians of {counted} blocks; "
+        "every block probes its limit beside the call. Near and far: the distance of the two cores "
+        "at that moment. Line: the one-way latency of a cache line between two cores. By hand: a "
         "loop written for this one case. Empty call: of a native function with two arguments, from "
         f"Python. sched_yield: where nobody else can run on the core{_switching(rows)}."
     )

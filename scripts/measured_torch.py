@@ -28,11 +28,11 @@ def through_torch(folder: Path) -> str:
         if record.cell.nbytes in SIZES and _rounds(record, place) >= LEAST_ROUNDS
     ]
     heads = ["call", "collectives", "gloo", "gloo's time over ours [95 %]"]
+    run = machine_words(found.machine)
     text = (
-        f"`make bench-torch`, {machine_words(found.machine)}. Median microseconds of a call "
-        "through torch.distributed, two ranks of one machine, one core each, both backends interleaved "
-        f"in one run, at least {LEAST_ROUNDS} rounds; near and far: whether the two cores share a "
-        "cache at that moment."
+        f"`make bench-torch`, {run}. Median microseconds of a call through torch.distributed, two "
+        "ranks of one machine, one core each, both backends interleaved in one run, at least "
+        f"{LEAST_ROUNDS} rounds; near and far: whether the two cores share a cache at that moment."
     )
     words = f"{_calls(folder / 'torch_call.json')} {_steps(folder / 'ddp.json')}"
     return f"{table(heads, rows, numbers=(1, 2, 3))}\n\n{text}\n\n{words}"
