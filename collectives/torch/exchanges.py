@@ -78,7 +78,7 @@ class Exchanges:
             whole = None
             if comm.rank == of:
                 _check_parts("scatter", parts, comm.size)
-                whole, _ = pieces(parts)
+                whole, _ = pieces(parts, out)
             room = landing(out)
             comm.scatter(whole, room, root=of, **limits)
             landed(room, out)
@@ -95,8 +95,8 @@ class Exchanges:
         def job() -> None:
             _check_parts("all_to_all", xs, comm.size)
             _check_parts("all_to_all", outs, comm.size)
-            whole, sizes = pieces(xs)
-            room = room_for(outs)
+            whole, sizes = pieces(xs, *outs)
+            room = room_for(outs, *xs)
             comm.alltoallv(whole, sizes, [out.numel() for out in outs], room, **limits)
             spread(room, outs)
 

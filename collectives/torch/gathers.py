@@ -108,7 +108,7 @@ def _gather_single(
 def _gather_all(
     comm: Communicator, x: torch.Tensor, parts: list[torch.Tensor], limits: dict[str, Any]
 ) -> None:
-    sizes, whole = [part.numel() for part in parts], room_for(parts)
+    sizes, whole = [part.numel() for part in parts], room_for(parts, x)
     if len(set(sizes)) == 1:
         comm.allgather(x.reshape(-1), whole, **limits)
     else:

@@ -99,7 +99,7 @@ class Reductions:
         code, limits, comm = operation(op), limits_of(opts, timeout), self.communicator
 
         def job() -> None:
-            whole, sizes = pieces(parts)
+            whole, sizes = pieces(parts, out)
             room = landing(out)
             if len(set(sizes)) == 1:
                 comm.reduce_scatter(whole, room, op=code, **limits)

@@ -45,20 +45,49 @@ def landed(vector: torch.Tensor, out: torch.Tensor) -> None:
         out.copy_(vector.view(out.shape))
 
 
-def pieces(parts: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[int]]:
-    """Return parts one after another in new memory, and how many elements each has."""
+def pieces(parts: Sequence[torch.Tensor], *others: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
+    """Return parts one after another, and how many elements each has.
+
+    They stay where they lie, if that is one after another, and if ``others``, which the same call
+    writes or reads, lie elsewhere; else they are copied.
+    """
     sizes = [part.numel() for part in parts]
-    return torch.cat([part.reshape(-1) for part in parts]), sizes
+    whole = _side_by_side(parts, others)
+    return torch.cat([part.reshape(-1) for part in parts]) if whole is None else whole, sizes
+
+
+def room_for(parts: Sequence[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
+    """Return memory for all elements of some tensors: their own, as in :func:`pieces`, or new."""
+    whole = _side_by_side(parts, others)
+    return parts[0].new_empty(sum(part.numel() for part in parts)) if whole is None else whole
 
 
 def spread(whole: torch.Tensor, parts: Sequence[torch.Tensor]) -> None:
-    """Copy elements that lie one after another into tensors."""
+    """Copy elements that lie one after another into tensors, unless they lie there."""
     begin = 0
     for part in parts:
-        part.copy_(whole[begin : begin + part.numel()].view(part.shape))
+        if part.data_ptr() != whole.data_ptr() + begin * whole.element_size():
+            part.copy_(whole[begin : begin + part.numel()].view(part.shape))
         begin += part.numel()
 
 
-def room_for(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return new memory for all elements of some tensors."""
-    return parts[0].new_empty(sum(part.numel() for part in parts))
+def _side_by_side(
+    parts: Sequence[torch.Tensor], others: Sequence[torch.Tensor]
+) -> torch.Tensor | None:
+    """Return the vector that parts are pieces of, in order and without gaps, as of ``chunk``."""
+    first = parts[0]
+    storage, offset = first.untyped_storage().data_ptr(), first.storage_offset()
+    if any(other.untyped_storage().data_ptr() == storage for other in others):
+        return None
+    for part in parts:
+        if (
+            not part.is_contiguous()
+            or part.dtype != first.dtype
+            or part.is_conj()
+            or part.is_neg()
+            or part.storage_offset() != offset
+            or part.untyped_storage().data_ptr() != storage
+        ):
+            return None
+        offset += part.numel()
+    return first.as_strided((offset - first.storage_offset(),), (1,))

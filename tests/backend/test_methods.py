@@ -18,6 +18,7 @@ PROGRAMS = (
     "gathers",
     "gathers_into_one",
     "scatters",
+    "lists",
     "exchanges",
     "messages",
     "objects",
@@ -26,6 +27,23 @@ PROGRAMS = (
     "sparse",
     "profiled",
 )
+
+
+def test_pieces_of_one_tensor_stay_where_they_lie() -> None:
+    import torch
+
+    from collectives.torch.tensors import pieces, room_for
+
+    whole = torch.arange(6.0)
+    parts = list(whole[1:].split([2, 3]))
+    found, sizes = pieces(parts)
+    assert (found.data_ptr(), found.numel(), sizes) == (whole[1:].data_ptr(), 5, [2, 3])
+    assert room_for(parts).data_ptr() == whole[1:].data_ptr()
+    others = ([parts[1], parts[0]], [*parts, torch.ones(1)], [parts[0], parts[1][1:]])
+    for apart in others:
+        assert pieces(apart)[0].tolist() == torch.cat(apart).tolist()
+        assert pieces(apart)[0].data_ptr() not in (whole.data_ptr(), apart[0].data_ptr())
+    assert room_for(parts, whole[:1]).data_ptr() != whole[1:].data_ptr()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
