@@ -21,6 +21,7 @@ bench-peers: setup ## beside Gloo, Open MPI, MPICH and Intel MPI; PEERS="--goals
 bench-torch: ## the torch backend beside gloo: calls, what they cost, what DDP waits for, 10 min
 	@scripts/setup.sh extras
 	@$(in_venv) python -m bench.torch_call
+	@$(in_venv) python -m bench.torch_messages
 	@$(in_venv) python -m bench.ddp
 	@$(in_venv) python -m bench.peers --ours torch --libraries gloo --goals --budget 420 --output bench/results/torch.json
 

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a torch group: each send and receive goes on by itself, whatever the program does."""
+"""Messages of a torch group: each send and receive goes on by itself, whatever the program does.
+
+A communicator moves its messages in calls, one at a time. So whoever waits for a message makes
+them, and moves all others on as well; a thread looks after those for which nobody waits.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
+from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from collectives.errors import ClosedError
+from collectives.errors import ClosedError, CollectiveError, CollectiveTimeoutError
 from collectives.pending import Pending
 from collectives.request import ANY_SOURCE, Request
 from collectives.torch.work import Work
@@ -18,7 +24,20 @@ from collectives.torch.work import Work
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
-_SOON, _LONGEST = 20e-6, 1e-3  # seconds between two looks at messages under way
+_SOON, _LONGEST = 20e-6, 1e-3  # seconds between two looks of the thread
+_TURN = 1e-3  # so long one waits within a call, while others who wait cannot
+_SHORT_TURN = 2e-4  # of the thread
+_IDLE_LOOKS = 50  # without a message, before the thread waits to be woken
+
+
+class Wanted(NamedTuple):
+    """A message that is to begin."""
+
+    pending: Pending
+    sends: bool
+    tensor: torch.Tensor
+    rank: int | None
+    tag: int
 
 
 class Moving(NamedTuple):
@@ -29,19 +48,44 @@ class Moving(NamedTuple):
     end: float  # by the monotonic clock
 
 
+class MessageWork(Work):
+    """A send or receive in flight: who waits for it moves it on."""
+
+    def __init__(self, tensor: torch.Tensor, call: Pending, messages: Messages) -> None:
+        """Watch a message of ``messages``."""
+        super().__init__([tensor], call)
+        self._messages = messages
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it is done; raise what it raised."""
+        limited = timeout is not None and timeout > timedelta(0)
+        seconds = timeout.total_seconds() if limited and timeout else None
+        assert self._call is not None
+        if not self._messages.finished(self._call, seconds):
+            raise CollectiveTimeoutError(f"a message is not done after {seconds} s: it goes on")
+        return super().wait()
+
+    def is_completed(self) -> bool:
+        """Whether it has ended, well or not."""
+        self._messages.move()
+        return super().is_completed()
+
+
 class Messages:
-    """The thread that moves them, on a communicator that nobody else uses."""
+    """All messages of a group, on a communicator that nobody else uses."""
 
     def __init__(self, communicator: Communicator, seconds: float) -> None:
-        """Take over the communicator; the thread begins with the first message.
+        """Take over the communicator; the thread begins with the first message that needs it.
 
         `seconds`: so long a message may take.
         """
         self.communicator, self._seconds = communicator, seconds
-        self._wanted: deque[tuple[Pending, bool, torch.Tensor, int | None, int]] = deque()
+        self._wanted: deque[Wanted] = deque()
+        self._moving: list[Moving] = []
+        self._calling = threading.Lock()  # held by whoever is in a call on the communicator
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._closing = False
+        self._asleep = self._closing = False
 
     def send(self, tensor: torch.Tensor, rank: int, tag: int) -> Work:
         """Begin to send."""
@@ -50,6 +94,30 @@ class Messages:
     def receive(self, tensor: torch.Tensor, rank: int | None, tag: int) -> Work:
         """Begin to receive; None: from any rank."""
         return self._post("recv", False, tensor, rank, tag)
+
+    def move(self) -> None:
+        """Move all messages on, unless another thread does: it begins what is wanted, too."""
+        while self._calling.acquire(blocking=False):
+            try:
+                self._look()
+            finally:
+                self._calling.release()
+            if not self._wanted:  # what came while this thread held the lock
+                return
+
+    def finished(self, pending: Pending, seconds: float | None) -> bool:
+        """Move messages on until this one has ended; return whether it has, after so long."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not pending.done():
+            left = _TURN if end is None else min(_TURN, end - time.monotonic())
+            if left <= 0:
+                return False
+            if self._calling.acquire(timeout=left):
+                try:
+                    self._wait_for(pending, left)
+                finally:
+                    self._calling.release()
+        return True
 
     def close(self) -> None:
         """End when all messages are done."""
@@ -63,53 +131,42 @@ class Messages:
     def _post(
         self, name: str, sends: bool, tensor: torch.Tensor, rank: int | None, tag: int
     ) -> Work:
+        if self._closing:
+            raise ClosedError(f"{name}: the process group was shut down")
         pending = Pending(name)
-        with self._changed:
-            if self._closing:
-                raise ClosedError(f"{name}: the process group was shut down")
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="collectives moves messages", daemon=True
-                )
-                self._thread.start()
-            self._wanted.append((pending, sends, tensor, rank, tag))
-            self._changed.notify()
-        return Work([tensor], pending)
+        self._wanted.append(Wanted(pending, sends, tensor, rank, tag))
+        self.move()
+        if not pending.done():
+            self._watch()
+        return MessageWork(tensor, pending, self)
 
-    def _run(self) -> None:
-        moving: list[Moving] = []
-        nap = _SOON
-        while True:
-            with self._changed:
-                while not self._wanted and not moving and not self._closing:
-                    self._changed.wait()
-                if self._closing and not self._wanted and not moving:
-                    return
-                new, self._wanted = self._wanted, deque()
-            for pending, *what in new:
-                self._begin(pending, moving, *what)
-            left = [entry for entry in moving if not self._ended(*entry)]
-            nap = _SOON if new or len(left) < len(moving) else min(2 * nap, _LONGEST)
-            moving = left
-            if moving:
-                time.sleep(nap)
+    # ---- with the lock -----------------------------------------------------------------------
 
-    def _begin(
-        self,
-        pending: Pending,
-        moving: list[Moving],
-        sends: bool,
-        tensor: torch.Tensor,
-        rank: int | None,
-        tag: int,
-    ) -> None:
+    def _look(self) -> None:
+        """Begin what is wanted, and settle what has ended."""
+        while self._wanted:
+            self._begin(self._wanted.popleft())
+        self._moving = [entry for entry in self._moving if not self._ended(*entry)]
+
+    def _wait_for(self, pending: Pending, seconds: float) -> None:
+        """Move messages on for at most so long, or until one has ended."""
+        self._look()
+        for entry in self._moving:
+            if entry.pending is pending:
+                with suppress(CollectiveError):  # the next look finds out which
+                    entry.request.wait(seconds)
+                self._look()
+                return
+
+    def _begin(self, wanted: Wanted) -> None:
+        pending, sends, tensor, rank, tag = wanted
         try:
             comm, peer = self.communicator, ANY_SOURCE if rank is None else rank
             request = comm.isend(tensor, peer, tag) if sends else comm.irecv(tensor, peer, tag)
         except BaseException as error:
             pending.fail(error)
         else:
-            moving.append(Moving(pending, request, time.monotonic() + self._seconds))
+            self._moving.append(Moving(pending, request, time.monotonic() + self._seconds))
 
     def _ended(self, pending: Pending, request: Request, end: float) -> bool:
         try:
@@ -124,3 +181,42 @@ class Messages:
         else:
             pending.finish(None if request.status is None else request.status.source)
         return True
+
+    # ---- for whom nobody waits ---------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """See that the thread is awake."""
+        if self._thread is not None and not self._asleep:
+            return
+        with self._changed:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="collectives moves messages", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify()
+
+    def _run(self) -> None:
+        nap, idle = _LONGEST, 0
+        while not (self._closing and not self._wanted and not self._moving):
+            time.sleep(nap)
+            known = self._moving
+            if self._calling.acquire(blocking=False):
+                try:
+                    if known:
+                        self._wait_for(known[0].pending, _SHORT_TURN)
+                finally:
+                    self._calling.release()
+            self.move()  # what was wanted meanwhile
+            nap = _SOON if len(self._moving) < len(known) else min(2 * nap, _LONGEST)
+            idle = 0 if self._moving else idle + 1
+            if idle > _IDLE_LOOKS:
+                self._rest()
+
+    def _rest(self) -> None:
+        """Sleep until there is a message."""
+        with self._changed:
+            self._asleep = True
+            while not (self._wanted or self._moving or self._closing):
+                self._changed.wait()
+            self._asleep = False

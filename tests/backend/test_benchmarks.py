@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import ddp, torch_call
+from bench import ddp, torch_call, torch_messages
 
 pytestmark = pytest.mark.extras
 
@@ -20,6 +20,16 @@ def test_ddp(tmp_path: Path) -> None:
     assert found["parameters"] > 10_000_000
     assert {tuple(steps) for steps in found["seconds of a step"].values()} == {ddp.KINDS}
     assert all(found["not hidden"]["of gloo's"].values())
+
+
+def test_torch_messages(tmp_path: Path) -> None:
+    kept = tmp_path / "torch_messages.json"
+    assert torch_messages.main(["--rounds", "1", "--output", str(kept)]) == 0
+    figures = json.loads(kept.read_text())["figures"]
+    assert [(one["way"], one["bytes"]) for one in figures] == [
+        (way, nbytes) for way in torch_messages.WAYS for nbytes in torch_messages.SIZES
+    ]
+    assert all(us > 0 for one in figures for us in one["microseconds"].values())
 
 
 def test_torch_call(tmp_path: Path) -> None:

@@ -49,3 +49,10 @@ def test_pieces_of_one_tensor_stay_where_they_lie() -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_method_gives_what_torch_says(ours: Team, program: str) -> None:
     ours.run(f"methods.{program}")
+
+
+@pytest.mark.parametrize(
+    "program", ["unattended", "by_threads", "awaited_for_a_moment", "then_called"]
+)
+def test_messages_go_on_by_themselves(ours: Team, program: str) -> None:
+    ours.run(f"mail.{program}")
