@@ -30,6 +30,7 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
     terms_.dense_above = 1 - 1 / (8 * static_cast<double>(terms_.value_bytes()));
   }
   terms_.summation = summation_of(wish);
+  if (folds()) terms_.op = wish.op;
   divided_ = needs_of(wish).one_fold;
   if (divided_ && wish.op == Reduction::avg) terms_.divisor = ranks;
   terms_.quantise_bits = static_cast<unsigned>(wish.quantise_bits);
@@ -277,7 +278,9 @@ void SparseCall::deliver(Form form, const std::vector<SparseStream>& streams) {
                                               .divisor = static_cast<double>(ranks())});
     whole = with_values(terms_, std::move(whole), memory);
   }
-  if (folds() && terms_.summation != Summation::merged) whole = with_positive_zeros(terms_, whole);
+  const bool to_the_bit =
+      terms_.summation == Summation::aligned || terms_.summation == Summation::exact;
+  if (folds() && to_the_bit) whole = with_positive_zeros(terms_, whole);
   result_.terms = terms_;
   result_.stream = std::move(whole);
 }

@@ -13,18 +13,19 @@
 namespace coll {
 namespace {
 
-void check_sum(const SparseWish& wish) {
-  const bool folds = wish.kind == Kind::allreduce || wish.kind == Kind::reduce_scatter;
-  if (!folds) return;
-  const std::string dtype = name_of(wish.dtype);
-  if (wish.op == Reduction::sum) return;
-  if (wish.op != Reduction::avg) {
-    refuse(wish, std::string("op ") + name_of(wish.op) +
-                     " is not there for sparse vectors, of which absent elements are zero: sum "
-                     "and avg are");
+bool adds(Reduction op) noexcept { return op == Reduction::sum || op == Reduction::avg; }
+
+// Of zeros, which what is absent is, all operations make zero, but those of the program.
+void check_operation(const SparseWish& wish) {
+  if (!reduces(wish.kind) || wish.op == Reduction::sum) return;
+  const std::string dtype = name_of(wish.dtype), op = name_of(wish.op);
+  const auto number = static_cast<int>(wish.op);
+  if (number < 0 || number >= kReductions) {
+    refuse(wish, op + " is not there for sparse vectors, of which absent elements are zero");
   }
-  if (fold_kernel(wish.dtype, Reduction::avg) == nullptr) {
-    refuse(wish, "avg of " + dtype + " is not a " + dtype + ": use sum");
+  if (fold_kernel(wish.dtype, wish.op) == nullptr) {
+    refuse(wish, wish.op == Reduction::avg ? "avg of " + dtype + " is not a " + dtype + ": use sum"
+                                           : op + " of " + dtype + " is not there");
   }
 }
 
@@ -35,6 +36,7 @@ constexpr const char* kSelects = "ssar_split_allgather";
 // Only what is complete is quantised, once, so the sum itself is exact before.
 void check_quantised(const SparseWish& wish) {
   if (wish.quantise_bits == 0) return;
+  if (!adds(wish.op)) refuse(wish, "only sums are quantised");
   const int of_all = find_sparse_algorithm(Kind::allreduce, kQuantises);
   if (!is_quantise_bits(wish.quantise_bits)) {
     refuse(wish,
@@ -72,6 +74,7 @@ std::string suitable(Kind kind, const TreeNeeds& needs, int ranks) {
 
 void check_largest(const SparseWish& wish) {
   if (wish.largest == 0) return;
+  if (!adds(wish.op)) refuse(wish, "the largest are those of a sum: op is sum or avg");
   const int of_owners = find_sparse_algorithm(Kind::allreduce, kSelects);
   if (wish.kind != Kind::allreduce || (wish.algorithm != -1 && wish.algorithm != of_owners)) {
     refuse(wish, std::string("only allreduce by ") + kSelects +
@@ -124,7 +127,7 @@ void validate(const SparseWish& wish, int ranks) {
   if (!exists(wish.dtype) || pair_kernels(wish.dtype, 4).merge == nullptr) {
     refuse(wish, "this dtype has no sum");
   }
-  check_sum(wish);
+  check_operation(wish);
   constexpr auto most = std::uint64_t{1} << 48U;
   if (wish.length > most) refuse(wish, "the vector is longer than any memory");
   if (wish.kind == Kind::reduce_scatter && wish.length % static_cast<unsigned>(ranks) != 0) {
@@ -191,7 +194,8 @@ int algorithm_of(const SparseWish& wish) noexcept {
 Summation summation_of(const SparseWish& wish) noexcept {
   const Call call = as_dense(wish);
   if (sums_exactly(call)) return Summation::exact;
-  return wants_canonical(call) ? Summation::aligned : Summation::merged;
+  if (wants_canonical(call)) return Summation::aligned;
+  return reduces(wish.kind) && !adds(wish.op) ? Summation::folded : Summation::merged;
 }
 
 TreeNeeds needs_of(const SparseWish& wish) noexcept {

@@ -58,7 +58,7 @@ typedef struct coll_sparse_call {
   size_t size; /* sizeof(coll_sparse_call) */
   int32_t kind;
   int32_t dtype;     /* of the values */
-  int32_t op;        /* COLL_SUM or COLL_AVG */
+  int32_t op;        /* of the library; what is absent is zero */
   int32_t root;      /* of a broadcast; what the others pass is not looked at but for the length */
   int32_t algorithm; /* an index, or a coll_sparse_choice */
   int32_t output;    /* a coll_sparse_output */

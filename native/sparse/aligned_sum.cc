@@ -78,6 +78,7 @@ class BlockSum {
  public:
   BlockSum(const SparseTerms& terms, bool balanced)
       : dtype_(terms.dtype),
+        op_(terms.op == Reduction::avg && terms.divisor == 1 ? Reduction::sum : terms.op),
         divisor_(terms.divisor),
         exact_(terms.summation == Summation::exact),
         balanced_(balanced) {
@@ -94,15 +95,14 @@ class BlockSum {
 
   void fold(std::span<const void* const> operands, std::byte* to, std::size_t n) const noexcept {
     void* destinations[] = {to};
-    const Reduction op = divisor_ == 1 ? Reduction::sum : Reduction::avg;
-    fold_kernel(dtype_, op)({.sources = operands.data(),
-                             .destinations = destinations,
-                             .n = n,
-                             .k = static_cast<std::uint32_t>(operands.size()),
-                             .m = 1,
-                             .balanced = balanced_,
-                             .streaming = 0,
-                             .divisor = divisor_});
+    fold_kernel(dtype_, op_)({.sources = operands.data(),
+                              .destinations = destinations,
+                              .n = n,
+                              .k = static_cast<std::uint32_t>(operands.size()),
+                              .m = 1,
+                              .balanced = balanced_,
+                              .streaming = 0,
+                              .divisor = divisor_});
   }
 
  private:
@@ -117,6 +117,7 @@ class BlockSum {
   }
 
   Dtype dtype_;
+  Reduction op_;
   double divisor_;
   bool exact_, balanced_;
   ExactFormat format_ = {};
@@ -146,7 +147,7 @@ SparseStream united(const SparseTerms& terms, std::span<const SparseStream> stre
 SparseStream aligned_sum(const SparseTerms& terms, std::span<const SparseStream> streams,
                          bool balanced) {
   if (streams.size() > kMaxSources) {
-    throw Error(Status::unsupported, "a reproducible sum of the sparse vectors of more than " +
+    throw Error(Status::unsupported, "a fold, in one step, of the sparse vectors of more than " +
                                          std::to_string(kMaxSources) + " ranks");
   }
   const SparseStream whole = united(terms, streams);

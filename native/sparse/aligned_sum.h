@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums whose bits do not depend on how the operands travelled: elements of all streams are laid
-// side by side, absent ones as zeros, and go through the kernels of dense vectors.
+// side by side, absent ones as zeros, and go through the kernels of dense vectors. So do those of
+// operations to which a zero is not nothing, as max.
 #pragma once
 
 #include <span>

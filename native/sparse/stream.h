@@ -24,8 +24,9 @@ enum class Coding : std::int32_t {
 };
 
 // How sums are made. merged: in the order of the schedule, pairs by pairs. aligned: as a dense fold
-// of the same operands, absent ones as zeros, to the last bit. exact: rounded once.
-enum class Summation : std::uint8_t { merged, aligned, exact };
+// of the same operands, absent ones as zeros, to the last bit. exact: rounded once. folded: as
+// aligned, of what is no sum, so that what is absent has a say, in the order of the schedule.
+enum class Summation : std::uint8_t { merged, aligned, exact, folded };
 
 // What all streams of a call have in common.
 struct SparseTerms {
@@ -36,6 +37,7 @@ struct SparseTerms {
   double dense_above = 1;
   Coding coding = Coding::raw;
   Summation summation = Summation::merged;
+  Reduction op = Reduction::sum;   // of aligned and folded ones
   double divisor = 1;              // of aligned and exact sums, before they are rounded
   unsigned quantise_bits = 0;      // of the values of what is complete and dense; 0: all of them
   std::uint64_t quantise_key = 0;  // kernels/quantise.h; each rank has its own

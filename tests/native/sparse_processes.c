@@ -123,10 +123,10 @@ static void check_moves(coll_comm* comm, int rank) {
 static void check_refusals(coll_comm* comm, int rank) {
   coll_sparse* result = NULL;
   coll_sparse_call call = call_of(rank);
-  call.op = COLL_MAX;
+  call.op = COLL_MAXLOC;
   expect(coll_sparse_run(comm, &call, &result) == COLL_INVALID_ARGUMENT &&
-             strstr(coll_last_error(), "op max is not there for sparse vectors") != NULL,
-         "max", rank);
+             strstr(coll_last_error(), "maxloc of float32 is not there") != NULL,
+         "an operation of pairs", rank);
   call = call_of(rank);
   call.length = 4000;
   expect(coll_sparse_run(comm, &call, &result) == COLL_INVALID_ARGUMENT &&
