@@ -110,6 +110,18 @@ auto with_integer(Dtype dtype, F f) {
   }
 }
 
+// Any byte but 0 is true. An element that one rank has is never added, so nothing else would make
+// its byte 1.
+SparseStream with_truths(const SparseTerms& terms, const SparseStream& stream) {
+  constexpr auto is_odd = [](std::byte b) { return std::to_integer<unsigned>(b) > 1; };
+  const std::span<const std::byte> given(stream.values, stream.entries);
+  if (std::ranges::none_of(given, is_odd)) return stream;
+  const std::shared_ptr<std::byte[]> truths(new std::byte[given.size()]);
+  std::ranges::transform(given, truths.get(),
+                         [](std::byte b) { return std::byte{b != std::byte{0}}; });
+  return with_values(terms, stream, truths);
+}
+
 }  // namespace
 
 SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
@@ -117,6 +129,7 @@ SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::u
   return with_integer(given.index_dtype, [&](auto integer) {
     return canonical_of<decltype(integer)>(terms, given, length, first);
   });
+  return terms.dtype == Dtype::boolean ? with_truths(terms, stream) : stream;
 }
 
 std::vector<std::uint64_t> widened(const GivenPairs& given) {

@@ -135,3 +135,22 @@ def test_what_is_no_operation_of_theirs() -> None:
             comm.allreduce(x, op="max" if comm.rank else "min")
 
     on_ranks(2, body)
+
+
+def test_any_byte_but_zero_is_true() -> None:
+    """Whether one rank has an element or several: its truth is the byte 1."""
+    where = np.arange(0, 4000, 10)
+
+    def body(comm: cl.Communicator) -> None:
+        odd = np.full(where.size, 255, np.uint8).view(bool)
+        odd[0] = False
+        mine = cl.Sparse(where + comm.rank, odd, 4000)
+        for name in ALGORITHMS:
+            for output in ("sparse", "dense"):
+                found = comm.allreduce(mine, algorithm=name, output=output)
+                values = found.values if isinstance(found, cl.Sparse) else found
+                assert set(values.view(np.uint8).tolist()) <= {0, 1}
+        assert odd.view(np.uint8).max() == 255
+
+    on_ranks(2, body)
+    on_ranks(1, lambda comm: body(comm))
