@@ -19,7 +19,7 @@ namespace {
 Indices read_indices(const PlanWish& wish, const void* indices, std::size_t n) {
   if (n > 0 && indices == nullptr) refuse("the indices are a null pointer");
   try {
-    return widened({.indices = indices, .index_dtype = wish.index_dtype, .n = n});
+    return widened({.indices = indices, .index_dtype = wish.index_dtype, .n = n}, wish.length);
   } catch (const Error& error) {
     refuse(error.what());
   }
@@ -57,7 +57,7 @@ PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish
   if (wish.asked != nullptr) asked = read_indices(wish, wish.asked, wish.asked_count);
   const std::span<const std::uint64_t> view = asked;
   try {
-    plan_.emplace(wish.length, given, wish.asked != nullptr ? &view : nullptr);
+    plan_.emplace(given, wish.asked != nullptr ? &view : nullptr);
   } catch (const Error& error) {
     refuse(error.what());
   }

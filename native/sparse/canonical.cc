@@ -126,14 +126,15 @@ SparseStream with_truths(const SparseTerms& terms, const SparseStream& stream) {
 
 SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
                        std::uint64_t first) {
-  return with_integer(given.index_dtype, [&](auto integer) {
+  const SparseStream stream = with_integer(given.index_dtype, [&](auto integer) {
     return canonical_of<decltype(integer)>(terms, given, length, first);
   });
   return terms.dtype == Dtype::boolean ? with_truths(terms, stream) : stream;
 }
 
-std::vector<std::uint64_t> widened(const GivenPairs& given) {
+std::vector<std::uint64_t> widened(const GivenPairs& given, std::uint64_t length) {
   return with_integer(given.index_dtype, [&](auto integer) {
+    check<decltype(integer)>(given, length);
     std::vector<std::uint64_t> wide(given.n);
     for (std::size_t i = 0; i < given.n; ++i) {
       wide[i] = word_of(index_at<decltype(integer)>(given.indices, i));

@@ -23,8 +23,8 @@ struct GivenPairs {
 SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
                        std::uint64_t first);
 
-// The indices as they are, as words; negative ones are larger than any length. Throws
-// Error(invalid_argument) for a dtype that is no integer.
-std::vector<std::uint64_t> widened(const GivenPairs& given);
+// The indices, of a vector of so many elements, as words. Throws Error(invalid_argument) for one
+// that is none of it, and a dtype that is no integer.
+std::vector<std::uint64_t> widened(const GivenPairs& given, std::uint64_t length);
 
 }  // namespace coll

@@ -20,15 +20,7 @@ IndexPlaces places_in(const Indices& all, std::span<const std::uint64_t> some) {
   return places;
 }
 
-Indices ascending(std::span<const std::uint64_t> given, std::uint64_t length) {
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (given[i] < length) continue;
-    // A negative one has become larger than any other.
-    const auto index = static_cast<std::int64_t>(given[i]);
-    throw Error(Status::invalid_argument, "index " + std::to_string(index) + " (at " +
-                                              std::to_string(i) + ") is none of a vector of " +
-                                              std::to_string(length) + " elements");
-  }
+Indices ascending(std::span<const std::uint64_t> given) {
   Indices sorted(given.begin(), given.end());
   if (!std::ranges::is_sorted(sorted)) std::ranges::sort(sorted);
   sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
@@ -77,11 +69,11 @@ United unite(std::span<const Indices> lists) {
   return united;
 }
 
-IndexPlan::IndexPlan(std::uint64_t length, std::span<const std::uint64_t> given,
+IndexPlan::IndexPlan(std::span<const std::uint64_t> given,
                      const std::span<const std::uint64_t>* asked)
-    : given_(ascending(given, length)) {
+    : given_(ascending(given)) {
   const auto& wanted = asked == nullptr ? given : *asked;
-  asked_ = asked == nullptr ? given_ : ascending(wanted, length);
+  asked_ = asked == nullptr ? given_ : ascending(wanted);
   given_count_ = given.size();
   distinct_ = given_.size();
   asked_count_ = wanted.size();

@@ -40,9 +40,8 @@ struct PlanLayer {
 class IndexPlan {
  public:
   // `asked` null: for what it gives. Indices that come several times are added up, and answered
-  // several times. Throws Error(invalid_argument).
-  IndexPlan(std::uint64_t length, std::span<const std::uint64_t> given,
-            const std::span<const std::uint64_t>* asked);
+  // several times. Throws Error(unsupported) for 2^32 of them and more.
+  IndexPlan(std::span<const std::uint64_t> given, const std::span<const std::uint64_t>* asked);
   // Before the first layer: the indices of this rank; and how all will exchange theirs.
   const Indices& own() const noexcept { return given_; }
   void lay_out(std::vector<ButterflyLayer> layers) { butterfly_ = std::move(layers); }

@@ -95,6 +95,10 @@ def test_bad_plans() -> None:
             comm.sparse_plan(np.array([0, 9]), length=9)
         with pytest.raises(bad, match="-1"):
             comm.sparse_plan(np.array([0, -1]), length=9)
+        with pytest.raises(bad, match=f"index {2**64 - 1} "):
+            comm.sparse_plan(np.array([0, 2**64 - 1], np.uint64), length=9)
+        with pytest.raises(bad, match=f"index {2**63} .at 0"):
+            comm.sparse_plan(np.arange(3, dtype=np.uint64), [2**63], length=9)
         with pytest.raises(bad, match="the product of the degrees is not 2"):
             comm.sparse_plan(np.array([0]), length=9, degrees=[3])
         with pytest.raises(bad, match="no integers"):
