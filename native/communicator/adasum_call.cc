@@ -114,7 +114,7 @@ void AdasumCall::begin(Stage stage) {
   } else if (stage == Stage::adding) {
     // Shares of one vector lie with ranks that differ in the bits up to this level.
     const int peer = rank_at(place_ ^ (1 << turn_));
-    give(peer, reinterpret_cast<const std::byte*>(products_.data()), sizeof products_);
+    give(peer, reinterpret_cast<const std::byte*>(&products_), sizeof products_);
     take(peer, sizeof products_);
   } else {
     --level_;
@@ -173,8 +173,8 @@ void AdasumCall::take_half() {
 // Both sides add the same two numbers, so all ranks of a group have the same bits.
 void AdasumCall::add_products() {
   Products theirs;
-  std::memcpy(theirs.data(), arrived(sizeof theirs).data(), sizeof theirs);
-  for (std::size_t i = 0; i < theirs.size(); ++i) products_[i] += theirs[i];
+  std::memcpy(&theirs, arrived(sizeof theirs).data(), sizeof theirs);
+  products_ = sum(products_, theirs);
   if (turn_ < level_) {
     ++turn_;
     return;
@@ -182,9 +182,7 @@ void AdasumCall::add_products() {
   turn_ = 0;
   const Share own = shares_.back();
   const bool low = (place_ >> level_ & 1) == 0;
-  Products by = products_;
-  if (!low) by = {products_[0], products_[2], products_[1]};
-  combine(values(own.first), other_.data(), own.count, by);
+  combine(values(own.first), other_.data(), own.count, low ? products_ : products_.swapped());
   ++level_;
 }
 

@@ -70,7 +70,7 @@ class AdasumCall : public MessageSteps {
   int spare_ = 0;  // ranks beyond the power of two
   std::vector<std::byte> vector_;
   std::vector<Share> shares_;  // of the vector, by level
-  Products products_{};
+  Products products_;
   std::vector<std::byte> other_;  // the partner's half
   std::vector<std::byte> outgoing_;
   Parcel parcel_;

@@ -83,3 +83,42 @@ def test_what_is_refused() -> None:
             comm.allreduce(np.ones(3 if comm.rank else 4), op="adasum")
 
     on_ranks(2, body)
+
+
+def combined(vectors: list[Vector]) -> list[Any]:
+    def body(comm: cl.Communicator) -> Any:
+        return comm.allreduce(vectors[comm.rank].copy(), op="adasum")
+
+    return on_ranks(len(vectors), body)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 7])
+@pytest.mark.parametrize("n", [5, 40, 3000])
+def test_squares_beyond_the_range_of_numbers(p: int, n: int) -> None:
+    """Vectors that differ by powers of two give what they give of usual size."""
+    rng = np.random.default_rng(n)
+    usual = [rng.standard_normal(n) for _ in range(p)]
+    usual[1][: n // 2] = 0  # a share of nothing, beside one of little
+    expected = defined(usual)
+    for power in (2.0**600, 2.0**1015, 2.0**-520, 2.0**-900):
+        results = combined([x * power for x in usual])
+        for result in results:
+            np.testing.assert_array_equal(result, results[0])
+            np.testing.assert_allclose(result / power, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_little_beside_another() -> None:
+    along = np.random.default_rng(1).standard_normal(100)
+    for little, much in ((1e-300, 1e300), (1e-170, 1.0), (1.0, 1e170)):
+        for result in combined([along * little, along * much]):
+            np.testing.assert_allclose(result, along * (much / 2), rtol=1e-9)
+    narrow = [(along * size).astype("float32") for size in (1e-25, 1e25)]
+    for result in combined(narrow):
+        np.testing.assert_allclose(result, narrow[1] / 2, rtol=1e-6)
+
+
+def test_what_is_no_number_spreads() -> None:
+    vectors = [np.full(40, 1e200) for _ in range(2)]
+    vectors[1][3] = np.inf
+    for result in combined(vectors):
+        assert not np.isfinite(result[3])
