@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
@@ -15,6 +16,7 @@ from collectives.sparse.vector import Sparse
 if TYPE_CHECKING:
     from collectives.reductions import Reductions
 
+_STATE = ("residual", "speed", "threshold", "uses")
 _MOST = 2  # times as many elements as wanted make a threshold too old
 
 
@@ -43,8 +45,8 @@ class TopK:
             momentum takes late gradients for new ones, and may go astray.
 
     Attributes:
-        residual: What was left out so far, one-dimensional; None before the first call. With
-            `speed`, it is the state that a program saves with its model and puts back.
+        residual: What was left out so far, one-dimensional, at least in float32; None before the
+            first call.
         speed: The momentum, as the residual; None without, or before the first call.
 
     Raises InvalidArgumentError for other arguments.
@@ -79,7 +81,7 @@ class TopK:
         """Choose, add up, keep the rest."""
         whole = self._with_residual(x)
         chosen = self.select(whole)
-        sent = Sparse(chosen.indices, np.asarray(chosen.values).astype(x.dtype), x.size)
+        sent = Sparse(chosen.indices, _within(np.asarray(chosen.values), x.dtype), x.size)
         if self.of_sum and x.size:
             some = self._wanted(x.size)
             total: Sparse = comm.allreduce(
@@ -93,9 +95,40 @@ class TopK:
             self._leave(whole, sent)
         return np.asarray(result)
 
+    def state(self) -> dict[str, Any]:
+        """Return all that is kept between calls, for a program to save with its model.
+
+        Copies of ``residual`` and ``speed``, and of ``reuse`` the threshold and how often it was
+        used: arrays, numbers and None by name.
+        """
+        kept = {name: None if x is None else np.array(x) for name, x in self._arrays()}
+        return {**kept, "threshold": self._threshold, "uses": self._uses}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where :meth:`state` was called.
+
+        Raises InvalidArgumentError for what it has not returned.
+        """
+        try:
+            residual, speed, threshold, uses = (state[name] for name in _STATE)
+            found = [None if x is None else np.array(x).reshape(-1) for x in (residual, speed)]
+            least = None if threshold is None else float(threshold)
+            if len(state) != len(_STATE) or (least is not None and not least > 0):
+                raise ValueError
+            self._threshold, self._uses = least, int(uses)
+        except (KeyError, TypeError, ValueError):
+            raise InvalidArgumentError(
+                f"TopK.restore: the state is {state!r:.80}: pass what TopK.state returned"
+            ) from None
+        self.residual, self.speed = found
+
+    def _arrays(self) -> list[tuple[str, Vector | None]]:
+        return [("residual", self.residual), ("speed", self.speed)]
+
     def _leave(self, whole: Vector, sent: Sparse) -> None:
         # Of narrow floats what rounding took is left as well.
-        whole[sent.indices] -= np.asarray(sent.values).astype(whole.dtype)
+        with np.errstate(invalid="ignore"):  # of infinity nothing is left
+            whole[sent.indices] -= np.asarray(sent.values).astype(whole.dtype)
         whole[sent.indices[~np.isfinite(whole[sent.indices])]] = 0
         self.residual = whole
         if self.speed is not None:
@@ -138,3 +171,14 @@ class TopK:
                 "each array"
             )
         return kept.astype(whole.dtype, copy=False)
+
+
+def _within(values: Vector, dtype: np.dtype[Any]) -> Vector:
+    """Round to a dtype; numbers beyond its range to its largest, so that the rest is sent later."""
+    with np.errstate(over="ignore"):
+        rounded: Vector = values.astype(dtype)
+    beyond = ~np.isfinite(rounded) & np.isfinite(values)
+    if beyond.any():
+        most = np.nextafter(dtype.type(np.inf), dtype.type(0)).astype(values.dtype)
+        rounded[beyond] = np.copysign(most, values[beyond]).astype(dtype)
+    return rounded

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -86,7 +87,6 @@ def test_residual_is_state(dtype: str) -> None:
 @pytest.mark.parametrize(("form", "error"), [("e4m3", 2**-4), ("e5m2", 2**-3)])
 def test_fp8_is_within_its_bound(form: str, error: float) -> None:
     p, parts = 4, gradients(4, 5000)
-    pytest.importorskip("ml_dtypes")
 
     def body(comm: cl.Communicator) -> Any:
         return comm.allreduce(parts[comm.rank].copy(), compress=cl.FP8(form))
@@ -101,7 +101,6 @@ def test_fp8_is_within_its_bound(form: str, error: float) -> None:
 
 
 def test_fp8_of_what_no_scale_holds() -> None:
-    pytest.importorskip("ml_dtypes")
 
     def body(comm: cl.Communicator) -> None:
         x = np.array([1.0, np.inf if comm.rank else 2.0, 0.5], "float32")
@@ -194,3 +193,53 @@ def test_what_is_no_compressor_is_refused() -> None:
             cl.QSGD(4.0)  # type: ignore[arg-type]
 
     on_ranks(1, body)
+
+
+def test_state_goes_on_where_it_was() -> None:
+    """Threshold and momentum too: what is chosen is the same as without the break."""
+    rng = np.random.default_rng(3)
+    steps = [[rng.standard_normal(500).astype("float32") for _ in range(2)] for _ in range(7)]
+
+    def body(comm: cl.Communicator) -> None:
+        made = [cl.TopK(0.05, reuse=5, momentum=0.5) for _ in range(2)]
+        fresh = made[0].state()
+        assert fresh == {"residual": None, "speed": None, "threshold": None, "uses": 0}
+        for step, parts in enumerate(steps):
+            whole, broken = (comm.allreduce(parts[comm.rank].copy(), compress=t) for t in made)
+            np.testing.assert_array_equal(whole, broken)
+            if step == 2:
+                state = made[1].state()
+                made[1] = cl.TopK(0.05, reuse=5, momentum=0.5)
+                made[1].restore({**state, "residual": state["residual"].tolist()})
+                state["residual"][:] = 0  # a copy
+        made[1].restore(fresh)
+        assert made[1].state() == fresh
+        for wrong in ({}, {**fresh, "threshold": "a"}, {**fresh, "more": 1}, None):
+            with pytest.raises(cl.InvalidArgumentError, match="the state is"):
+                made[1].restore(wrong)  # type: ignore[arg-type]
+
+    on_ranks(2, body)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_is_too_large_for_the_dtype_is_sent_later(dtype: str) -> None:
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    most = float(np.nextafter(kind.type(np.inf), kind.type(0)))
+    calls = 4
+
+    def body(comm: cl.Communicator) -> None:
+        topk, sent = cl.TopK(0.25), np.zeros(8)
+        for step in range(calls):
+            x = np.zeros(8, kind)
+            if step < 2 and comm.rank == 0:
+                x[:2] = [most, 1]
+                x[3] = -most * 0.5
+            got = comm.allreduce(x, compress=topk)
+            assert np.isfinite(got.astype(np.float64)).all()
+            sent += got.astype(np.float64)
+        np.testing.assert_allclose(sent[[0, 3]], [2 * most, -most], rtol=1e-6)
+        x = np.zeros(8, kind)
+        x[2] = np.inf
+        assert comm.allreduce(x, compress=cl.TopK(0.25))[2] == np.inf
+
+    on_ranks(2, body)
