@@ -17,6 +17,7 @@ from collectives.errors import ClosedError, CollectiveError, InvalidArgumentErro
 if TYPE_CHECKING:
     from collectives.persistent import PersistentCall
     from collectives.sparse.calls import SparseTaken
+    from collectives.sparse.plan import PlanTaken
 
 _resume = lib.coll_resume
 
@@ -82,7 +83,7 @@ class Handle:
         self.given_names: dict[int, str] = {}  # of algorithms of the program, by native number
         self.tracer: Tracer | None = None
         self.times_all = False  # collectives/last.py
-        self.last_sparse: SparseTaken | None = None
+        self.last_sparse: SparseTaken | PlanTaken | None = None
         lib.coll_tell_times(native, lib.COLL_TIMES_OF_LARGE)
         self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"
         _living.add(self)

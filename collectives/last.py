@@ -29,7 +29,8 @@ class LastCall:
     The three are NaN where the call was not timed: one of fewer than 16384 elements, on one
     machine, before ``last`` was read for the first time.
 
-    Of a sparse array ``kind`` is "sparse allreduce" and so on, ``mode`` "messages", and ``nbytes``
+    Of a sparse array ``kind`` is "sparse allreduce" and so on, of a plan's call "plan.reduce" (by
+    the algorithm "kylix"), ``mode`` "messages", and ``nbytes``
     what this rank sent in the call, in ``messages`` messages and ``rounds`` rounds after the one in
     which the ranks agreed; where it became a dense collective, algorithm "dense", the bytes are
     those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
@@ -52,7 +53,7 @@ class LastCall:
         how = f"{what} by {self.algorithm} ({self.mode})"
         if math.isnan(self.seconds):
             return f"{how}: not timed, the next one is"
-        if self.kind.startswith("sparse "):
+        if self.mode == "messages":
             sent = f" in {self.messages} messages" if self.messages else ""
             return f"{how}{sent}: {self.seconds * 1e6:.4g} us"
         rate = "" if math.isnan(self.busbw) else f", busbw {self.busbw / 1e9:.3g} GB/s"

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,30 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from collectives.caller import Caller
+    from collectives.last import LastCall
+
+
+class PlanTaken(NamedTuple):
+    """What a call of a plan took."""
+
+    nbytes: int
+    messages: int
+    rounds: int
+    seconds: float
+    sequence: int
+
+    def told(self) -> LastCall:
+        """Return what ``comm.last`` says of it."""
+        from collectives.last import LastCall
+
+        return LastCall(
+            kind="plan.reduce",
+            algorithm="kylix",
+            mode="messages",
+            busbw=math.nan,
+            waiting=math.nan,
+            **self._asdict(),
+        )
 
 
 class SparsePlan:
@@ -77,7 +103,10 @@ class SparsePlan:
         def run(_: str) -> Any:
             if later:  # calls before this one may have written to what is strided
                 repack(source)
-            self._comm._handle.call("plan.reduce", start)
+            handle, begin = self._comm._handle, time.perf_counter()
+            handle.call("plan.reduce", start)
+            seconds = time.perf_counter() - begin
+            handle.last_sparse = PlanTaken(*self._counts(), seconds, handle.sequence)
             return delivered(target)
 
         return self._comm._alone("plan.reduce", run, async_op)
@@ -85,9 +114,12 @@ class SparsePlan:
     @property
     def sent(self) -> tuple[int, int]:
         """Bytes and messages that this rank has sent in the last call."""
-        found = ffi.new("uint64_t[2]")
-        lib.coll_sparse_plan_sent(self._native, found, found + 1)
-        return found[0], found[1]
+        return self._counts()[:2]
+
+    def _counts(self) -> tuple[int, int, int]:
+        found, rounds = ffi.new("uint64_t[2]"), ffi.new("int32_t *")
+        lib.coll_sparse_plan_sent(self._native, found, found + 1, rounds)
+        return int(found[0]), int(found[1]), int(rounds[0])
 
     def _target(self, source: Operand, out: Array | None) -> Operand:
         if out is None:

@@ -12,6 +12,7 @@ struct coll_sparse_plan {
   coll::IndexPlan plan;
   std::uint64_t number;
   std::uint64_t bytes = 0, messages = 0;
+  std::int32_t rounds = 0;
 };
 
 namespace coll {
@@ -81,17 +82,19 @@ coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, con
       return coll::take_steps(*comm, std::move(steps), [own, plan] {
         plan->bytes = own->bytes();
         plan->messages = own->messages();
+        plan->rounds = 2 * static_cast<std::int32_t>(plan->plan.steps().size());  // there and back
       });
     });
   });
 }
 
-coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes,
-                                  uint64_t* messages) {
+coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes, uint64_t* messages,
+                                  int32_t* rounds) {
   return guarded([&] {
     const coll_sparse_plan& its = coll::required(plan, "plan");
     coll::required(bytes, "bytes") = its.bytes;
     coll::required(messages, "messages") = its.messages;
+    coll::required(rounds, "rounds") = its.rounds;
     return Status::ok;
   });
 }

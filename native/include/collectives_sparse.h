@@ -135,9 +135,10 @@ coll_status coll_sparse_plan_make(coll_comm* comm, const coll_sparse_indices* in
  * coll_resume(); the arrays and the plan must stay until then. op: COLL_SUM, COLL_AVG. */
 coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, const void* values,
                                     void* sums, int32_t dtype, int32_t op, double timeout);
-/* Bytes and messages that this rank has sent in the last call. */
-coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes,
-                                  uint64_t* messages);
+/* Bytes and messages that this rank has sent in the last call, and the rounds that it took after
+ * the one in which the ranks agreed. */
+coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes, uint64_t* messages,
+                                  int32_t* rounds);
 /* Ends a plan, which no call is using; NULL is none. */
 void coll_sparse_plan_free(coll_sparse_plan* plan);
 

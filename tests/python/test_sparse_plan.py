@@ -164,3 +164,23 @@ def test_lengths_and_degrees_that_are_none() -> None:
         assert comm.sparse_plan([], length=9).reduce(np.empty(0)).size == 0
 
     on_ranks(1, body)
+
+
+@pytest.mark.parametrize(("among", "degrees"), [(on_ranks, [2, 2]), (on_wired_ranks, None)])
+def test_the_last_call(among: Any, degrees: list[int] | None) -> None:
+    def body(comm: cl.Communicator) -> None:
+        plan = comm.sparse_plan(np.array([1, 2 + comm.rank]), length=9, degrees=degrees)
+        plan.reduce(np.ones(2))
+        found = last(comm)
+        assert (found.kind, found.algorithm, found.mode) == ("plan.reduce", "kylix", "messages")
+        assert (found.nbytes, found.messages) == plan.sent
+        assert found.rounds == (4 if degrees else 2)
+        assert found.sequence == comm.sequence
+        assert 0 < found.seconds < 20
+        assert str(found).startswith(f"plan.reduce of {plan.sent[0]} bytes by kylix (messages) in ")
+        comm.barrier()
+        assert last(comm).kind == "barrier"
+        plan.reduce(np.ones(2), async_op=True).wait()
+        assert last(comm).kind == "plan.reduce"
+
+    among(4, body)
