@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import ml_dtypes
@@ -241,5 +243,41 @@ def test_what_is_too_large_for_the_dtype_is_sent_later(dtype: str) -> None:
         x = np.zeros(8, kind)
         x[2] = np.inf
         assert comm.allreduce(x, compress=cl.TopK(0.25))[2] == np.inf
+
+    on_ranks(2, body)
+
+
+half = cl.codec(lambda x: x[:4], lambda c, n: np.resize(c, n))
+DENSE_WAYS: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "TopK": lambda: cl.TopK(0.5),
+    "TopK of the sum": lambda: cl.TopK(0.5, of_sum=True),
+    "more of the sum": lambda: cl.TopK(0.25, of_sum=True),
+    "FP8": lambda: cl.FP8(),
+    "other FP8": lambda: cl.FP8("e5m2"),
+    "codec": lambda: half,
+}
+SPARSE_WAYS = [None, cl.QSGD(4), cl.QSGD(8), cl.QSGD(4, seed=1)]
+
+
+@pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
+@pytest.mark.parametrize(("one", "other"), list(combinations(DENSE_WAYS, 2)))
+def test_ranks_that_compress_in_other_ways_are_told(among: Any, one: str, other: str) -> None:
+    """Each calls another collective inside, or the same one with other words."""
+
+    def body(comm: cl.Communicator) -> None:
+        way = DENSE_WAYS[other if comm.rank == 1 else one]()
+        with pytest.raises(cl.MismatchError):
+            comm.allreduce(np.arange(8.0) + 1, compress=way)
+
+    among(3, body)
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(SPARSE_WAYS, 2)))
+def test_sparse_vectors_that_are_quantised_in_other_ways(one: Any, other: Any) -> None:
+    def body(comm: cl.Communicator) -> None:
+        x = cl.Sparse(np.arange(3), np.ones(3), 9)
+        with pytest.raises(cl.MismatchError, match="QSGD of"):
+            comm.allreduce(x, compress=other if comm.rank else one)
 
     on_ranks(2, body)
