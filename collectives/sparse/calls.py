@@ -148,6 +148,8 @@ def sparse_call(
     request.timeout = 0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
     ready = _ready(comm, kind, request, x, "")
     later = common.async_op or not comm._plain
+    if comm._deferred is not None and (kind != "broadcast" or comm.rank == common.root):
+        _check_indices(kind, ready)  # before the calls of the group that are made before it
 
     def run(words: str = "") -> Any:
         # Calls before this one may have written to what was converted or packed.
@@ -225,6 +227,16 @@ def _ready(comm: Caller, kind: str, request: Any, x: Any, words: str) -> Ready:
     agreed = ffi.new("char[]", said.encode("utf-8", "replace"))
     request.agreed = agreed if said else ffi.NULL
     return Ready(request, whole, places, values, agreed)
+
+
+def _check_indices(kind: str, ready: Ready) -> None:
+    index, length = np.asarray(ready.places.array), ready.whole.vector.length
+    if index.size == 0 or (index.min() >= 0 and index.max() < length):
+        return
+    at = int(np.argmax((index < 0) | (index >= length)))
+    raise InvalidArgumentError(
+        f"sparse {kind}: index {index[at]} (at {at}) is none of a vector of {length} elements"
+    )
 
 
 def _check_rows(kind: str, whole: Converted, ranks: int) -> None:

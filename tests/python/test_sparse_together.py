@@ -357,3 +357,21 @@ def test_traces_name_it(among: Among, tmp_path: Path) -> None:
         *kinds, "sparse allreduce", "allreduce",
     ]  # fmt: skip
     assert {"isend", "wait"} <= {e["name"] for e in events if e.get("cat") == "message"}
+
+
+def test_a_bad_index_in_a_structure_is_found_before_anything_is_reduced() -> None:
+    def work(comm: cl.Communicator) -> None:
+        ones, bad = np.ones(3), cl.Sparse(np.array([2, 9]), np.ones(2), 9)
+        words = r"sparse allreduce: index 9 \(at 1\) is none of a vector of 9 elements"
+        for async_op in (False, True):
+            with pytest.raises(cl.InvalidArgumentError, match=words):
+                comm.allreduce({"a": ones, "b": [bad]}, async_op=async_op)
+        with pytest.raises(cl.InvalidArgumentError, match=r"index -1 \(at 0\)"), comm.group():
+            comm.allreduce(cl.Sparse(np.array([-1]), np.ones(1), 9), async_op=True)
+        # Of what is broadcast only the root's is looked at.
+        mine = bad if comm.rank else cl.Sparse(np.array([1]), np.ones(1), 9)
+        assert comm.broadcast([ones, mine])[1].nnz == 1
+        comm.barrier()
+        assert ones.tolist() == [1, 1, 1]
+
+    on_ranks(P, work)
