@@ -19,6 +19,7 @@ import numpy.typing as npt
 from collectives.operands import (
     DTYPES,
     OPS,
+    PAIRS,
     different,
     dtype_of,
     inaccurate,
@@ -38,6 +39,7 @@ KINDS = (
 SCANS = frozenset({"scan", "exscan"})
 REDUCING = frozenset({"allreduce", "reduce_scatter", "reduce"}) | SCANS
 ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
+SPARSE = ("allreduce", "reduce_scatter", "allgather", "broadcast")  # of sparse vectors, too
 # Each rank owns one of equal parts; counts are of a part, as in nccl-tests.
 PARTED = frozenset({"reduce_scatter", "allgather", "gather", "scatter", "alltoall"})
 
@@ -51,7 +53,8 @@ class Workload:
 
     `nbytes` is nccl-tests' size: of the whole vector (allreduce, broadcast, reduce, scans), of the
     whole input (reduce_scatter, scatter, alltoall), of the whole result (allgather, gather). It is
-    cut to whole elements per rank, at least one.
+    cut to whole elements per rank, at least one. With a `density` vectors are sparse, and so many
+    of their elements, as a share, are there on each rank; `nbytes` are those of a dense one.
     """
 
     kind: str
@@ -59,6 +62,7 @@ class Workload:
     dtype: str = "float32"
     op: str = "sum"
     root: int = 0
+    density: float | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -72,6 +76,10 @@ class Workload:
             )
         if self.op == "avg" and self.kind in SCANS:
             raise ValueError(f"avg of {self.kind} is not defined; use op sum")
+        if self.density is not None and self.kind not in SPARSE:
+            raise ValueError(f"there is no {self.kind} of sparse vectors: {', '.join(SPARSE)} are")
+        if self.density is not None and self.dtype in PAIRS:
+            raise ValueError(f"there are no sparse vectors of {self.dtype}")
         if self.nbytes < 0:
             raise ValueError(f"a size cannot be negative, got {self.nbytes}")
 

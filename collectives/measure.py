@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,10 @@ import numpy.typing as npt
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.exact import REDUCING, ROOTED, Buffers, Workload
+from collectives.exact_sparse import SparseBuffers
 from collectives.last import bus_share
 
+AnyBuffers: TypeAlias = Buffers | SparseBuffers
 Durations = npt.NDArray[np.float64]
 
 NEAR_NS = 120.0  # one-way cache-line latency below which two cores count as near
@@ -73,6 +75,7 @@ class Row:
     placement: str | None = None
     refused: str | None = None
     blocks: tuple[float, ...] = ()  # the medians of blocks of calls
+    density: float | None = None  # of sparse vectors; sizes are then those of dense ones
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for JSON, which has no NaN."""
@@ -136,9 +139,9 @@ def placement(lines: Sequence[float]) -> str | None:
     return "mixed" if any(near) else "far"
 
 
-def bind(comm: Communicator, buffers: Buffers, contender: Contender) -> Callable[[], None]:
+def bind(comm: Communicator, buffers: AnyBuffers, contender: Contender) -> Callable[[], None]:
     """Return the call to be timed, with everything decided beforehand."""
-    work, x, out = buffers.workload, buffers.x, buffers.out
+    work = buffers.workload
     options: dict[str, Any] = {}
     if contender.algorithm is not None:
         options["algorithm"] = contender.algorithm
@@ -149,6 +152,9 @@ def bind(comm: Communicator, buffers: Buffers, contender: Contender) -> Callable
     if work.kind in ROOTED:
         options["root"] = work.root
     collective = getattr(comm, work.kind)
+    if isinstance(buffers, SparseBuffers):
+        return lambda: setattr(buffers, "out", collective(buffers.x, **options))
+    x, out = buffers.x, buffers.out
     if work.kind == "barrier":
         return lambda: collective(**options)
     handed = None if work.kind == "scatter" and comm.rank != work.root else x
@@ -158,7 +164,7 @@ def bind(comm: Communicator, buffers: Buffers, contender: Contender) -> Callable
 
 
 def timed(
-    comm: Communicator, buffers: Buffers, call: Callable[[], None], calls: int, turn: int
+    comm: Communicator, buffers: AnyBuffers, call: Callable[[], None], calls: int, turn: int
 ) -> tuple[Durations, int]:
     """Time `calls` calls one by one; return this rank's seconds and its count of wrong elements."""
     durations = np.empty(calls)
@@ -190,7 +196,8 @@ def measure(
     Returns the rows on every rank. A contender that the library refuses gives a row that says so.
     """
     effort = effort or Effort()
-    buffers = Buffers(workload, comm.rank, comm.size)
+    kind: type[AnyBuffers] = Buffers if workload.density is None else SparseBuffers
+    buffers = kind(workload, comm.rank, comm.size)
     samples = [_Samples(c, bind(comm, buffers, c)) for c in contenders]
     turn = 0
     for sample in samples:
@@ -206,7 +213,9 @@ def measure(
     return [_row(comm, buffers, sample) for sample in samples]
 
 
-def _warm_up(comm: Communicator, buffers: Buffers, sample: _Samples, calls: int, turn: int) -> int:
+def _warm_up(
+    comm: Communicator, buffers: AnyBuffers, sample: _Samples, calls: int, turn: int
+) -> int:
     """Make the first calls, which count only as estimates and checks."""
     for _ in range(max(calls, 1)):
         begin = time.perf_counter()
@@ -239,7 +248,7 @@ def _agreed_calls(
 
 def _block(
     comm: Communicator,
-    buffers: Buffers,
+    buffers: AnyBuffers,
     sample: _Samples,
     calls: int,
     turn: int,
@@ -264,7 +273,7 @@ def _block(
     return turn + calls
 
 
-def _row(comm: Communicator, buffers: Buffers, sample: _Samples) -> Row:
+def _row(comm: Communicator, buffers: AnyBuffers, sample: _Samples) -> Row:
     """Join the ranks' samples: the slowest rank's time of each call, the sum of wrong elements."""
     work, ranks = buffers.workload, comm.size
     row: dict[str, Any] = {
@@ -277,6 +286,7 @@ def _row(comm: Communicator, buffers: Buffers, sample: _Samples) -> Row:
         "ranks": ranks,
         "algorithm": sample.contender.algorithm or "auto",
         "mode": sample.contender.mode or "auto",
+        "density": work.density,
     }
     if sample.refused is not None:
         return Row(**row, refused=sample.refused)

@@ -21,7 +21,7 @@ from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.worker import Spec
-from collectives.exact import DTYPES, OPS, REDUCING, ROOTED, SCANS, Workload, dtype_of
+from collectives.exact import DTYPES, OPS, REDUCING, ROOTED, SCANS, SPARSE, Workload, dtype_of
 from collectives.measure import Effort, Row
 
 MODES = ("auto", "staged", "inline")  # pull and push are for ranks in one address space
@@ -42,6 +42,8 @@ class Wish:
         """What is measured, in one line."""
         spec = self.spec
         data = "" if spec.kind == "barrier" else f" of {spec.dtype}"
+        if spec.density is not None:
+            data = f" of sparse {spec.dtype}, {spec.density:.4%} of the elements"
         op = f", {spec.op}" if spec.kind in REDUCING else ""
         cores = len(os.sched_getaffinity(0))
         pinned = ", pinned" if spec.pin else ""
@@ -78,12 +80,17 @@ def _options(kind: str) -> list[click.Parameter]:
     ]
     ops = [op for op in OPS if op != "avg" or kind not in SCANS]
     op = option("-o", "--op", type=click.Choice(ops), default="sum")
+    density = option(
+        "--density", type=click.FloatRange(0, 1, min_open=True),
+        help="Sparse vectors, of which each rank has this share; sizes are of dense ones.",
+    )  # fmt: skip
     root = option("--root", type=click.IntRange(0), default=0, help="The rank that gives or gets.")
     return [
         option("-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, help="Processes."),
         *(data if kind != "barrier" else []),
         *([op] if kind in REDUCING else []),
         *([root] if kind in ROOTED else []),
+        *([density] if kind in SPARSE else []),
         option("-a", "--algorithms", default="auto", help="all, auto, or names: ring,circulant."),
         option("--mode", type=click.Choice(MODES), default="auto", help="Where messages lie."),
         option("--pin/--no-pin", default=None, help="A core per rank.  [default: if enough]"),
@@ -102,7 +109,9 @@ def _wish(kind: str, chosen: dict[str, Any]) -> Wish:
         raise click.UsageError(f"--root {root} is not one of the {ranks} ranks (0 to {ranks - 1})")
     try:
         sizes = parse_sizes(chosen.get("sizes", "0"), chosen.get("factor", 2))
-        load = Workload(kind, 0, chosen.get("dtype", "float32"), chosen.get("op", "sum"), root)
+        density = chosen.get("density")
+        words = (chosen.get("dtype", "float32"), chosen.get("op", "sum"))
+        load = Workload(kind, 0, *words, root, density)
         dtype_of(load.dtype)
         if chosen["plot_file"] is not None:
             plot.require()
@@ -120,30 +129,39 @@ def _wish(kind: str, chosen: dict[str, Any]) -> Wish:
         dtype=load.dtype,
         op=load.op,
         root=root,
-        algorithms=_algorithms(kind, chosen["algorithms"], ranks),
+        algorithms=_algorithms(kind, chosen["algorithms"], ranks, sparse=density is not None),
         mode=None if chosen["mode"] == "auto" else chosen["mode"],
         seconds=chosen["budget"],
         iterations=chosen["iterations"],
         pin=ranks <= len(os.sched_getaffinity(0)) if pin is None else pin,
         trace=None if trace is None else str(trace.resolve()),
+        density=density,
     )
     return Wish(ranks, spec, chosen["json_file"], chosen["plot_file"])
 
 
-def _algorithms(kind: str, text: str, ranks: int) -> list[str | None]:
+def _known(kind: str, *, sparse: bool) -> dict[str, cl.Algorithm | None]:
+    """Return the algorithms by name; None is one for any number of ranks."""
+    if not sparse:
+        return {a.name: a for a in cl.algorithms(kind)}
+    more = {"dense": None} if kind == "allreduce" else {}
+    return {a.name: a.schedule for a in cl.sparse_algorithms(kind)} | more
+
+
+def _algorithms(kind: str, text: str, ranks: int, *, sparse: bool = False) -> list[str | None]:
     """Return the names that `text` stands for; None is the library's own choice."""
-    known = {a.name: a for a in cl.algorithms(kind)}
+    known = _known(kind, sparse=sparse)
     names: list[str | None] = []
     for name in dict.fromkeys(part.strip() for part in text.split(",")):
         if name == "all":
-            names += [a.name for a in known.values() if a.fits(ranks)]
+            names += [word for word, a in known.items() if a is None or a.fits(ranks)]
         elif name == "auto":
             names.append(None)
         elif name not in known:
             listed = ", ".join(["all", "auto", *known])
             raise click.UsageError(f"there is no algorithm {name!r} of {kind}; write {listed}")
-        elif not known[name].fits(ranks):
-            why = known[name].restriction
+        elif (of := known[name]) is not None and not of.fits(ranks):
+            why = of.restriction
             raise click.UsageError(f"{kind} {name} is not defined for {ranks} ranks: {why}")
         else:
             names.append(name)

@@ -38,6 +38,7 @@ class Spec:
     iterations: int | None
     pin: bool
     trace: str | None = None
+    density: float | None = None
 
     def as_json(self) -> str:
         """Write it for the command line."""
@@ -64,7 +65,7 @@ def work(spec: Spec) -> None:
     contenders = [Contender(name, spec.mode) for name in spec.algorithms]
     with init() as comm, comm.trace(spec.trace) if spec.trace else nullcontext():
         for size in spec.sizes:
-            load = Workload(spec.kind, size, spec.dtype, spec.op, spec.root)
+            load = Workload(spec.kind, size, spec.dtype, spec.op, spec.root, spec.density)
             tick = (lambda: say(step=1)) if rank == 0 else None
             rows = measure(comm, load, contenders, effort, tick=tick)
             if rank == 0:
