@@ -66,6 +66,29 @@ std::int64_t common(double x, std::int64_t of_x, double y, std::int64_t of_y) no
   return std::max(of_x, of_y);
 }
 
+// That of the length of a vector whose square, divided by 4^power, this is.
+int power_of_length(double square, std::int64_t power) noexcept {
+  if (!(square > 0)) return 0;
+  const auto half = static_cast<std::int64_t>(std::ilogb(square)) / 2;
+  return static_cast<int>(std::clamp<std::int64_t>(half + power, -kPowers, kPowers));
+}
+
+// Of vectors divided by their lengths, about: then a factor is as large as what it gives.
+template <class Value>
+void combine_scaled(Value* a, const Value* b, std::size_t n, const Products& by) noexcept {
+  const int to_a = power_of_length(by.aa, by.a_power), to_b = power_of_length(by.bb, by.b_power);
+  const double one_a = std::ldexp(1, to_a), one_b = std::ldexp(1, to_b);
+  const auto apart = static_cast<int>(by.b_power - by.a_power);
+  double of_a = one_a, of_b = one_b;
+  if (by.aa > 0) of_a -= std::ldexp(by.ab / (2 * by.aa), apart + to_a);
+  if (by.bb > 0) of_b -= std::ldexp(by.ab / (2 * by.bb), to_b - apart);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = of_a * (static_cast<double>(a[i]) / one_a);
+    const double y = of_b * (static_cast<double>(b[i]) / one_b);
+    a[i] = static_cast<Value>(x + y);
+  }
+}
+
 }  // namespace
 
 template <class Value>
@@ -93,25 +116,18 @@ Products sum(const Products& x, const Products& y) noexcept {
       at_power(x.bb, 2 * x.b_power, 2 * b) + at_power(y.bb, 2 * y.b_power, 2 * b), a, b};
 }
 
-// Of vectors that are divided by their powers, so that no factor is beyond the range of double.
 template <class Value>
 void combine(Value* a, const Value* b, std::size_t n, const Products& by) noexcept {
-  const double one_a = std::ldexp(1, static_cast<int>(by.a_power));
-  const double one_b = std::ldexp(1, static_cast<int>(by.b_power));
-  const double of_a = by.aa > 0 ? one_a - by.ab / (2 * by.aa) * one_b : one_a;
-  const double of_b = by.bb > 0 ? one_b - by.ab / (2 * by.bb) * one_a : one_b;
   constexpr auto most = static_cast<double>(std::numeric_limits<Value>::max());
+  const double of_a = by.aa > 0 ? 1 - by.ab / (2 * by.aa) : 1;
+  const double of_b = by.bb > 0 ? 1 - by.ab / (2 * by.bb) : 1;
   const bool beyond = std::abs(of_a) > most || std::abs(of_b) > most;
-  if (by.a_power == 0 && by.b_power == 0 && !beyond) {
-    const auto narrow_a = static_cast<Value>(of_a), narrow_b = static_cast<Value>(of_b);
-    for (std::size_t i = 0; i < n; ++i) a[i] = narrow_a * a[i] + narrow_b * b[i];
+  if (by.a_power != 0 || by.b_power != 0 || beyond) {
+    combine_scaled(a, b, n, by);
     return;
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    const double x = of_a * (static_cast<double>(a[i]) / one_a);
-    const double y = of_b * (static_cast<double>(b[i]) / one_b);
-    a[i] = static_cast<Value>(x + y);
-  }
+  const auto narrow_a = static_cast<Value>(of_a), narrow_b = static_cast<Value>(of_b);
+  for (std::size_t i = 0; i < n; ++i) a[i] = narrow_a * a[i] + narrow_b * b[i];
 }
 
 template Products products_of(const float*, const float*, std::size_t) noexcept;

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -107,11 +109,22 @@ def test_squares_beyond_the_range_of_numbers(p: int, n: int) -> None:
             np.testing.assert_allclose(result / power, expected, rtol=1e-9, atol=1e-12)
 
 
+def exact_pair(a: Vector, b: Vector) -> list[float]:
+    xs, ys = [list(map(Fraction, v.tolist())) for v in (a, b)]
+    ab, aa, bb = (sum(map(mul, p, q)) for p, q in ((xs, ys), (xs, xs), (ys, ys)))
+    of_a, of_b = 1 - Fraction(ab, 2 * aa), 1 - Fraction(ab, 2 * bb)
+    return [float(of_a * x + of_b * y) for x, y in zip(xs, ys, strict=True)]
+
+
 def test_what_is_little_beside_another() -> None:
-    along = np.random.default_rng(1).standard_normal(100)
-    for little, much in ((1e-300, 1e300), (1e-170, 1.0), (1.0, 1e170)):
-        for result in combined([along * little, along * much]):
-            np.testing.assert_allclose(result, along * (much / 2), rtol=1e-9)
+    rng = np.random.default_rng(1)
+    along, across = rng.standard_normal(100), rng.standard_normal(100)
+    shares = np.repeat([1.0, 1e-160], 50)  # two ranks have a half each
+    for little, much in ((1e-300, 1e300), (1e-130, 1e250), (1e-170, 1.0), (1.0, 1e170)):
+        for other in (along, across, along * shares, across * shares[::-1]):
+            for vectors in ([along * little, other * much], [other * much, along * little]):
+                for result in combined(vectors):
+                    np.testing.assert_allclose(result, exact_pair(*vectors), rtol=1e-9)
     narrow = [(along * size).astype("float32") for size in (1e-25, 1e25)]
     for result in combined(narrow):
         np.testing.assert_allclose(result, narrow[1] / 2, rtol=1e-6)
