@@ -123,3 +123,23 @@ TEST(what_cannot_be_reproducible_is_refused) {
   call.reproducible = 3;
   alone.refuses(call, "no way number 3");
 }
+
+TEST(what_is_no_operation_of_sparse_vectors_is_refused) {
+  Alone alone;
+  coll_sparse_call call = sum_of_two();
+  for (const std::int32_t op : {COLL_MAX, COLL_MIN, COLL_PROD, COLL_AVG}) {
+    call.op = op;
+    alone.sums(call);  // alone, it has what it gave
+  }
+  for (const std::int32_t op : {-1, 77, 128}) {
+    call.op = op;
+    alone.refuses(call, "is not there for sparse vectors");
+  }
+  for (const std::int32_t op : {COLL_MINLOC, COLL_BAND}) {
+    call.op = op;
+    alone.refuses(call, "of float32 is not there");
+  }
+  call.op = COLL_MAX;
+  call.largest = 1;
+  alone.refuses(call, "those of a sum");
+}
