@@ -57,7 +57,7 @@ class Exchanges:
             _check_sizes("gather", whole, parts)
             spread(whole, parts)
 
-        return self._start("gather", job, [parts], opts)
+        return self._start("gather", job, [parts], opts, [x])
 
     def scatter(
         self,
@@ -83,7 +83,7 @@ class Exchanges:
             comm.scatter(whole, room, root=of, **limits)
             landed(room, out)
 
-        return self._start("scatter", job, [out], opts)
+        return self._start("scatter", job, [out], opts, parts)
 
     def alltoall(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
@@ -100,7 +100,7 @@ class Exchanges:
             comm.alltoallv(whole, sizes, [out.numel() for out in outs], room, **limits)
             spread(room, outs)
 
-        return self._start("all_to_all", job, outs, opts)
+        return self._start("all_to_all", job, outs, opts, xs)
 
     def all_to_all_single(
         self,
@@ -124,7 +124,7 @@ class Exchanges:
                 comm.alltoallv(x, gives, gets, room, **limits)
             landed(room, plain(output))
 
-        return self._start("all_to_all", job, [output], opts)
+        return self._start("all_to_all", job, [output], opts, [input])
 
     alltoall_base = all_to_all_single
 

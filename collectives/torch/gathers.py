@@ -47,7 +47,9 @@ class Gathers:
         """Give all the tensors of all, which may differ in size."""
         x, parts = one(inputs), tensors_of(outputs)
         limits, comm = limits_of(opts, timeout), self.communicator
-        return self._start("all_gather", lambda: _gather_all(comm, x, parts, limits), [parts], opts)
+        return self._start(
+            "all_gather", lambda: _gather_all(comm, x, parts, limits), [parts], opts, [x]
+        )
 
     def allgather_coalesced(
         self,
@@ -65,7 +67,7 @@ class Gathers:
             for x, parts in zip(xs, by_tensor, strict=True):
                 _gather_all(comm, x, parts, limits)
 
-        return self._start("all_gather_coalesced", job, lists, opts)
+        return self._start("all_gather_coalesced", job, lists, opts, xs)
 
     def all_gather_single(
         self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
@@ -77,6 +79,7 @@ class Gathers:
             lambda: _gather_single(comm, plain(input), plain(output), limits),
             [output],
             opts,
+            [input],
         )
 
     _allgather_base = all_gather_single
@@ -92,7 +95,7 @@ class Gathers:
             for x, out in pairs:
                 _gather_single(comm, x, out, limits)
 
-        return self._start("all_gather_coalesced", job, list(outputs), opts)
+        return self._start("all_gather_coalesced", job, list(outputs), opts, inputs)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 

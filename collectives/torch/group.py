@@ -18,12 +18,10 @@ from collectives.torch.gathers import Gathers
 from collectives.torch.messages import Messages
 from collectives.torch.opaque import opaque
 from collectives.torch.options import is_async, limits_of
-from collectives.torch.profiled import recorded
+from collectives.torch.profiled import profiler_enabled, recorded
 from collectives.torch.reductions import Reductions
 from collectives.torch.tensors import plain
 from collectives.torch.work import Work
-
-_profiler_enabled = torch.autograd._profiler_enabled
 
 CALLS = (
     "allreduce",
@@ -160,10 +158,15 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         job: Callable[[], Any],
         result: list[Any],
         opts: Any = None,
+        takes: Sequence[torch.Tensor] | None = None,
     ) -> Work:
-        """Make a call now, or leave it to the communicator's thread."""
-        if _profiler_enabled():
-            return recorded(name, lambda: self._make(name, job, result, opts))
+        """Make a call now, or leave it to the communicator's thread.
+
+        ``takes``: what the profiler shows the shapes of; None: the result.
+        """
+        if profiler_enabled():
+            shown = result if takes is None else takes
+            return recorded(name, shown, lambda: self._make(name, job, result, opts))
         return self._make(name, job, result, opts)
 
     def _make(self, name: str, job: Callable[[], Any], result: list[Any], opts: Any) -> Work:
@@ -173,28 +176,38 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         comm._in_order(name, job)
         return Work(result)
 
-    def _watched(self, name: str, start: Callable[[], Work]) -> Work:
+    def _watched(self, name: str, takes: Sequence[torch.Tensor], start: Callable[[], Work]) -> Work:
         """Make a call in a way of its own, as an event of the profiler if there is one."""
-        return recorded(name, start) if _profiler_enabled() else start()
+        return recorded(name, takes, start) if profiler_enabled() else start()
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """Wait until all ranks have come."""
         limits = limits_of(opts, timeout)
         return self._start("barrier", lambda: self.communicator.barrier(**limits), [], opts)
 
+    def monitored_barrier(
+        self, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
+    ) -> None:
+        """Wait until all ranks have come; who does not is named, as by every barrier here."""
+        del wait_all_ranks
+        self.communicator.barrier(**limits_of(None, timeout))
+
     # ---- messages ----------------------------------------------------------------------------
 
     def send(self, tensors: Sequence[torch.Tensor], rank: int, tag: int = 0) -> Work:
         """Send a tensor; the other rank receives it with the same tag."""
-        return self._messages.send(_only(tensors), rank, tag)
+        x = _only(tensors)
+        return self._watched("send", [x], lambda: self._messages.send(x, rank, tag))
 
     def recv(self, tensors: Sequence[torch.Tensor], rank: int, tag: int = 0) -> Work:
         """Receive into a tensor."""
-        return self._messages.receive(_only(tensors), rank, tag)
+        x = _only(tensors)
+        return self._watched("recv", [x], lambda: self._messages.receive(x, rank, tag))
 
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int = 0) -> Work:
         """Receive from whoever sends first with this tag."""
-        return self._messages.receive(_only(tensors), None, tag)
+        x = _only(tensors)
+        return self._watched("recvAnySource", [x], lambda: self._messages.receive(x, None, tag))
 
     recvAnysource = recv_anysource
 
@@ -224,18 +237,19 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
 
 
 def monitored_barrier(
-    group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    group: Any = None, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait for all ranks; who does not come is named.
+    """Wait for all ranks; who does not come is named. Ranks outside the group go on.
 
     As torch.distributed.monitored_barrier, which torch allows for gloo only. Every barrier of this
     library names who is missing, so ``wait_all_ranks`` adds nothing.
     """
     del wait_all_ranks
+    if group is distributed.GroupMember.NON_GROUP_MEMBER:
+        return
     from collectives.torch.creation import communicator_of
 
-    comm = communicator_of(group)
-    comm.barrier(timeout=None if timeout is None else timeout.total_seconds())
+    communicator_of(group).barrier(**limits_of(None, timeout))
 
 
 def _only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -21,7 +21,6 @@ OPERATIONS = {
     int(ReduceOp.BOR): "bor",
     int(ReduceOp.BXOR): "bxor",
 }
-_UNSET = timedelta(0)
 _NO_LIMIT: dict[str, Any] = {}
 
 
@@ -42,10 +41,15 @@ def is_async(opts: Any) -> bool:
     return opts is None or bool(getattr(opts, "asyncOp", True))
 
 
-def limits_of(opts: Any, timeout: timedelta | None = None) -> dict[str, Any]:
+def seconds_of(timeout: timedelta | float) -> float | None:
+    """Return a time-out in seconds, as which torch takes them too; None where it is unset."""
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+    return seconds if seconds > 0 else None
+
+
+def limits_of(opts: Any, timeout: timedelta | float | None = None) -> dict[str, Any]:
     """Return the time-out of a call as its keyword; nothing where it is that of the group."""
     if timeout is None:
         timeout = getattr(opts, "timeout", None)
-    if timeout is None or timeout <= _UNSET:
-        return _NO_LIMIT
-    return {"timeout": timeout.total_seconds()}
+    seconds = None if timeout is None else seconds_of(timeout)
+    return _NO_LIMIT if seconds is None else {"timeout": seconds}

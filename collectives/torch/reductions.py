@@ -62,7 +62,7 @@ class Reductions:
             found = comm.allreduce(xs, op=code, async_op=later, **limits)
             return Work(xs, found if later else None)
 
-        return self._watched("all_reduce_coalesced", start)
+        return self._watched("all_reduce_coalesced", xs, start)
 
     def reduce(
         self,
@@ -107,7 +107,7 @@ class Reductions:
                 comm.reduce_scatterv(whole, sizes, room, op=code, **limits)
             landed(room, out)
 
-        return self._start("reduce_scatter", job, [out], opts)
+        return self._start("reduce_scatter", job, [out], opts, parts)
 
     def reduce_scatter_single(
         self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
@@ -120,6 +120,7 @@ class Reductions:
             lambda: _scatter_sum(comm, plain(input), plain(output), code, limits),
             [output],
             opts,
+            [input],
         )
 
     _reduce_scatter_base = reduce_scatter_single
@@ -136,7 +137,7 @@ class Reductions:
             for x, out in pairs:
                 _scatter_sum(comm, x, out, code, limits)
 
-        return self._start("reduce_scatter_coalesced", job, list(outputs), opts)
+        return self._start("reduce_scatter_coalesced", job, list(outputs), opts, inputs)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 

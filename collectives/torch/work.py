@@ -18,9 +18,11 @@ import torch
 from torch import distributed
 
 from collectives.errors import CollectiveTimeoutError
+from collectives.torch.options import seconds_of
 
 if TYPE_CHECKING:
     from collectives.pending import Pending
+    from collectives.torch.profiled import Event
 
 
 _begin = distributed.Work.__init__
@@ -32,18 +34,20 @@ class Work(distributed.Work):
     # Of the class, as far as they stay: one is made for each call.
     _source = -1
     _future: Any = None
+    _event: Event | None = None
 
     def __init__(self, result: list[Any], call: Pending | None = None) -> None:
         """Watch a call; None: it is done. ``result`` is what a future gets."""
         _begin(self)
         self._result, self._call = result, call
 
-    def wait(self, timeout: timedelta | None = None) -> bool:
+    def wait(self, timeout: timedelta | float | None = None) -> bool:
         """Wait until it is done; raise what the call raised."""
         if self._call is None:
             return True
-        limited = timeout is not None and timeout > timedelta(0)
-        found = self._call.wait(timeout.total_seconds() if limited and timeout else None)
+        found = self._call.wait(None if timeout is None else seconds_of(timeout))
+        if self._event is not None:
+            self._event.wait()
         if isinstance(found, int):
             self._source = found
         return True
@@ -73,6 +77,14 @@ class Work(distributed.Work):
         return self._source
 
     _source_rank = source_rank
+
+    def show(self, event: Event) -> None:
+        """Let an event of the profiler end with the call."""
+        if self._call is None:
+            event.end()
+        else:
+            self._event = event
+            self._call.when_ended(event.end)
 
     def get_future(self) -> torch.futures.Future[Any]:
         """Return a future of the tensors of the result."""

@@ -309,7 +309,6 @@ def groups() -> None:
     assert group._get_sequence_number_for_group() == before + 1
     import collectives.torch as ours
 
-    ours.monitored_barrier(timeout=LONG)
     assert ours.communicator_of().size == size
 
 
@@ -345,14 +344,53 @@ def sparse() -> None:
 
 
 def profiled() -> None:
-    """A profiler sees calls, those that torch waits for and others."""
+    """A profiler sees calls and messages, and what they take, before their wait is over."""
     from torch.profiler import ProfilerActivity, profile
 
-    x = torch.ones(1000)
-    with profile(activities=[ProfilerActivity.CPU]) as seen:
+    group, rank, size = _me()
+    x, parts = torch.ones(4, 250), torch.empty(size, 2)
+    after, before = (rank + 1) % size, (rank - 1) % size
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as seen:
         dist.all_reduce(x)
         dist.broadcast(x, 0, async_op=True).wait()
+        dist.all_gather(list(parts), torch.ones(2))
+        dist.reduce_scatter(torch.empty(2), list(parts))
+        dist.all_to_all_single(parts[:, 0].contiguous(), torch.ones(size))
+        group.allreduce_coalesced([x, torch.ones(3)]).wait()
         dist.barrier()
-    names = {event.key for event in seen.key_averages()}
-    for name in ("all_reduce", "broadcast", "barrier"):
-        assert f"collectives:{name}" in names, sorted(names)
+        sent = dist.isend(torch.ones(7), after)
+        dist.recv(torch.empty(7), before)
+        sent.wait()
+        sent = dist.isend(torch.ones(8), after)
+        dist.recv(torch.empty(8))
+        sent.wait()
+    found = [(event.name, event.input_shapes) for event in seen.events()]
+    for name, shapes in (
+        ("all_reduce", [[4, 250]]),
+        ("broadcast", [[4, 250]]),
+        ("all_gather", [[2]]),
+        ("reduce_scatter", [[2]] * size),
+        ("all_to_all", [[size]]),
+        ("all_reduce_coalesced", [[4, 250], [3]]),
+        ("barrier", []),
+        ("send", [[7]]),
+        ("recv", [[7]]),
+        ("send", [[8]]),
+        ("recvAnySource", [[8]]),
+    ):
+        assert (f"collectives:{name}", shapes) in found, (name, shapes, found)
+
+
+def monitored() -> None:
+    """The barrier that names who is missing: ours, the group's own, and of ranks outside it."""
+    import collectives.torch as ours
+
+    group, rank, _ = _me()
+    ours.monitored_barrier(timeout=LONG)
+    group.monitored_barrier()
+    group.monitored_barrier(LONG, wait_all_ranks=True)
+    ours.monitored_barrier(dist.new_group([0]), 5.0)
+    if rank:  # torch's gives up on seconds as well
+        dist.barrier(async_op=True).wait(LONG)
+    else:
+        dist.barrier(async_op=True).wait(5.0)

@@ -26,6 +26,7 @@ PROGRAMS = (
     "works",
     "sparse",
     "profiled",
+    "monitored",
 )
 
 
