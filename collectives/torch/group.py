@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -81,6 +82,9 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         self._rank, self._size = rank, size
         self._messages = Messages(mail, seconds)
         self._name, self._desc = name, "undefined"
+        # DDP's join() counts ranks, and keeps of the call only the part that is C++: without the
+        # rest, to wait for it would never end.
+        self._counts: deque[Work] = deque(maxlen=64)
         # Torch reads from it which devices there are. It takes part in nothing.
         refusal = FakeProcessGroup.Options()
         refusal.error_on_collective = True
@@ -172,7 +176,10 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
     def _make(self, name: str, job: Callable[[], Any], result: list[Any], opts: Any) -> Work:
         comm = self.communicator
         if is_async(opts):
-            return Work(result, comm._submit(name, job))
+            work = Work(result, comm._submit(name, job))
+            if name == "all_reduce" and result[0].numel() == 1:
+                self._counts.append(work)
+            return work
         comm._in_order(name, job)
         return Work(result)
 

@@ -92,6 +92,8 @@ class Work(distributed.Work):
             self._future = torch.futures.Future()
             if self._call is None:
                 self._future.set_result(self._result)
+            elif self._call.done():  # nobody can wait in a callback yet
+                self._complete()
             else:
                 self._call.when_ended(lambda: COMPLETERS.run(self._complete))
         return self._future

@@ -64,13 +64,18 @@ def ddp_static_views() -> list[float]:
     return ddp(gradient_as_bucket_view=True, static_graph=True)
 
 
-def ddp_join() -> list[float]:
+def ddp_join(**options: Any) -> list[float]:
     """Ranks with fewer inputs leave early."""
     network = DistributedDataParallel(model())
     optimiser = torch.optim.SGD(network.parameters(), RATE)
-    with network.join():
+    with network.join(**options):
         trained(network, optimiser, 2 + dist.get_rank())
     return [parameter.sum().item() for parameter in network.parameters()]
+
+
+def ddp_join_of_those_left() -> list[float]:
+    """Gradients are averaged over the ranks that still have inputs."""
+    return ddp_join(divide_by_initial_world_size=False)
 
 
 class _Either(nn.Module):

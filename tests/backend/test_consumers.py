@@ -17,6 +17,7 @@ PROGRAMS = (
     "ddp_small_buckets",
     "ddp_static_views",
     "ddp_join",
+    "ddp_join_of_those_left",
     "ddp_unused",
     "ddp_sparse",
     "ddp_compiled",
