@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-peers bench-torch bench-hosts bench-kernels bench-sparse regret test test-sanitizers test-extras test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers bench-torch bench-hosts bench-kernels bench-sparse regret test test-sanitizers test-extras test-torch test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -48,6 +48,10 @@ test-extras: ## tests that need torch, or root for hosts of namespaces, or long;
 	@scripts/setup.sh extras
 	@scripts/aarch64_tests.sh
 	@$(in_venv) python -m pytest -m "extras or hosts or long"
+
+test-torch: ## torch's own tests of backends, on ours, 3 min
+	@scripts/setup.sh extras
+	@$(in_venv) python -m tests.backend.torchs_own
 
 test-large: setup ## vectors above 2^31 elements: 8 GiB of memory, a minute
 	@$(in_venv) python -m pytest -m large

@@ -195,7 +195,7 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
     def monitored_barrier(
         self, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
     ) -> None:
-        """Wait until all ranks have come; who does not is named, as by every barrier here."""
+        """Wait until all ranks have come; one that does not is named, as by every barrier here."""
         del wait_all_ranks
         self.communicator.barrier(**limits_of(None, timeout))
 
@@ -246,10 +246,10 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
 def monitored_barrier(
     group: Any = None, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait for all ranks; who does not come is named. Ranks outside the group go on.
+    """Wait for all ranks; one that does not come is named. Ranks outside the group go on.
 
     As torch.distributed.monitored_barrier, which torch allows for gloo only. Every barrier of this
-    library names who is missing, so ``wait_all_ranks`` adds nothing.
+    library names a rank that is missing; ``wait_all_ranks`` does not make it name more.
     """
     del wait_all_ranks
     if group is distributed.GroupMember.NON_GROUP_MEMBER:
