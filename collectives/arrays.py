@@ -152,11 +152,16 @@ def output(out: Array, what: str) -> Operand:
     target = operand(out, what)
     if not target.writable:
         raise InvalidArgumentError(f"{what} is read-only: pass an array that can be written")
-    if target.packed is not None and _repeats(target.packed):
+    refuse_repeats(target, what)
+    return target
+
+
+def refuse_repeats(target: Operand, what: str) -> None:
+    """Refuse to write an array of which a step along some axis leads to the same element."""
+    if target.writable and target.packed is not None and _repeats(target.packed):
         raise InvalidArgumentError(
             f"{what} of shape {target.shape} has elements that share their memory: pass a copy"
         )
-    return target
 
 
 def _repeats(array: Any) -> bool:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from collectives._ffi import ffi
-from collectives.arrays import NAMES, Array, Operand, fresh, operand, output
+from collectives.arrays import NAMES, Array, Operand, fresh, operand, output, refuse_repeats
 from collectives.errors import InvalidArgumentError
 from collectives.lengths import UNKNOWN
 from collectives.names import integer
@@ -139,6 +139,7 @@ def part_shapes(part: Shape) -> list[Shape]:
 def in_place_target(call: str, source: Operand, out: Array | None) -> Operand:
     """Return where the result of a call goes whose result is as large as its input."""
     if out is None:
+        refuse_repeats(source, f"{call}: x")
         return source if source.writable else fresh(source, source.shape)
     return _given(call, source, out, [source.shape])
 

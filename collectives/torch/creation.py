@@ -6,10 +6,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from torch import distributed
 from torch.distributed.constants import default_pg_timeout
 
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
+from collectives.torch.farewell import see_to_exit
 from collectives.torch.group import CollectivesGroup
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ def create_group(options: Any, backend_options: Any = None) -> CollectivesGroup:
             f"collectives.torch: pg_options is {backend_options!r:.80}: there are none"
         )
     rank, size = int(options.group_rank), int(options.group_size)
-    seconds = _seconds(options.timeout)
+    seconds, default = _seconds(options.timeout), not distributed.is_initialized()
+    see_to_exit()
     made: list[Communicator] = []
     try:
         # Messages have a communicator of their own: they go on while collectives do.
@@ -36,7 +39,9 @@ def create_group(options: Any, backend_options: Any = None) -> CollectivesGroup:
         for comm in made:
             comm.close()
         raise
-    return CollectivesGroup(made[0], made[1], options.store, str(options.group_id), seconds)
+    return CollectivesGroup(
+        made[0], made[1], options.store, str(options.group_id), seconds, default=default
+    )
 
 
 def communicator_of(group: ProcessGroup | None = None) -> Communicator:
@@ -45,8 +50,6 @@ def communicator_of(group: ProcessGroup | None = None) -> Communicator:
     Its own calls and torch's may be mixed, in the same order on all ranks. It belongs to the group:
     do not close it. Raises InvalidArgumentError for a group of another backend.
     """
-    from torch import distributed
-
     found = distributed.group.WORLD if group is None else group
     if not isinstance(found, CollectivesGroup):
         raise InvalidArgumentError(

@@ -15,6 +15,7 @@ from torch._C._distributed_c10d import FakeProcessGroup
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
 from collectives.torch.exchanges import Exchanges
+from collectives.torch.farewell import await_end_of_store
 from collectives.torch.gathers import Gathers
 from collectives.torch.messages import Messages
 from collectives.torch.opaque import opaque
@@ -71,16 +72,18 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         store: Any,
         name: str,
         seconds: float,
+        *,
+        default: bool = False,
     ) -> None:
         """Take over two communicators of the same ranks; the second one is for messages.
 
-        `seconds`: so long a message may take.
+        `seconds`: so long a message may take; `default`: whether the store goes with the group.
         """
         rank, size = communicator.rank, communicator.size
         distributed.ProcessGroup.__init__(self, rank, size)
         self.communicator, self.store = communicator, store
         self._rank, self._size = rank, size
-        self._messages = Messages(mail, seconds)
+        self._messages, self._default = Messages(mail, seconds), default
         self._name, self._desc = name, "undefined"
         # DDP's join() counts ranks, and keeps of the call only the part that is C++: without the
         # rest, to wait for it would never end.
@@ -176,7 +179,7 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
     def _make(self, name: str, job: Callable[[], Any], result: list[Any], opts: Any) -> Work:
         comm = self.communicator
         if is_async(opts):
-            work = Work(result, comm._submit(name, job))
+            work = Work(result, comm._submit(name, _without_gradients(job)))
             if name == "all_reduce" and result[0].numel() == 1:
                 self._counts.append(work)
             return work
@@ -235,6 +238,8 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         """Leave the group, when the calls in flight are done."""
         self._messages.close()
         self.communicator.close()
+        if self._default:
+            await_end_of_store(self.store, self._rank)
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Refuse: a group keeps the time-out with which it was made."""
@@ -257,6 +262,16 @@ def monitored_barrier(
     from collectives.torch.creation import communicator_of
 
     communicator_of(group).barrier(**limits_of(None, timeout))
+
+
+def _without_gradients(job: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a job for another thread: autograd may mark its tensors while it is in flight."""
+
+    def run() -> Any:
+        with torch.no_grad():
+            return job()
+
+    return run
 
 
 def _only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

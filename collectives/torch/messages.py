@@ -7,6 +7,7 @@ them, and moves all others on as well; a thread looks after those for which nobo
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -19,6 +20,7 @@ import torch
 from collectives.errors import ClosedError, CollectiveError, CollectiveTimeoutError
 from collectives.pending import Pending
 from collectives.request import ANY_SOURCE, Request
+from collectives.torch.options import seconds_of
 from collectives.torch.work import Work
 
 if TYPE_CHECKING:
@@ -56,10 +58,9 @@ class MessageWork(Work):
         super().__init__([tensor], call)
         self._messages = messages
 
-    def wait(self, timeout: timedelta | None = None) -> bool:
+    def wait(self, timeout: timedelta | float | None = None) -> bool:
         """Wait until it is done; raise what it raised."""
-        limited = timeout is not None and timeout > timedelta(0)
-        seconds = timeout.total_seconds() if limited and timeout else None
+        seconds = None if timeout is None else seconds_of(timeout)
         assert self._call is not None
         if not self._messages.finished(self._call, seconds):
             raise CollectiveTimeoutError(f"a message is not done after {seconds} s: it goes on")
@@ -69,6 +70,12 @@ class MessageWork(Work):
         """Whether it has ended, well or not."""
         self._messages.move()
         return super().is_completed()
+
+
+def _after(seconds: float, error: CollectiveTimeoutError) -> CollectiveTimeoutError:
+    """Return what the last look at a message has found, with how long it was looked at in all."""
+    text = re.sub(r"gave up after [\d.e-]+ s", f"gave up after {seconds:g} s", str(error))
+    return CollectiveTimeoutError(text.replace("; the request goes on", ""), error.rank)
 
 
 class Messages:
@@ -176,6 +183,8 @@ class Messages:
                 return False
             else:
                 request.wait(_SOON)  # raises, with what is known of the other rank
+        except CollectiveTimeoutError as error:
+            pending.fail(_after(self._seconds, error))
         except BaseException as error:
             pending.fail(error)
         else:

@@ -9,6 +9,7 @@ does: no thread that a collective needs may be that one.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from queue import SimpleQueue
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed
 
-from collectives.errors import CollectiveTimeoutError
 from collectives.torch.options import seconds_of
 
 if TYPE_CHECKING:
@@ -87,28 +87,25 @@ class Work(distributed.Work):
             self._call.when_ended(event.end)
 
     def get_future(self) -> torch.futures.Future[Any]:
-        """Return a future of the tensors of the result."""
+        """Return a future of the tensors of the result; of a call that failed a RuntimeError.
+
+        What C++ waits for, as DistributedDataParallel does, sees no error that was set from Python:
+        it would take it for the result. An error of a callback it does see.
+        """
         if self._future is None:
-            self._future = torch.futures.Future()
-            if self._call is None:
-                self._future.set_result(self._result)
-            elif self._call.done():  # nobody can wait in a callback yet
-                self._complete()
+            ended: torch.futures.Future[Any] = torch.futures.Future()
+            self._future = ended.then(self._outcome)
+            if self._call is None or self._call.done():  # nobody can wait in a callback yet
+                ended.set_result(None)
             else:
-                self._call.when_ended(lambda: COMPLETERS.run(self._complete))
+                self._call.when_ended(lambda: COMPLETERS.run(lambda: ended.set_result(None)))
         return self._future
 
-    def _complete(self) -> None:
-        assert self._call is not None
-        _, error = self._call.outcome()
-        if error is None:
-            self._future.set_result(self._result)
-        else:
-            self._future.set_exception(_as_exception(error))
-
-
-def _as_exception(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else CollectiveTimeoutError(str(error))
+    def _outcome(self, _: Any) -> list[Any]:
+        error = None if self._call is None else self._call.outcome()[1]
+        if error is not None:
+            raise error
+        return self._result
 
 
 class Completers:
@@ -118,11 +115,15 @@ class Completers:
         """Begin no thread yet."""
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._guard = threading.Lock()
-        self._idle = 0
+        self._idle = self._unfinished = 0
+        self._stopped = False
 
     def run(self, job: Callable[[], None]) -> None:
         """Do a job on a thread that nothing else is waiting for."""
         with self._guard:
+            if self._stopped:
+                return
+            self._unfinished += 1
             if self._idle == 0:
                 threading.Thread(
                     target=self._work, name="collectives completes futures", daemon=True
@@ -135,7 +136,15 @@ class Completers:
         while True:
             self._jobs.get()()
             with self._guard:
+                self._unfinished -= 1
                 self._idle += 1
+
+    def stop(self, seconds: float) -> None:
+        """Begin no job any more, and wait for those under way, at most so long."""
+        self._stopped = True
+        end = time.monotonic() + seconds
+        while self._unfinished and time.monotonic() < end:
+            time.sleep(1e-3)
 
 
 COMPLETERS = Completers()

@@ -312,6 +312,23 @@ def groups() -> None:
     assert ours.communicator_of().size == size
 
 
+def functional_gradients() -> None:
+    """Torch marks what it gets as part of a gradient while the call is still in flight."""
+    _, rank, size = _me()
+    from torch.distributed import _functional_collectives as functional
+
+    for _ in range(30):
+        x = torch.full((size, 2), rank + 1.0, requires_grad=True)
+        whole = functional.all_gather_tensor_autograd(x, 0, dist.group.WORLD)
+        whole.sum().backward()
+        _equal(x.grad, torch.full((size, 2), float(size)))
+        part = functional.reduce_scatter_tensor_autograd(x, "sum", 0, dist.group.WORLD)
+        _equal(part.detach(), torch.full((1, 2), size * (size + 1) / 2))
+        _equal(
+            functional.all_reduce(x, "sum", dist.group.WORLD), [[size * (size + 1) / 2] * 2] * size
+        )
+
+
 def works() -> None:
     """What a call in flight says, and its future."""
     _, _, size = _me()

@@ -36,6 +36,36 @@ def dtypes() -> tuple[str, str]:
     return _told(lambda group: dist.all_reduce(torch.ones(4, dtype=dtype), group=group))
 
 
+def ddp() -> tuple[str, str]:
+    """One rank calls a barrier where the others add up gradients: C++ waits for these."""
+    group = dist.new_group(timeout=SHORT)
+    network = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Linear(50, 50), process_group=group
+    )
+    loss = network(torch.ones(2, 50)).sum()
+    try:
+        if _first():
+            dist.barrier(group=group)
+        else:
+            loss.backward()
+    except RuntimeError as error:
+        return type(error).__name__, str(error)
+    return "", ""
+
+
+def future() -> tuple[str, str]:
+    """One rank has more elements; what a future and one made of it tell."""
+    group = dist.new_group(timeout=SHORT)
+    made = dist.all_reduce(torch.ones(4 + _first()), group=group, async_op=True).get_future()
+    with pytest.raises(RuntimeError, match="MismatchError"):
+        made.then(lambda done: done.value()).wait()
+    try:
+        made.wait()
+    except RuntimeError as error:
+        return type(error).__name__, str(error)
+    return "", ""
+
+
 def counts() -> tuple[str, str]:
     """One rank has more elements."""
     return _told(lambda group: dist.all_reduce(torch.ones(4 + _first()), group=group))

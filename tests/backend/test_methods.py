@@ -23,6 +23,7 @@ PROGRAMS = (
     "messages",
     "objects",
     "groups",
+    "functional_gradients",
     "works",
     "sparse",
     "profiled",

@@ -142,8 +142,14 @@ def test_other_tensors_are_refused(torch: Any) -> None:
         comm.scan(torch.ones(3).to_sparse())
     with pytest.raises(cl.UnsupportedError, match=r"tensor on meta.*pass x.cpu\(\)"):
         comm.allreduce(torch.ones(3, device="meta"))
-    with pytest.raises(cl.InvalidArgumentError, match="elements that share their memory"):
-        comm.allreduce(torch.ones(3), torch.ones(1).expand(3))
+    shared = torch.ones(1).expand(3)
+    for call in (
+        lambda: comm.allreduce(torch.ones(3), shared),
+        lambda: comm.allreduce(shared),
+        lambda: comm.broadcast(shared),
+    ):
+        with pytest.raises(cl.InvalidArgumentError, match="elements that share their memory"):
+            call()
     out = torch.zeros(6)
     comm.allreduce(torch.ones(3), out[::2])
     assert out.tolist() == [1, 0, 1, 0, 1, 0]
