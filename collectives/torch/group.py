@@ -96,6 +96,8 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
             distributed.ProcessGroup.BackendType.CUSTOM,
             FakeProcessGroup._create_internal(rank, size, refusal),
         )
+        # The flight recorder of torch 2.15 asks C++ for a group's name, which asks this one.
+        self._set_default_backend(distributed.ProcessGroup.BackendType.CUSTOM)
 
     # ---- who it is ---------------------------------------------------------------------------
 

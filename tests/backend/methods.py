@@ -320,8 +320,8 @@ def functional_gradients() -> None:
     for _ in range(30):
         x = torch.full((size, 2), rank + 1.0, requires_grad=True)
         whole = functional.all_gather_tensor_autograd(x, 0, dist.group.WORLD)
-        whole.sum().backward()
-        _equal(x.grad, torch.full((size, 2), float(size)))
+        whole.square().sum().backward()
+        _equal(x.grad, torch.full((size, 2), 2.0 * size * (rank + 1)))
         part = functional.reduce_scatter_tensor_autograd(x, "sum", 0, dist.group.WORLD)
         _equal(part.detach(), torch.full((1, 2), size * (size + 1) / 2))
         _equal(
@@ -382,13 +382,16 @@ def profiled() -> None:
         dist.recv(torch.empty(8))
         sent.wait()
     found = [(event.name, event.input_shapes) for event in seen.events()]
+    # Torch 2.11 loses what ends on another thread than it began on.
+    across = [("broadcast", [[4, 250]]), ("all_reduce_coalesced", [[4, 250], [3]])]
+    if torch.__version__ < "2.13":
+        across.clear()
     for name, shapes in (
         ("all_reduce", [[4, 250]]),
-        ("broadcast", [[4, 250]]),
+        *across,
         ("all_gather", [[2]]),
         ("reduce_scatter", [[2]] * size),
         ("all_to_all", [[size]]),
-        ("all_reduce_coalesced", [[4, 250], [3]]),
         ("barrier", []),
         ("send", [[7]]),
         ("recv", [[7]]),
