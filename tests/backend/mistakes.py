@@ -41,7 +41,8 @@ def ddp() -> tuple[str, str]:
     group = dist.new_group(timeout=SHORT)
     made = torch.nn.parallel.DistributedDataParallel
     try:  # a rank may hear of it while it is still in a call before
-        loss = made(torch.nn.Linear(50, 50), process_group=group)(torch.ones(2, 50)).sum()
+        network = made(torch.nn.Linear(50, 50), process_group=group)  # its hooks end with it
+        loss = network(torch.ones(2, 50)).sum()
         if _first():
             dist.barrier(group=group)
         else:
