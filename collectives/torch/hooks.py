@@ -57,8 +57,10 @@ def topk_hook(state: TopKState, bucket: GradBucket) -> Future:
 
     Lin et al., "Deep Gradient Compression", ICLR'18; :class:`collectives.TopK`.
     """
-    comm, x = communicator_of(state.group), bucket.buffer()
-    return _future(x, comm.allreduce(x, op="avg", compress=state.of(bucket), async_op=True))
+    comm, x, compressor = communicator_of(state.group), bucket.buffer(), state.of(bucket)
+    wide = x if compressor is None else _wide(x)
+    call = comm.allreduce(wide, op="avg", compress=compressor, async_op=True)
+    return _rounded(wide, call, x)
 
 
 class QSGDState:
@@ -79,7 +81,7 @@ def qsgd_hook(state: QSGDState, bucket: GradBucket) -> Future:
 
     def job() -> None:
         total = comm.allreduce(
-            _all_of(x),
+            _all_of(_wide(x)),
             op="avg",
             algorithm="dsar_split_allgather",
             compress=state.codec,
@@ -92,7 +94,10 @@ def qsgd_hook(state: QSGDState, bucket: GradBucket) -> Future:
 
 def fp8_hook(group: Any, bucket: GradBucket) -> Future:
     """Add gradients up as 8-bit floats with a scale that all agree on: :class:`collectives.FP8`."""
-    return _reduced(communicator_of(group), bucket, op="avg", compress=FP8())
+    comm, x = communicator_of(group), bucket.buffer()
+    wide = _wide(x)
+    call = comm.allreduce(wide, op="avg", compress=FP8(), async_op=True)
+    return _rounded(wide, call, x)
 
 
 def adasum_hook(group: Any, bucket: GradBucket) -> Future:
@@ -112,6 +117,17 @@ def reproducible_hook(group: Any, bucket: GradBucket) -> Future:
 def _reduced(comm: "Communicator", bucket: GradBucket, **options: Any) -> Future:
     x = bucket.buffer()
     return _future(x, comm.allreduce(x, async_op=True, **options))
+
+
+def _rounded(wide: torch.Tensor, call: Any, x: torch.Tensor) -> Future:
+    """Return a future of ``x``, which gets the values of ``wide`` when they are there."""
+    done = _future(wide, call)
+    return done if wide is x else done.then(lambda ended: x.copy_(ended.value()))
+
+
+def _wide(x: torch.Tensor) -> torch.Tensor:
+    """Return bfloat16, which NumPy does not know, as float32; anything else as it is."""
+    return x.float() if x.dtype == torch.bfloat16 else x
 
 
 def _all_of(x: torch.Tensor) -> Sparse:

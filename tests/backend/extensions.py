@@ -42,6 +42,30 @@ def same_everywhere(tensors: list[torch.Tensor]) -> None:
         assert torch.equal(first, one)
 
 
+def narrow() -> None:
+    """Gradients of 16 bits, by every hook: the same everywhere, and near the average."""
+    group = dist.group.WORLD
+    for dtype in (torch.bfloat16, torch.float16):
+        for hook, state, share in (
+            (hooks.topk_hook, hooks.TopKState(1.0, start=0), 0.02),
+            (hooks.qsgd_hook, hooks.QSGDState(8), 0.1),
+            (hooks.fp8_hook, group, 0.2),
+            (hooks.adasum_hook, group, 2.0),
+            (hooks.reproducible_hook, group, 0.02),
+        ):
+            torch.manual_seed(1)
+            network = nn.parallel.DistributedDataParallel(nn.Linear(40, 10).to(dtype))
+            network.register_comm_hook(state, hook)
+            x = torch.full((3, 40), dist.get_rank() + 1.0, dtype=dtype)
+            network(x).sum().backward()
+            found = network.module.weight.grad
+            assert found is not None
+            assert found.dtype == dtype
+            same_everywhere([found.float()])
+            aim = torch.full((10, 40), 3 * (dist.get_world_size() + 1) / 2)
+            near([found.float()], [aim], share)
+
+
 def fp8() -> None:
     """Within a sixteenth of what is largest."""
     found = gradients(hooks.fp8_hook)

@@ -17,6 +17,7 @@ PROGRAMS = (
     "topk",
     "differentiable",
     "buckets",
+    "narrow",
 )
 
 
