@@ -26,9 +26,9 @@ _NO_LIMIT: dict[str, Any] = {}
 
 def operation(op: Any) -> str:
     """Return the name of a torch reduction. Raises UnsupportedError for PREMUL_SUM."""
-    kind = getattr(op, "op", op)
-    found = OPERATIONS.get(int(kind))
+    found = OPERATIONS.get(hash(op))  # its number, in half the time of asking for that
     if found is None:
+        kind = getattr(op, "op", op)
         names = ", ".join(ReduceOp.RedOpType(known).name for known in OPERATIONS)
         raise UnsupportedError(
             f"collectives.torch: reduction {getattr(kind, 'name', kind)} is not there: {names} are"
@@ -51,5 +51,7 @@ def limits_of(opts: Any, timeout: timedelta | float | None = None) -> dict[str, 
     """Return the time-out of a call as its keyword; nothing where it is that of the group."""
     if timeout is None:
         timeout = getattr(opts, "timeout", None)
+        if timeout is not None and timeout.days < 0:  # unset
+            return _NO_LIMIT
     seconds = None if timeout is None else seconds_of(timeout)
     return _NO_LIMIT if seconds is None else {"timeout": seconds}
