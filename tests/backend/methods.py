@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,18 +16,18 @@ DTYPES = (
 LONG = timedelta(seconds=20)
 
 
-def _me() -> tuple[Any, int, int]:
+def me() -> tuple[Any, int, int]:
     return dist.group.WORLD, dist.get_rank(), dist.get_world_size()
 
 
-def _equal(found: torch.Tensor, wanted: Any) -> None:
+def equal(found: torch.Tensor, wanted: Any) -> None:
     aim = torch.as_tensor(wanted, dtype=found.dtype).reshape(found.shape)
     assert torch.equal(found, aim), (found, aim)
 
 
 def allreduce() -> None:
     """Of one tensor, a list of one, with options, words, and a time-out."""
-    group, rank, size = _me()
+    group, rank, size = me()
     total = size * (size + 1) / 2
     options = dist.AllreduceOptions()
     options.reduceOp = dist.ReduceOp.MAX
@@ -41,73 +40,73 @@ def allreduce() -> None:
     ):
         x = arguments[0] if isinstance(arguments[0], torch.Tensor) else arguments[0][0]
         group.allreduce(*arguments, **words).wait()
-        _equal(x, [aim] * 3)
+        equal(x, [aim] * 3)
     for op, aim in (("SUM", total), ("AVG", total / size), ("MIN", 1), ("MAX", size)):
         x = torch.full((3,), rank + 1.0)
         dist.all_reduce(x, getattr(dist.ReduceOp, op))
-        _equal(x, [aim] * 3)
+        equal(x, [aim] * 3)
     for op, aim in (("BOR", (1 << size) - 1), ("BAND", 0), ("BXOR", (1 << size) - 1)):
         bits = torch.full((3,), 1 << rank)
         dist.all_reduce(bits, getattr(dist.ReduceOp, op))
-        _equal(bits, [aim] * 3)
+        equal(bits, [aim] * 3)
 
 
 def allreduce_of_every_dtype() -> None:
     """What gloo takes, and what it does not."""
-    _, rank, size = _me()
+    _, rank, size = me()
     for name in DTYPES:
         x = torch.full((5,), rank + 1).to(getattr(torch, name))
         dist.all_reduce(x)
-        _equal(x.to(torch.complex64).real, [size * (size + 1) / 2] * 5)
+        equal(x.to(torch.complex64).real, [size * (size + 1) / 2] * 5)
 
 
 def allreduce_of_views() -> None:
     """Views with strides, a scalar, no elements at all; gradients of parameters."""
-    _, rank, size = _me()
+    _, rank, size = me()
     base = torch.arange(12.0).view(3, 4) + rank
     dist.all_reduce(base.t()[1:, ::2])
     aim = torch.arange(12.0).view(3, 4) + rank
     whole = sum(torch.arange(12.0).view(3, 4) + other for other in range(size))
     aim.t()[1:, ::2] = whole.t()[1:, ::2]
-    _equal(base, aim)
+    equal(base, aim)
     scalar = torch.tensor(rank + 1.0)
     dist.all_reduce(scalar)
-    _equal(scalar, size * (size + 1) / 2)
+    equal(scalar, size * (size + 1) / 2)
     dist.all_reduce(torch.empty(0))
     parameter = torch.nn.Parameter(torch.ones(3))
     dist.all_reduce(parameter)
-    _equal(parameter.detach(), [size] * 3)
+    equal(parameter.detach(), [size] * 3)
 
 
 def coalesced() -> None:
     """Several tensors in a call, and in torch's coalescing block."""
-    group, rank, size = _me()
+    group, rank, size = me()
     a, b = torch.ones(2), torch.ones(3)
     group.allreduce_coalesced([a, b]).wait()
-    _equal(torch.cat([a, b]), [size] * 5)
+    equal(torch.cat([a, b]), [size] * 5)
     with dist._coalescing_manager():
         dist.all_reduce(a)
         dist.all_reduce(b)
-    _equal(torch.cat([a, b]), [size * size] * 5)
+    equal(torch.cat([a, b]), [size * size] * 5)
     outs = [torch.empty(size), torch.empty(2 * size)]
     xs = [torch.full((1,), float(rank)), torch.full((2,), float(rank))]
     for name in ("all_gather_single_coalesced", "allgather_into_tensor_coalesced"):
         getattr(group, name)(outs, xs).wait()
-        _equal(outs[0], range(size))
-        _equal(outs[1], [r for r in range(size) for _ in range(2)])
+        equal(outs[0], range(size))
+        equal(outs[1], [r for r in range(size) for _ in range(2)])
     for name in ("reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"):
         parts = [torch.empty(1), torch.empty(2)]
         getattr(group, name)(parts, [torch.ones(size), torch.ones(2 * size)]).wait()
-        _equal(torch.cat(parts), [size] * 3)
+        equal(torch.cat(parts), [size] * 3)
     lists = [[torch.empty(1), torch.empty(2)] for _ in range(size)]
     group.allgather_coalesced(lists, xs).wait()
     for other in range(size):
-        _equal(torch.cat(lists[other]), [other] * 3)
+        equal(torch.cat(lists[other]), [other] * 3)
 
 
 def broadcast_and_reduce() -> None:
     """By position, by word, by options."""
-    group, rank, size = _me()
+    group, rank, size = me()
     options = dist.BroadcastOptions()
     options.rootRank = 1
     for form in range(3):
@@ -118,7 +117,7 @@ def broadcast_and_reduce() -> None:
             group.broadcast(x, 1).wait()
         else:
             group.broadcast(x, root=1, timeout=LONG).wait()
-        _equal(x, [1.0] * 3)
+        equal(x, [1.0] * 3)
     for form in range(2):
         x = torch.ones(3)
         if form == 0:
@@ -126,12 +125,12 @@ def broadcast_and_reduce() -> None:
         else:
             dist.reduce(x, 1)
         if rank == 1:
-            _equal(x, [size] * 3)
+            equal(x, [size] * 3)
 
 
 def gathers() -> None:
     """Lists, one tensor, tensors that differ in size, old names and new ones."""
-    group, rank, size = _me()
+    group, rank, size = me()
     for sizes in ([2] * size, list(range(1, size + 1))):
         outs = [torch.empty(n) for n in sizes]
         x = torch.full((sizes[rank],), float(rank))
@@ -145,101 +144,65 @@ def gathers() -> None:
             else:
                 group.allgather(outs, x, timeout=LONG).wait()
             for other, out in enumerate(outs):
-                _equal(out, [other] * sizes[other])
+                equal(out, [other] * sizes[other])
         mine = [torch.empty(n) for n in sizes] if rank == 0 else None
         if len(set(sizes)) == 1 or dist.get_backend() == "collectives":
             dist.gather(x, mine, 0)
             for other, out in enumerate(mine or []):
-                _equal(out, [other] * sizes[other])
+                equal(out, [other] * sizes[other])
 
 
 def gathers_into_one() -> None:
     """One tensor, of several shapes, by old names and new ones."""
-    group, rank, size = _me()
+    group, rank, size = me()
     for shape in ((2 * size,), (size, 2)):
         for name in ("all_gather_single", "_allgather_base"):
             whole = torch.empty(shape)
             getattr(group, name)(whole, torch.full((2,), float(rank))).wait()
-            _equal(whole.view(-1), [r for r in range(size) for _ in range(2)])
+            equal(whole.view(-1), [r for r in range(size) for _ in range(2)])
     strided = torch.zeros(size, 4)[:, ::2]
     dist.all_gather_into_tensor(strided, torch.full((2,), float(rank)))
-    _equal(strided.reshape(-1), [r for r in range(size) for _ in range(2)])
+    equal(strided.reshape(-1), [r for r in range(size) for _ in range(2)])
 
 
 def scatters() -> None:
     """Lists of equal parts and others, one tensor, old names and new ones."""
-    group, rank, size = _me()
+    group, rank, size = me()
     for sizes in ([2] * size, list(range(1, size + 1))):
         out = torch.empty(sizes[rank])
         dist.reduce_scatter(out, [torch.full((n,), float(r)) for r, n in enumerate(sizes)])
-        _equal(out, [size * rank] * sizes[rank])
+        equal(out, [size * rank] * sizes[rank])
     for name in ("reduce_scatter_single", "_reduce_scatter_base"):
         out = torch.empty(2)
         getattr(group, name)(out, torch.arange(2.0 * size)).wait()
-        _equal(out, [size * 2 * rank, size * (2 * rank + 1)])
+        equal(out, [size * 2 * rank, size * (2 * rank + 1)])
     out = torch.empty(2)
     parts = [torch.full((2,), float(r)) for r in range(size)] if rank == 1 else None
     dist.scatter(out, parts, 1)
-    _equal(out, [rank] * 2)
-
-
-def lists() -> None:
-    """Lists whose tensors are pieces of one: in order, in another order, with gaps, and aliases."""
-    _, rank, size = _me()
-    whole = torch.arange(2.0 * size)
-    layouts: tuple[Callable[[], list[torch.Tensor]], ...] = (
-        lambda: list(torch.zeros(2 * size).chunk(size)),
-        lambda: list(torch.zeros(2 * size).chunk(size))[::-1],
-        lambda: [row[:2] for row in torch.zeros(size, 3)],
-        lambda: [*torch.zeros(2 * size - 2).chunk(size - 1), torch.zeros(2)],
-    )
-    for parts in layouts:
-        outs = parts()
-        dist.all_gather(outs, whole[2 * rank : 2 * rank + 2])
-        _equal(torch.cat(outs), whole)
-        ins = parts()
-        for number, part in enumerate(ins):
-            part.copy_(whole[2 * number : 2 * number + 2] + rank)
-        before = [part.clone() for part in ins]
-        out = torch.zeros(2)
-        dist.reduce_scatter(out, ins)
-        _equal(out, size * whole[2 * rank : 2 * rank + 2] + size * (size - 1) / 2)
-        outs = parts()
-        dist.all_to_all(outs, ins)
-        _equal(torch.cat(outs), [2 * rank + i + other for other in range(size) for i in (0, 1)])
-        dist.scatter(out, ins if rank == 1 else None, src=1)
-        _equal(out, whole[2 * rank : 2 * rank + 2] + 1)
-        _equal(torch.cat(ins), torch.cat(before))
-        # What a call writes is one of the tensors that it reads.
-        dist.all_gather(outs, outs[0].fill_(rank))
-        _equal(torch.cat(outs), [other for other in range(size) for _ in (0, 1)])
-        dist.all_to_all(ins, ins)
-        _equal(torch.cat(ins), [2 * rank + i + other for other in range(size) for i in (0, 1)])
-        dist.reduce_scatter(before[0], before)
-        _equal(before[0], size * whole[2 * rank : 2 * rank + 2] + size * (size - 1) / 2)
+    equal(out, [rank] * 2)
 
 
 def exchanges() -> None:
     """all_to_all of lists and of one tensor, of equal parts and others."""
-    group, rank, size = _me()
+    group, rank, size = me()
     out = torch.empty(size)
     dist.all_to_all_single(out, torch.arange(float(size)) + 10 * rank)
-    _equal(out, [10 * other + rank for other in range(size)])
+    equal(out, [10 * other + rank for other in range(size)])
     rows = list(range(1, size + 1))
     for name in ("all_to_all_single", "alltoall_base"):
         out = torch.empty(size * (rank + 1), 2)
         x = torch.full((sum(rows), 2), float(rank))
         getattr(group, name)(out, x, [rank + 1] * size, rows).wait()
-        _equal(out[:, 0], [other for other in range(size) for _ in range(rank + 1)])
+        equal(out[:, 0], [other for other in range(size) for _ in range(rank + 1)])
     outs = [torch.empty(rank + 1) for _ in range(size)]
     group.alltoall(outs, [torch.full((n,), float(rank)) for n in rows]).wait()
     for other, one in enumerate(outs):
-        _equal(one, [other] * (rank + 1))
+        equal(one, [other] * (rank + 1))
 
 
 def messages() -> None:
     """send, recv, from any rank, both ways at once, and while a collective is in flight."""
-    group, rank, size = _me()
+    group, rank, size = me()
     after, before = (rank + 1) % size, (rank - 1) % size
     x, got = torch.full((3,), float(rank)), torch.empty(3)
     for batch in range(3):
@@ -249,7 +212,7 @@ def messages() -> None:
         ]
         for work in dist.batch_isend_irecv(calls):
             work.wait()
-        _equal(got, [before + batch] * 3)
+        equal(got, [before + batch] * 3)
     if rank == 0:
         found = set()
         for _ in range(size - 1):
@@ -277,7 +240,7 @@ def messages() -> None:
 
 def objects() -> None:
     """Collectives of Python objects."""
-    _, rank, size = _me()
+    _, rank, size = me()
     found: list[Any] = [None] * size
     dist.all_gather_object(found, {"rank": rank, "more": "x" * rank})
     assert [one["rank"] for one in found] == list(range(size))
@@ -294,12 +257,12 @@ def objects() -> None:
 
 def groups() -> None:
     """Groups of some ranks, named groups, and what a group says of itself."""
-    group, rank, size = _me()
+    group, rank, size = me()
     pair = dist.new_group([0, size - 1], group_desc="the ends")
     if rank in (0, size - 1):
         x = torch.ones(2)
         dist.all_reduce(x, group=pair)
-        _equal(x, [2, 2])
+        equal(x, [2, 2])
         assert (pair.size(), pair.group_desc) == (2, "the ends")
         dist.destroy_process_group(pair)
     assert (group.rank(), group.size(), group.name()) == (rank, size, "collectives")
@@ -314,28 +277,28 @@ def groups() -> None:
 
 def functional_gradients() -> None:
     """Torch marks what it gets as part of a gradient while the call is still in flight."""
-    _, rank, size = _me()
+    _, rank, size = me()
     from torch.distributed import _functional_collectives as functional
 
     for _ in range(30):
         x = torch.full((size, 2), rank + 1.0, requires_grad=True)
         whole = functional.all_gather_tensor_autograd(x, 0, dist.group.WORLD)
         whole.square().sum().backward()
-        _equal(x.grad, torch.full((size, 2), 2.0 * size * (rank + 1)))
+        equal(x.grad, torch.full((size, 2), 2.0 * size * (rank + 1)))
         part = functional.reduce_scatter_tensor_autograd(x, "sum", 0, dist.group.WORLD)
-        _equal(part.detach(), torch.full((1, 2), size * (size + 1) / 2))
-        _equal(
+        equal(part.detach(), torch.full((1, 2), size * (size + 1) / 2))
+        equal(
             functional.all_reduce(x, "sum", dist.group.WORLD), [[size * (size + 1) / 2] * 2] * size
         )
 
 
 def works() -> None:
     """What a call in flight says, and its future."""
-    _, _, size = _me()
+    _, _, size = me()
     x = torch.ones(4)
     work = dist.all_reduce(x, async_op=True)
     doubled = work.get_future().then(lambda done: done.value()[0] * 2)
-    _equal(doubled.wait(), [2 * size] * 4)
+    equal(doubled.wait(), [2 * size] * 4)
     assert (work.wait(), work.is_completed(), work.is_success()) == (True, True, True)
     assert work.exception() is None
     assert work.result()[0] is x
@@ -346,66 +309,25 @@ def works() -> None:
 
     futures = [dist.all_reduce(torch.ones(2), async_op=True).get_future() for _ in range(3)]
     for future in [future.then(chained) for future in futures]:
-        _equal(future.wait(), [size * size] * 2)
+        equal(future.wait(), [size * size] * 2)
 
 
 def sparse() -> None:
     """A sparse tensor travels as such."""
-    _, rank, size = _me()
+    _, rank, size = me()
     x = torch.sparse_coo_tensor([[rank, rank + 1]], [1.0, 2.0], (size + 1,))
     dist.all_reduce(x)
-    _equal(x.to_dense(), [1, *[3] * (size - 1), 2])
+    equal(x.to_dense(), [1, *[3] * (size - 1), 2])
     rows = torch.sparse_coo_tensor([[rank, 5]], torch.ones(2, 3), (8, 3))
     dist.all_reduce(rows)
     assert rows.to_dense()[5].tolist() == [size] * 3
-
-
-def profiled() -> None:
-    """A profiler sees calls and messages, and what they take, before their wait is over."""
-    from torch.profiler import ProfilerActivity, profile
-
-    group, rank, size = _me()
-    x, parts = torch.ones(4, 250), torch.empty(size, 2)
-    after, before = (rank + 1) % size, (rank - 1) % size
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as seen:
-        dist.all_reduce(x)
-        dist.broadcast(x, 0, async_op=True).wait()
-        dist.all_gather(list(parts), torch.ones(2))
-        dist.reduce_scatter(torch.empty(2), list(parts))
-        dist.all_to_all_single(parts[:, 0].contiguous(), torch.ones(size))
-        group.allreduce_coalesced([x, torch.ones(3)]).wait()
-        dist.barrier()
-        sent = dist.isend(torch.ones(7), after)
-        dist.recv(torch.empty(7), before)
-        sent.wait()
-        sent = dist.isend(torch.ones(8), after)
-        dist.recv(torch.empty(8))
-        sent.wait()
-    found = [(event.name, event.input_shapes) for event in seen.events()]
-    # Torch 2.11 loses what ends on another thread than it began on.
-    across = [("broadcast", [[4, 250]]), ("all_reduce_coalesced", [[4, 250], [3]])]
-    if torch.__version__ < "2.13":
-        across.clear()
-    for name, shapes in (
-        ("all_reduce", [[4, 250]]),
-        *across,
-        ("all_gather", [[2]]),
-        ("reduce_scatter", [[2]] * size),
-        ("all_to_all", [[size]]),
-        ("barrier", []),
-        ("send", [[7]]),
-        ("recv", [[7]]),
-        ("send", [[8]]),
-        ("recvAnySource", [[8]]),
-    ):
-        assert (f"collectives:{name}", shapes) in found, (name, shapes, found)
 
 
 def monitored() -> None:
     """The barrier that names who is missing: ours, the group's own, and of ranks outside it."""
     import collectives.torch as ours
 
-    group, rank, _ = _me()
+    group, rank, _ = me()
     ours.monitored_barrier(timeout=LONG)
     group.monitored_barrier()
     group.monitored_barrier(LONG, wait_all_ranks=True)

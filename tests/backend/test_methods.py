@@ -18,7 +18,6 @@ PROGRAMS = (
     "gathers",
     "gathers_into_one",
     "scatters",
-    "lists",
     "exchanges",
     "messages",
     "objects",
@@ -26,7 +25,6 @@ PROGRAMS = (
     "functional_gradients",
     "works",
     "sparse",
-    "profiled",
     "monitored",
 )
 
@@ -58,3 +56,8 @@ def test_a_method_gives_what_torch_says(ours: Team, program: str) -> None:
 )
 def test_messages_go_on_by_themselves(ours: Team, program: str) -> None:
     ours.run(f"mail.{program}")
+
+
+@pytest.mark.parametrize("program", ["lists.lists", "profiles.profiled"])
+def test_lists_and_profiles(ours: Team, program: str) -> None:
+    ours.run(program)
