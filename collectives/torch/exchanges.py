@@ -12,6 +12,7 @@ import torch
 from collectives.errors import InvalidArgumentError
 from collectives.torch.options import limits_of
 from collectives.torch.tensors import (
+    check_parts,
     landed,
     landing,
     one,
@@ -52,7 +53,7 @@ class Exchanges:
             if comm.rank != to:
                 comm.gatherv(x.reshape(-1), root=to, **limits)
                 return
-            _check_parts("gather", parts, comm.size)
+            check_parts("gather", parts, comm.size)
             whole = comm.gatherv(x.reshape(-1), root=to, **limits)
             _check_sizes("gather", whole, parts)
             spread(whole, parts)
@@ -77,7 +78,7 @@ class Exchanges:
         def job() -> None:
             whole = None
             if comm.rank == of:
-                _check_parts("scatter", parts, comm.size)
+                check_parts("scatter", parts, comm.size)
                 whole, _ = pieces(parts, out)
             room = landing(out)
             comm.scatter(whole, room, root=of, **limits)
@@ -93,8 +94,8 @@ class Exchanges:
         outs, xs = tensors_of(outputs), tensors_of(inputs)
 
         def job() -> None:
-            _check_parts("all_to_all", xs, comm.size)
-            _check_parts("all_to_all", outs, comm.size)
+            check_parts("all_to_all", xs, comm.size)
+            check_parts("all_to_all", outs, comm.size)
             whole, sizes = pieces(xs, *outs)
             room = room_for(outs, *xs)
             comm.alltoallv(whole, sizes, [out.numel() for out in outs], room, **limits)
@@ -139,11 +140,6 @@ def _elements(x: torch.Tensor, rows: Sequence[int], ranks: int) -> list[int]:
         )
     each = x.numel() // count if count else 0
     return [size * each for size in sizes]
-
-
-def _check_parts(name: str, parts: Sequence[torch.Tensor], ranks: int) -> None:
-    if len(parts) != ranks:
-        raise InvalidArgumentError(f"{name}: a list of {len(parts)} tensors for {ranks} ranks")
 
 
 def _check_sizes(name: str, whole: torch.Tensor, parts: Sequence[torch.Tensor]) -> None:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from collectives.torch.options import limits_of
-from collectives.torch.tensors import landed, landing, one, plain, room_for, spread, tensors_of
+from collectives.torch.tensors import (
+    check_parts,
+    landed,
+    landing,
+    one,
+    plain,
+    room_for,
+    spread,
+    tensors_of,
+)
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -111,6 +120,7 @@ def _gather_single(
 def _gather_all(
     comm: Communicator, x: torch.Tensor, parts: list[torch.Tensor], limits: dict[str, Any]
 ) -> None:
+    check_parts("all_gather", parts, comm.size)
     sizes, whole = [part.numel() for part in parts], room_for(parts, x)
     if len(set(sizes)) == 1:
         comm.allgather(x.reshape(-1), whole, **limits)

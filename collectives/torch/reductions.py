@@ -11,7 +11,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from collectives.torch.options import is_async, limits_of, operation
-from collectives.torch.tensors import landed, landing, one, pieces, plain, tensors_of
+from collectives.torch.tensors import check_parts, landed, landing, one, pieces, plain, tensors_of
 from collectives.torch.work import Work
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Reductions:
         code, limits, comm = operation(op), limits_of(opts, timeout), self.communicator
 
         def job() -> None:
+            check_parts("reduce_scatter", parts, comm.size)
             whole, sizes = pieces(parts, out)
             room = landing(out)
             if len(set(sizes)) == 1:

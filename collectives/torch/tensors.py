@@ -45,6 +45,12 @@ def landed(vector: torch.Tensor, out: torch.Tensor) -> None:
         out.copy_(vector.view(out.shape))
 
 
+def check_parts(name: str, parts: Sequence[torch.Tensor], ranks: int) -> None:
+    """Refuse a list that has not a tensor for each rank."""
+    if len(parts) != ranks:
+        raise InvalidArgumentError(f"{name}: a list of {len(parts)} tensors for {ranks} ranks")
+
+
 def pieces(parts: Sequence[torch.Tensor], *others: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
     """Return parts one after another, and how many elements each has.
 

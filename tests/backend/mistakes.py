@@ -130,6 +130,8 @@ def refused(name: str) -> tuple[str, str]:
             torch.ones(2), dist._make_nccl_premul_sum(2.0), group=group
         ),
         "parts": lambda group: group.alltoall([torch.ones(2)] * size, [torch.ones(2)]).wait(),
+        "no parts": lambda group: dist.reduce_scatter(torch.ones(2), [], group=group),
+        "no room": lambda group: dist.all_gather([], torch.ones(2), group=group),
         "rows": lambda group: dist.all_to_all_single(
             torch.ones(size), torch.ones(size), [1] * size, [size] * size, group=group
         ),

@@ -25,6 +25,8 @@ REFUSED = {
     "device": ("UnsupportedError", "meta"),
     "scale": ("UnsupportedError", "PREMUL_SUM"),
     "parts": ("InvalidArgumentError", "a list of 1 tensors"),
+    "no parts": ("InvalidArgumentError", "reduce_scatter: a list of 0 tensors"),
+    "no room": ("InvalidArgumentError", "all_gather: a list of 0 tensors"),
     "rows": ("InvalidArgumentError", "no split"),
     "timeout": ("InvalidArgumentError", "init_process_group"),
 }
