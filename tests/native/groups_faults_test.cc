@@ -2,6 +2,7 @@
 // Groups that cannot be formed, or lose a rank: all ranks are told the same, the group that they
 // came from works on where it can, and nothing hangs.
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -314,10 +315,13 @@ TEST(a_rank_that_dies_while_groups_are_formed_hangs_nobody) {
   std::mt19937 random(11);
   for (int round = 0; round < 8; ++round) {
     const std::string name = job_of_test() + std::to_string(round);
+    std::array<int, 2> met_all{};
+    CHECK(::pipe(met_all.data()) == 0);
     std::vector<check::Child> children;
     for (int rank = 0; rank < 3; ++rank) {
       children.emplace_back([&, rank] {
         const Comm comm = met(name, rank, 3);
+        CHECK(::write(met_all[1], "", 1) == 1);
         for (int i = 0;; ++i) {
           coll_comm* made = nullptr;
           const coll_status status = coll_split(comm.get(), (rank + i) % 2, 0, &made);
@@ -328,7 +332,13 @@ TEST(a_rank_that_dies_while_groups_are_formed_hangs_nobody) {
         CHECK(coll_last_error_rank() == round % 3);
       });
     }
-    ::usleep(20'000 + static_cast<useconds_t>(random() % 20'000));
+    for (int rank = 0; rank < 3; ++rank) {
+      char byte = 0;
+      pollfd met_one{met_all[0], POLLIN, 0};
+      CHECK(::poll(&met_one, 1, 20'000) == 1 && ::read(met_all[0], &byte, 1) == 1);
+    }
+    for (const int fd : met_all) ::close(fd);
+    ::usleep(static_cast<useconds_t>(random() % 20'000));
     children[static_cast<std::size_t>(round % 3)].kill(SIGKILL);
     const auto killed = Clock::now();
     for (int rank = 0; rank < 3; ++rank) {

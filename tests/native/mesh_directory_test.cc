@@ -2,7 +2,10 @@
 // The store that rank 0 keeps for the others where no launcher does.
 #include "bootstrap/mesh_directory.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "instrumented.h"
@@ -13,8 +16,22 @@ namespace {
 using namespace coll;
 using namespace coll::testing;
 
-// A port that is free now.
-Endpoint free_place() { return TcpListener(loopback(), 1).endpoint(); }
+// A port that is free now, below those that the system gives to whoever asks: nobody gets it before
+// the test does.
+Endpoint free_place() {
+  static int next = 0;
+  for (;; ++next) {
+    const int port = 10'000 + (static_cast<int>(::getpid()) * 17 + next) % 20'000;
+    const Endpoint at = Endpoint::parse("127.0.0.1:" + std::to_string(port));
+    try {
+      TcpListener listener(at, 1);
+      ++next;
+      return at;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+}
 
 std::unique_ptr<MeshDirectory> came(const Endpoint& at, int rank, int ranks, double seconds = 10,
                                     const Secret& secret = secret_of_job()) {

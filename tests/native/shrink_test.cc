@@ -23,7 +23,7 @@ namespace {
 using namespace coll::testing;
 using Clock = std::chrono::steady_clock;
 
-Comm shrunk(coll_comm* comm, double timeout = 10) {
+Comm shrunk(coll_comm* comm, double timeout = 30) {
   coll_comm* made = nullptr;
   ok(coll_shrink(comm, timeout, &made));
   return Comm(made);
