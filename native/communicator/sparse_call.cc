@@ -2,12 +2,14 @@
 #include "communicator/sparse_call.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "base/error.h"
 #include "communicator/fingerprint.h"
+#include "engine/ladder.h"
 #include "kernels/quantise.h"
 #include "sparse/aligned_sum.h"
 
@@ -41,6 +43,7 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
     refuse(wish, error.what());
   }
   opening_ = Opening::of(terms_, own_);
+  opening_.cores = usable_cores();
 }
 
 // Elements of the vector that all ranks work on.
@@ -181,6 +184,8 @@ bool SparseCall::next_round() {
 int SparseCall::choose() const {
   double entries = 0;
   for (const Sketch& sketch : sketches_) entries += static_cast<double>(sketch.entries);
+  std::uint64_t cores = 0;
+  for (const Opening& opening : openings_) cores |= opening.cores;
   return choose_sparse({.kind = wish_.kind,
                         .ranks = ranks(),
                         .length = static_cast<double>(total()),
@@ -192,6 +197,7 @@ int SparseCall::choose() const {
                         .dense_above = terms_.dense_above,
                         .costs = costs_,
                         .coded = terms_.coding == Coding::coded,
+                        .crowded = std::popcount(cores) < ranks(),
                         .needs = needs_of(wish_)});
 }
 

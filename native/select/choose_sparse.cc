@@ -106,9 +106,10 @@ double on_the_way_seconds(const SparseProblem& problem, bool ring) noexcept {
 
 double dense_seconds(const SparseProblem& problem) noexcept {
   const double share = 1 - 1.0 / problem.ranks, all = problem.length * problem.value_bytes;
-  return 2 * share * all * problem.costs.dense + 3 * all * problem.costs.element +
-         problem.entries / problem.ranks * problem.costs.entry +
-         2 * ceil_log2(problem.ranks) * problem.costs.message;
+  const double seconds = 2 * share * all * problem.costs.dense + 3 * all * problem.costs.element +
+                         problem.entries / problem.ranks * problem.costs.entry +
+                         2 * ceil_log2(problem.ranks) * problem.costs.message;
+  return problem.crowded ? seconds * problem.costs.turns : seconds;
 }
 
 }  // namespace

@@ -20,11 +20,14 @@ struct SparseCosts {
   double entry;    // that is added to another
   double element;  // of a dense vector, that is zeroed, written and read once, per byte
   double dense;    // a byte that a rank receives in a dense collective
+  // What a dense collective takes more where ranks take turns on cores: others have been in the
+  // caches since, whose vectors are long.
+  double turns;
 };
-// Of ranks that share memory, and of others: fitted to bench/results/sparse.json, of two and four
-// ranks, and to links of 1 Gbit/s.
-inline constexpr SparseCosts kSharedMemory = {4e-6, 0.35e-9, 1.3e-9, 0.02e-9, 0.05e-9};
-inline constexpr SparseCosts kNetwork = {50e-6, 8.5e-9, 1.3e-9, 0.02e-9, 8.5e-9};
+// Of ranks that share memory, and of others: fitted to bench/results/sparse.json and
+// sparse_densities.json, of two, four and eight ranks on two cores, and to links of 1 Gbit/s.
+inline constexpr SparseCosts kSharedMemory = {4e-6, 0.35e-9, 1.3e-9, 0.02e-9, 0.05e-9, 2.2};
+inline constexpr SparseCosts kNetwork = {50e-6, 8.5e-9, 1.3e-9, 0.02e-9, 8.5e-9, 1};
 
 struct SparseProblem {
   Kind kind = Kind::allreduce;
@@ -36,6 +39,7 @@ struct SparseProblem {
   double value_bytes = 4, index_bytes = 4, dense_above = 0.5;
   SparseCosts costs = kSharedMemory;
   bool coded = false;  // indices travel in the fewest bytes
+  bool crowded = false;  // there are fewer cores than ranks
   TreeNeeds needs = {};
   double places = 0;  // places_of() it, where that is known
 };

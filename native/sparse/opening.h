@@ -17,7 +17,8 @@ struct Opening {
 
   std::uint64_t whole = 0;  // 1: the vector's pairs, all indices first; 0: a sketch
   std::uint64_t entries = 0;
-  std::array<std::byte, kRoom - sizeof(std::uint64_t)> bytes = {};
+  std::uint64_t cores = 0;  // that the rank may use, the first 64, as bits
+  std::array<std::byte, kRoom - 2 * sizeof(std::uint64_t)> bytes = {};
 
   static Opening of(const SparseTerms& terms, const SparseStream& pairs) noexcept;
 

@@ -22,7 +22,7 @@ SparseProblem bytes_between_two(double length, double entries, bool coded) {
           .entries = 2 * entries,
           .united = 2 * entries,
           .dense_above = 1,
-          .costs = {.message = 0, .byte = 1, .entry = 0, .element = 0, .dense = 1},
+          .costs = {.message = 0, .byte = 1, .entry = 0, .element = 0, .dense = 1, .turns = 1},
           .coded = coded};
 }
 
@@ -64,4 +64,25 @@ TEST(coded_indices_never_cost_more) {
       CHECK(coll::sparse_cost(static_cast<int>(a), problem) <= raw);
     }
   }
+}
+
+// As measured of 10^6 elements among eight ranks on two cores (bench/results/sparse_densities.json).
+TEST(ranks_that_take_turns_on_cores_stay_sparse_for_longer) {
+  SparseProblem problem{.kind = Kind::allreduce,
+                        .ranks = 8,
+                        .length = 1e6,
+                        .entries = 4e5,
+                        .united = 2.4e5,
+                        .fullest = 2.5,
+                        .costs = coll::kSharedMemory};
+  CHECK(coll::choose_sparse(problem) == coll::kSparseDense);
+  problem.crowded = true;
+  CHECK(coll::choose_sparse(problem) != coll::kSparseDense);
+  problem.entries = 1.6e6;
+  problem.united = 8e5;
+  CHECK(coll::choose_sparse(problem) == coll::kSparseDense);
+  problem.costs = coll::kNetwork;
+  const double apart = coll::sparse_cost(coll::kSparseDense, problem);
+  problem.crowded = false;
+  CHECK(coll::sparse_cost(coll::kSparseDense, problem) == apart);
 }
