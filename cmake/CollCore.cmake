@@ -13,7 +13,7 @@ list(FILTER core_sources EXCLUDE REGEX "/native/abi/")
 # No options for single files: not for instruction sets, as an inline function of a shared header,
 # compiled for AVX here, could be the copy that the linker keeps for all (kernels use the target
 # attribute, instruction_set.h); and a file with options of its own is compiled alone.
-add_library(collectives_objects OBJECT ${core_sources} ${COLL_CUDA_SOURCES})
+add_library(collectives_objects OBJECT ${core_sources})
 # The C interface is what a shared library shows; all else stays hidden. exports.map keeps the
 # C++ symbols of these files (templates) out of it.
 add_library(collectives_abi OBJECT ${abi_sources})

@@ -9,17 +9,19 @@ file(GLOB c_files CONFIGURE_DEPENDS "${folder}/*.c")
 
 # A kernel with wide address randomisation (vm.mmap_rnd_bits = 32) is too much for the thread
 # sanitizer of g++ 12; switched off for the test where the system lets us.
+set(thread_launcher "")
+find_program(COLL_SETARCH setarch)
+if(COLL_SETARCH)
+  execute_process(
+    COMMAND "${COLL_SETARCH}" -R true RESULT_VARIABLE refused OUTPUT_QUIET ERROR_QUIET
+  )
+  if(refused EQUAL 0)
+    set(thread_launcher "${COLL_SETARCH}" -R)
+  endif()
+endif()
 set(launcher "")
 if("thread" IN_LIST COLL_SANITIZE)
-  find_program(COLL_SETARCH setarch)
-  if(COLL_SETARCH)
-    execute_process(
-      COMMAND "${COLL_SETARCH}" -R true RESULT_VARIABLE refused OUTPUT_QUIET ERROR_QUIET
-    )
-    if(refused EQUAL 0)
-      set(launcher "${COLL_SETARCH}" -R)
-    endif()
-  endif()
+  set(launcher ${thread_launcher})
 endif()
 
 # Half of `make test` is compiling: tests are hardly optimised (what they test is; the thread
@@ -84,3 +86,32 @@ endforeach()
 foreach(source IN LISTS c_files)
   coll_add_test("${source}" collectives)
 endforeach()
+
+# A GPU that is made of threads, for tests of what calls the library of kernels.
+add_library(emulated_gpu MODULE "${folder}/gpu/emulated_library.cc")
+target_link_libraries(emulated_gpu PRIVATE collectives_options Threads::Threads)
+target_include_directories(emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native")
+set_tests_properties(
+  gpu_call_test PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"
+)
+
+# The GPU's kernel as threads, under the thread sanitizer in every build where that can be: as it is
+# nothing is reported, with its orders weakened races are.
+if(NOT "address" IN_LIST COLL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  add_executable(cuda_races "${folder}/races/cuda_races.cc")
+  target_link_libraries(cuda_races PRIVATE ${inside} collectives_options Threads::Threads)
+  target_include_directories(cuda_races PRIVATE "${folder}")
+  target_compile_options(cuda_races PRIVATE -fsanitize=thread -O1 -g1 -Wno-tsan)
+  target_link_options(cuda_races PRIVATE -fsanitize=thread)
+  set_target_properties(cuda_races PROPERTIES TEST_LAUNCHER "${thread_launcher}")
+  add_test(NAME cuda_races COMMAND cuda_races as_it_is)
+  set_tests_properties(cuda_races PROPERTIES TIMEOUT 300)
+  foreach(mutant IN ITEMS relaxed_release relaxed_acquire no_barrier)
+    add_test(NAME cuda_races_${mutant} COMMAND cuda_races ${mutant})
+    set_tests_properties(
+      cuda_races_${mutant}
+      PROPERTIES TIMEOUT 300 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1" PASS_REGULAR_EXPRESSION
+                 "ThreadSanitizer: data race"
+    )
+  endforeach()
+endif()

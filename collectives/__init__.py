@@ -86,6 +86,7 @@ from collectives.tracing import Trace, trace
 if _typing.TYPE_CHECKING:
     from collectives.compression.fp8 import FP8
     from collectives.compression.topk import TopK
+    from collectives.gpus import Device, Devices, devices
     from collectives.last import LastCall
     from collectives.simulation import Moment, Simulation, simulate
     from collectives.topology import Topology
@@ -93,12 +94,15 @@ if _typing.TYPE_CHECKING:
 # Where the names are that no plain call needs: loaded when they are first asked for, they make the
 # import of this package a fifth faster. A name that is a module's, too, cannot be among them.
 _LATE = {
+    "Device": "collectives.gpus",
+    "Devices": "collectives.gpus",
     "FP8": "collectives.compression.fp8",
     "LastCall": "collectives.last",
     "Moment": "collectives.simulation",
     "Simulation": "collectives.simulation",
     "TopK": "collectives.compression.topk",
     "Topology": "collectives.topology",
+    "devices": "collectives.gpus",
     "simulate": "collectives.simulation",
 }
 
@@ -118,6 +122,8 @@ __all__ = [
     "CollectiveError",
     "CollectiveTimeoutError",
     "Communicator",
+    "Device",
+    "Devices",
     "InternalError",
     "InvalidArgumentError",
     "LastCall",
@@ -161,6 +167,7 @@ __all__ = [
     "barrier",
     "broadcast",
     "codec",
+    "devices",
     "draw",
     "exact_sum",
     "exscan",

@@ -86,6 +86,8 @@ class Operand(NamedTuple):
     array: Any  # contiguous; owns the memory behind `pointer`
     origin: Any  # what the caller passed, and gets back
     packed: Any  # the strided array that `array` is a copy of, or None
+    device: int = -1  # the GPU that it is on; -1: memory of the host
+    stream: int = 0  # of a GPU: where its owner works with it
 
 
 def borrow(x: Array) -> tuple[Any, int, int] | None:
@@ -133,9 +135,7 @@ def operand(x: Array, what: str) -> Operand:
         if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
             return _tensor_operand(torch, x, what)
         array, writable = _as_numpy(x, what)
-    code = _numpy_code(array.dtype)
-    if code is None:
-        raise InvalidArgumentError(_wrong_dtype(what, array.dtype))
+    code = code_of(array.dtype, what)
     packed = None
     if not array.flags.c_contiguous:
         packed, array = array, np.ascontiguousarray(array)
@@ -201,7 +201,9 @@ def delivered(target: Operand) -> Array:
         else:
             target.packed.copy_(target.array)
     elif not isinstance(target.array, np.ndarray):
-        written(target.array)
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(target.array, getattr(torch, "Tensor", ())):
+            written(target.array)
     return target.origin
 
 
@@ -241,6 +243,22 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
 def dtype_code(dtype: np.dtype[Any]) -> int:
     """Return the number of a dtype that the buffer protocol knows; else raise KeyError."""
     return _numpy_codes[dtype]
+
+
+def code_of(dtype: np.dtype[Any], what: str) -> int:
+    """Return the number of a dtype that is supported."""
+    code = _numpy_code(dtype)
+    if code is None:
+        raise InvalidArgumentError(_wrong_dtype(what, dtype))
+    return code
+
+
+def torch_code(torch: ModuleType, dtype: Any, what: str) -> int:
+    """Return the number of a dtype of torch's that is supported."""
+    code = (_torch_codes or _meet_torch(torch)).get(dtype)
+    if code is None:
+        raise InvalidArgumentError(_wrong_dtype(what, dtype))
+    return code
 
 
 def _numpy_code(dtype: Any) -> int | None:
@@ -319,9 +337,7 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
         )
     if x.layout is not torch.strided:
         raise InvalidArgumentError(f"{what} is a {x.layout} tensor: pass x.to_dense()")
-    code = (_torch_codes or _meet_torch(torch)).get(x.dtype)
-    if code is None:
-        raise InvalidArgumentError(_wrong_dtype(what, x.dtype))
+    code = torch_code(torch, x.dtype, what)
     if x.requires_grad and torch.is_grad_enabled():
         raise InvalidArgumentError(
             f"{what} requires grad, and collectives are not differentiable: "

@@ -14,6 +14,7 @@ from collectives.arrays import Array, Operand, operand, repack
 from collectives.defined import own_by_number
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.fusion import Deferred, agreed, batches, fused, overlapping
+from collectives.gpu_arrays import place_of
 from collectives.handle import Handle
 from collectives.names import KINDS, Options
 from collectives.operations import Operation, operation_of, raise_failure_of
@@ -22,6 +23,7 @@ from collectives.sparse.conversion import is_sparse
 from collectives.trees import leaves, rebuilt
 
 NOTHING = ffi.NULL
+_cast = ffi.cast
 collective = lib.coll_collective
 
 
@@ -141,9 +143,13 @@ class Caller:
         *call: Any,
     ) -> None:
         """Make a call of :meth:`_request` now."""
+        device, stream = place_of(name, call[1], call[2])
         request, _kept = self._request(*call)
         try:
-            self._handle.call(name, lib.coll_run, request)
+            if device >= 0:
+                self._handle.call(name, lib.coll_gpu_run, request, device, _cast("void *", stream))
+            else:
+                self._handle.call(name, lib.coll_run, request)
         except CollectiveError as error:
             raise_failure_of(operation, name, error)
             raise
@@ -339,6 +345,8 @@ def _fusion_key(
 ) -> tuple[Any, ...] | None:
     """Return what calls have in common that may share a message, None for one that may not."""
     if kind != "allreduce" or source is None or target is None:
+        return None
+    if source.device >= 0 or target.device >= 0:  # one buffer for all is memory of the host
         return None
     if type(source.array) is not type(target.array):  # results are copied out of one buffer
         return None

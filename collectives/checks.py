@@ -11,9 +11,11 @@ import math
 import sys
 from collections.abc import Sequence
 
+from collectives import gpu_arrays
 from collectives._ffi import ffi
-from collectives.arrays import NAMES, Array, Operand, fresh, operand, output, refuse_repeats
+from collectives.arrays import NAMES, Array, Operand, output, refuse_repeats
 from collectives.errors import InvalidArgumentError
+from collectives.gpu_arrays import anywhere, fresh
 from collectives.lengths import UNKNOWN
 from collectives.names import integer
 
@@ -164,13 +166,14 @@ def apart_target(call: str, source: Operand, out: Array | None, shapes: Sequence
 def received(call: str, x: Array | None, out: Array | None, rank: int, root: int) -> Operand:
     """Return where the part goes that a rank gets from the root, and hands nothing in itself."""
     if out is not None:
-        return output(out, f"{call}: out")
+        target = anywhere(out, f"{call}: out")
+        return target if target.device >= 0 else output(out, f"{call}: out")
     if x is None:
         raise InvalidArgumentError(
             f"{call}: rank {rank} gives neither x nor out, so it is not known what it expects from "
             f"the root, rank {root}: pass out, or as x an array of the shape and dtype of its part"
         )
-    like = operand(x, f"{call}: x")
+    like = anywhere(x, f"{call}: x")
     return like if like.writable else fresh(like, like.shape)
 
 
@@ -200,7 +203,7 @@ def _overlap(one: Operand, other: Operand) -> bool:
 
 
 def _given(call: str, source: Operand, out: Array, shapes: Sequence[Shape]) -> Operand:
-    target = output(out, f"{call}: out")
+    target = gpu_arrays.output(out, source, f"{call}: out")
     if target.dtype != source.dtype:
         raise InvalidArgumentError(
             f"{call}: out has dtype {NAMES[target.dtype]}, but x has {NAMES[source.dtype]}"

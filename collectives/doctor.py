@@ -224,5 +224,5 @@ def _gpus(proc: Path, _: Path) -> Iterator[Finding]:
             "GPUs",
             NOTE,
             f"{len(gpus)} of NVIDIA",
-            "arrays in their memory are refused until CUDA is here (docs/roadmap.md)",
+            "collectives of arrays in their memory have never run on one (docs/gpu.md)",
         )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Unpack
 
 from collectives import quick
-from collectives.arrays import Array, operand
+from collectives.arrays import Array
 from collectives.caller import NOTHING, collective
 from collectives.checks import (
     apart_target,
@@ -18,6 +18,7 @@ from collectives.checks import (
     part_shapes,
     received,
 )
+from collectives.gpu_arrays import anywhere
 from collectives.names import AUTOMATIC, KINDS, how
 from collectives.parts import Parts
 from collectives.sparse.calls import (
@@ -61,7 +62,7 @@ class Movements(Parts):
             return sparse_call(self, "allgather", x, call, {"out": out, "mode": mode}, sparse)
         refuse_sparse_options("allgather", sparse)
         options = how("allgather", algorithm, mode, timeout)
-        source = operand(x, "allgather: x")
+        source = anywhere(x, "allgather: x")
         target = apart_target("allgather", source, out, joined_shapes(source, self.size))
         return self._begin("allgather", "allgather", source, target, options, async_op=async_op)
 
@@ -82,7 +83,7 @@ class Movements(Parts):
         There it is as allgather. The other ranks get None: their ``out`` is left as it was.
         """
         options = how("gather", algorithm, mode, timeout)
-        source = operand(x, "gather: x")
+        source = anywhere(x, "gather: x")
         place = checked_root("gather", root, self.size)
         target = None
         if self.rank == place:
@@ -117,7 +118,7 @@ class Movements(Parts):
         options = how("scatter", algorithm, mode, timeout)
         place = checked_root("scatter", root, self.size)
         if self.rank == place:
-            source = operand(x, "scatter: x")
+            source = anywhere(x, "scatter: x")
             part = equal_part("scatter", source, self.size, "scatterv")
             target = apart_target("scatter", source, out, part_shapes(part))
         else:
@@ -153,7 +154,7 @@ class Movements(Parts):
         into equal parts is refused: see alltoallv.
         """
         options = how("alltoall", algorithm, mode, timeout)
-        source = operand(x, "alltoall: x")
+        source = anywhere(x, "alltoall: x")
         equal_part("alltoall", source, self.size, "alltoallv")
         target = in_place_target("alltoall", source, out)
         return self._begin("alltoall", "alltoall", source, target, options, async_op=async_op)
@@ -195,7 +196,7 @@ class Movements(Parts):
             )
             return self._each("broadcast", x, each, async_op)
         options = how("broadcast", algorithm, mode, timeout)
-        source = operand(x, "broadcast: x")
+        source = anywhere(x, "broadcast: x")
         place = checked_root("broadcast", root, self.size)
         target = in_place_target("broadcast", source, None)
         return self._begin(

@@ -24,6 +24,7 @@ from collectives.checks import (
     refuse_out_of_a_tree,
 )
 from collectives.dispatch import is_unusual, unusual_allreduce
+from collectives.gpu_arrays import anywhere
 from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
 from collectives.operations import USER_OPS, Op
 from collectives.sparse.calls import (
@@ -95,7 +96,7 @@ class Reductions(Caller):
             )  # fmt: skip
             return self._each("allreduce", x, each, async_op)
         options = how("allreduce", algorithm, mode, timeout, accumulate, reproducible)
-        source, code = operand(x, "allreduce: x"), op_code("allreduce", op)
+        source, code = anywhere(x, "allreduce: x"), op_code("allreduce", op)
         target = in_place_target("allreduce", source, out)
         return self._begin(
             "allreduce", "allreduce", source, target, options, op=code, async_op=async_op
@@ -169,7 +170,7 @@ class Reductions(Caller):
         refuse_sparse_options("reduce_scatter", sparse)
         code = op_code("reduce_scatter", op)
         options = how("reduce_scatter", algorithm, mode, timeout, accumulate, reproducible)
-        source = operand(x, "reduce_scatter: x")
+        source = anywhere(x, "reduce_scatter: x")
         part = equal_part("reduce_scatter", source, self.size, "reduce_scatterv")
         target = apart_target("reduce_scatter", source, out, part_shapes(part))
         return self._begin(
@@ -236,7 +237,7 @@ class Reductions(Caller):
         """
         code = op_code("reduce", op)
         options = how("reduce", algorithm, mode, timeout, accumulate, reproducible)
-        source = operand(x, "reduce: x")
+        source = anywhere(x, "reduce: x")
         place = checked_root("reduce", root, self.size)
         target = in_place_target("reduce", source, out) if self.rank == place else None
         return self._begin(
@@ -266,7 +267,7 @@ class Reductions(Caller):
         """
         code = op_code("scan", op)
         options = how("scan", algorithm, mode, timeout, accumulate, reproducible)
-        source = operand(x, "scan: x")
+        source = anywhere(x, "scan: x")
         target = in_place_target("scan", source, out)
         return self._begin("scan", "scan", source, target, options, op=code, async_op=async_op)
 

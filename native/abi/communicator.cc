@@ -155,6 +155,9 @@ coll_status coll_abort(coll_comm* comm, const char* reason) {
     on_either(comm, [reason](auto& communicator) {
       communicator.abort(reason != nullptr ? reason : "no reason given");
     });
+    if (comm->communicator) {
+      for (const auto& team : coll::GpuTeam::all_of(comm->communicator->group())) team->abort();
+    }
     return Status::ok;
   });
 }

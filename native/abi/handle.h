@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "abi/guarded.h"
 #include "communicator/communicator.h"
+#include "communicator/gpu_team.h"
 #include "communicator/steps.h"
 #include "communicator/wire_communicator.h"
 
@@ -19,6 +21,8 @@ struct coll_comm {
   // it.
   std::unique_ptr<coll::Steps> steps = nullptr;
   std::function<void()> deliver = nullptr;
+  // Whom it shares GPUs with, by GPU.
+  std::map<int, std::shared_ptr<coll::GpuTeam>> gpus = {};
 };
 
 namespace coll {

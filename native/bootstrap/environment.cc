@@ -73,6 +73,9 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_UCX", "path", "",
      "Where libucp.so.0 is, or its folder; without it the PyPI package libucx-cu12 or libucx-cu13, "
      "or where the loader finds it."},
+    {"COLLECTIVES_CUDA_LIBRARY", "path", "",
+     "Where the library of kernels for GPUs is; without it libcollectives_cuda.so beside this "
+     "one."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };
@@ -97,6 +100,7 @@ enum Index {
   kTune,
   kCache,
   kUcx,
+  kCudaLibrary,
   kFault,
   kIndexEnd
 };

@@ -261,7 +261,8 @@ const char* name_of(Purpose purpose) noexcept {
                                        "sparse broadcast",
                                        "sparse plan",
                                        "sparse plan reduce",
-                                       "adasum"};
+                                       "adasum",
+                                       "collective on a GPU"};
   const auto i = static_cast<std::size_t>(purpose);
   return i < names.size() ? names[i] : "?";
 }

@@ -12,8 +12,9 @@
 
 namespace coll {
 
-// What a call is made for: itself, a step of forming groups (regroup.h), or the first step of a
-// collective of sparse vectors (sparse_call.h). All ranks agree on it.
+// What a call is made for: itself, a step of forming groups (regroup.h), the first step of a
+// collective of sparse vectors (sparse_call.h), or one of a collective on a GPU (gpu_call.h). All
+// ranks agree on it.
 enum class Purpose : std::uint8_t {
   itself,
   split,
@@ -26,7 +27,8 @@ enum class Purpose : std::uint8_t {
   sparse_broadcast,
   sparse_plan,
   sparse_plan_reduce,
-  adasum
+  adasum,
+  gpu
 };
 
 // In what partial results are kept and travel; as_stored: in the dtype of the arrays. Numeric

@@ -66,6 +66,10 @@ class Communicator {
   // A communicator like this one, for this rank's place in a group of some of its ranks.
   Communicator branch(Membership&& place, int rank) const;
   const Membership& membership() const noexcept { return membership_; }
+  // The same for all ranks of a group in this process, and for no other group there is.
+  const void* group() const noexcept { return &segment_.header(); }
+  // Whether all its ranks are threads of this process.
+  bool within_process() const noexcept { return shares_memory_ || ranks_ == 1; }
   // For arrays within reach of all ranks; null of threads, which reach all memory. Throws Error
   // (unsupported) where the job has none.
   std::shared_ptr<SymmetricHeap> heap() const;

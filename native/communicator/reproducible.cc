@@ -11,8 +11,6 @@ namespace {
 
 bool of_the_program(const Call& call) noexcept { return static_cast<int>(call.op) >= kUserOps; }
 
-bool adds(Reduction op) noexcept { return op == Reduction::sum || op == Reduction::avg; }
-
 }  // namespace
 
 void validate_reproducible(const Call& call) {

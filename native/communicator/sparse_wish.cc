@@ -13,8 +13,6 @@
 namespace coll {
 namespace {
 
-bool adds(Reduction op) noexcept { return op == Reduction::sum || op == Reduction::avg; }
-
 // Of zeros, which what is absent is, all operations make zero, but those of the program.
 void check_operation(const SparseWish& wish) {
   if (!reduces(wish.kind) || wish.op == Reduction::sum) return;

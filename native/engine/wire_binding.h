@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/call_data.h"
-#include "engine/partition.h"
+#include "plan/partition.h"
 #include "kernels/kernels.h"
 #include "kernels/user_op.h"
 #include "plan/wire_plan.h"

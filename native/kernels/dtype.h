@@ -84,6 +84,9 @@ inline constexpr std::array<DtypeTraits, kDtypes> kDtypeTraits = {{
     {16, Family::pair},     // int64_int64
 }};
 
+// Whether results are sums, be they divided in the end.
+constexpr bool adds(Reduction op) noexcept { return op == Reduction::sum || op == Reduction::avg; }
+
 constexpr bool exists(Dtype dtype) noexcept {
   return static_cast<std::size_t>(dtype) < kDtypeTraits.size();
 }

@@ -31,17 +31,17 @@ template <class T>
 struct Plain {
   using Memory = T;
   using Value = T;
-  [[gnu::always_inline]] T load(T stored) const noexcept { return stored; }
-  [[gnu::always_inline]] T round(T value) const noexcept { return value; }
+  [[gnu::always_inline]] constexpr T load(T stored) const noexcept { return stored; }
+  [[gnu::always_inline]] constexpr T round(T value) const noexcept { return value; }
 };
 
 // bfloat16 is the upper half of a float32. Integer arithmetic, because the conversions of the
 // hardware flush subnormals and would make sums depend on the CPU.
-[[gnu::always_inline]] inline float widen_bfloat16(std::uint16_t bits) noexcept {
+[[gnu::always_inline]] constexpr float widen_bfloat16(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-[[gnu::always_inline]] inline std::uint16_t round_to_bfloat16(float value) noexcept {
+[[gnu::always_inline]] constexpr std::uint16_t round_to_bfloat16(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t half = 0x7fff + ((bits >> 16) & 1);  // ties go to the even neighbour
   const std::uint32_t quiet_nan = bits | 0x400000;         // rounding could make it an infinity
@@ -51,10 +51,10 @@ struct Plain {
 struct Bfloat16 {
   using Memory = std::uint16_t;
   using Value = float;
-  [[gnu::always_inline]] float load(std::uint16_t bits) const noexcept {
+  [[gnu::always_inline]] constexpr float load(std::uint16_t bits) const noexcept {
     return widen_bfloat16(bits);
   }
-  [[gnu::always_inline]] std::uint16_t round(float value) const noexcept {
+  [[gnu::always_inline]] constexpr std::uint16_t round(float value) const noexcept {
     return round_to_bfloat16(value);
   }
 };
@@ -68,12 +68,12 @@ struct Truth {
   Word magnitude;
   Word one;
   // The highest bit of x | -x. A comparison would become a branch, which does not vectorise.
-  [[gnu::always_inline]] Word load(Word stored) const noexcept {
+  [[gnu::always_inline]] constexpr Word load(Word stored) const noexcept {
     const auto bits = static_cast<Word>(stored & magnitude);
     const auto set = static_cast<Word>(bits | static_cast<Word>(Word{0} - bits));
     return static_cast<Word>(set >> (8 * sizeof(Word) - 1));
   }
-  [[gnu::always_inline]] Word round(Word truth) const noexcept {
+  [[gnu::always_inline]] constexpr Word round(Word truth) const noexcept {
     return truth != 0 ? one : Word{0};
   }
 };

@@ -34,7 +34,7 @@ class NarrowFormat {
   static constexpr std::uint32_t kPlace = (127 - kBias + 1 - kDigits) << 23;
 
  public:
-  [[gnu::always_inline]] static float widen(Word stored) noexcept {
+  [[gnu::always_inline]] static constexpr float widen(Word stored) noexcept {
     const std::uint32_t magnitude = stored & kMagnitude;
     const std::uint32_t sign = (stored & ~kMagnitude) << kSignShift;
     const std::uint32_t normal = (magnitude << kShift) + kRebias;
@@ -47,7 +47,7 @@ class NarrowFormat {
   }
 
   // To nearest, ties to even; what is too large becomes infinity, or else the NaN.
-  [[gnu::always_inline]] static Word round(float value) noexcept {
+  [[gnu::always_inline]] static constexpr Word round(float value) noexcept {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & 0x7fffffff;
     const std::uint32_t half = (1U << (kShift - 1)) - 1 + ((magnitude >> kShift) & 1);
@@ -66,7 +66,7 @@ class NarrowFormat {
  private:
   // condition ? a : b, without a branch: compilers would hide floating-point operations behind
   // one, since these might trap, and then not vectorise.
-  [[gnu::always_inline]] static std::uint32_t chosen(bool condition, std::uint32_t a,
+  [[gnu::always_inline]] static constexpr std::uint32_t chosen(bool condition, std::uint32_t a,
                                                      std::uint32_t b) noexcept {
     const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
     return (a & mask) | (b & ~mask);
@@ -76,10 +76,10 @@ class NarrowFormat {
 // bfloat16 in the form of the others.
 struct Bfloat16Format {
   using Memory = std::uint16_t;
-  [[gnu::always_inline]] static float widen(std::uint16_t stored) noexcept {
+  [[gnu::always_inline]] static constexpr float widen(std::uint16_t stored) noexcept {
     return widen_bfloat16(stored);
   }
-  [[gnu::always_inline]] static std::uint16_t round(float value) noexcept {
+  [[gnu::always_inline]] static constexpr std::uint16_t round(float value) noexcept {
     return round_to_bfloat16(value);
   }
 };

@@ -20,7 +20,7 @@ using Wrapping =
 
 struct Sum {
   template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+  [[gnu::always_inline]] static constexpr T apply(T a, T b) noexcept {
     using W = Wrapping<T>;
     return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
   }
@@ -28,13 +28,13 @@ struct Sum {
 
 struct Product {
   template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+  [[gnu::always_inline]] static constexpr T apply(T a, T b) noexcept {
     using W = Wrapping<T>;
     return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
   }
   // By the formula, as NumPy does it: no infinities are recovered from NaNs.
   template <class T>
-  [[gnu::always_inline]] static ComplexNumber<T> apply(ComplexNumber<T> a,
+  [[gnu::always_inline]] static constexpr ComplexNumber<T> apply(ComplexNumber<T> a,
                                                        ComplexNumber<T> b) noexcept {
     return {a.real * b.real - a.imaginary * b.imaginary,
             a.real * b.imaginary + a.imaginary * b.real};
@@ -49,7 +49,7 @@ using BitsOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 // the order of the operands, except which NaN it is.
 struct Minimum {
   template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+  [[gnu::always_inline]] static constexpr T apply(T a, T b) noexcept {
     const T smaller = a < b || a != a ? a : b;
     if constexpr (std::is_floating_point_v<T>) {
       const auto signs = std::bit_cast<BitsOf<T>>(a) | std::bit_cast<BitsOf<T>>(b);
@@ -62,7 +62,7 @@ struct Minimum {
 
 struct Maximum {
   template <class T>
-  [[gnu::always_inline]] static T apply(T a, T b) noexcept {
+  [[gnu::always_inline]] static constexpr T apply(T a, T b) noexcept {
     const T larger = a > b || a != a ? a : b;
     if constexpr (std::is_floating_point_v<T>) {
       const auto signs = std::bit_cast<BitsOf<T>>(a) & std::bit_cast<BitsOf<T>>(b);
@@ -76,21 +76,21 @@ struct Maximum {
 // Of bits, and of truths that are 0 or 1.
 struct And {
   template <class Word>
-  [[gnu::always_inline]] static Word apply(Word a, Word b) noexcept {
+  [[gnu::always_inline]] static constexpr Word apply(Word a, Word b) noexcept {
     return a & b;
   }
 };
 
 struct Or {
   template <class Word>
-  [[gnu::always_inline]] static Word apply(Word a, Word b) noexcept {
+  [[gnu::always_inline]] static constexpr Word apply(Word a, Word b) noexcept {
     return a | b;
   }
 };
 
 struct Xor {
   template <class Word>
-  [[gnu::always_inline]] static Word apply(Word a, Word b) noexcept {
+  [[gnu::always_inline]] static constexpr Word apply(Word a, Word b) noexcept {
     return a ^ b;
   }
 };
@@ -100,7 +100,7 @@ struct Xor {
 template <bool kSmallest>
 struct Located {
   template <class V, class I>
-  [[gnu::always_inline]] static Pair<V, I> apply(Pair<V, I> a, Pair<V, I> b) noexcept {
+  [[gnu::always_inline]] static constexpr Pair<V, I> apply(Pair<V, I> a, Pair<V, I> b) noexcept {
     const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
     const bool a_first = kSmallest ? a.value < b.value : a.value > b.value;
     const bool b_first = kSmallest ? b.value < a.value : b.value > a.value;

@@ -9,18 +9,18 @@
 namespace coll {
 namespace {
 
-constexpr unsigned kDigitBits = 11;
-constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+constexpr unsigned kSortedBits = 11;
+constexpr std::size_t kSortedValues = std::size_t{1} << kSortedBits;
 constexpr std::size_t kFewPlaces = 512;  // that are sorted before the digits are counted
 
 std::size_t digit_of(const GivenIndex& place, unsigned shift) noexcept {
-  return static_cast<std::size_t>(place.index >> shift) % kDigits;
+  return static_cast<std::size_t>(place.index >> shift) % kSortedValues;
 }
 
 // Writes them by one digit. False: all have the same, and nothing was written.
 bool by_digit(const std::vector<GivenIndex>& from, std::vector<GivenIndex>& to,
               unsigned shift) noexcept {
-  std::array<std::size_t, kDigits> ends{};
+  std::array<std::size_t, kSortedValues> ends{};
   for (const GivenIndex& place : from) ++ends[digit_of(place, shift)];
   if (ends[digit_of(from.front(), shift)] == from.size()) return false;
   std::size_t before = 0;
@@ -38,7 +38,7 @@ void sort_by_index(std::vector<GivenIndex>& places, std::uint64_t length) {
   }
   std::vector<GivenIndex> other(places.size());
   const auto bits = static_cast<unsigned>(std::bit_width(length - 1));
-  for (unsigned shift = 0; shift < bits; shift += kDigitBits) {
+  for (unsigned shift = 0; shift < bits; shift += kSortedBits) {
     if (by_digit(places, other, shift)) places.swap(other);
   }
 }

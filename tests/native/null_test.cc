@@ -11,7 +11,7 @@
 
 #include "check.h"
 #include "collectives.h"
-#include "null_sparse.h"
+#include "null_gpu.h"
 
 namespace {
 
@@ -276,7 +276,7 @@ const std::vector<Row> kData = {
     {"coll_free", [](coll_comm*) -> int { return coll_free(nullptr), 0; }, 0, 0},
 };
 
-const std::vector<std::vector<Row>> kTables = {kLife, kCollectives, kBeside, kData, kSparse};
+const std::vector<std::vector<Row>> kTables = {kLife, kCollectives, kBeside, kData, kSparse, kGpu};
 
 coll_comm* alone() {
   coll_options options{};

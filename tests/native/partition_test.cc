@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors of more elements than 32 bits count: where their chunks begin, and how they are tiled.
-#include "engine/partition.h"
+#include "plan/partition.h"
 
 #include <array>
 #include <limits>

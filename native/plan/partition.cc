@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/partition.h"
+#include "plan/partition.h"
 
 #include <algorithm>
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/gpu_plans.h"
+
+#include <algorithm>
+#include <string>
+
+#include "algorithms/algorithm.h"
+#include "base/error.h"
+#include "plan/lower.h"
+#include "prove/plan_proof.h"
+
+namespace coll {
+namespace {
+
+constexpr int kDepth = 4;
+
+Plan proved(const Call& call, const Choice& choice, int ranks) {
+  const Algorithm& algorithm = *algorithms()[static_cast<std::size_t>(choice.algorithm)];
+  const Schedule schedule = make_schedule(algorithm, ranks, root_of(call));
+  Plan plan = lower(schedule, {.mode = choice.mode, .depth = kDepth, .lag = 1});
+  for (const bool in_place : {false, true}) {
+    const Report report = prove(plan, in_place, usual_tiles(plan));
+    if (report.proved) continue;
+    throw Error(Status::internal, std::string("the plan of ") + algorithm.name +
+                                      " for a GPU does not prove: " + report.message);
+  }
+  return plan;
+}
+
+bool uses_scratch(const Plan& plan) {
+  for (const RankPlan& rank : plan.ranks) {
+    for (const PlaceRange& range : rank.range_pool) {
+      if (range.place == Place::scratch) return true;
+    }
+  }
+  return false;
+}
+
+bool uses_stage(const Plan& plan) {
+  return std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                     [](const RankPlan& rank) { return rank.stage_cells > 0; });
+}
+
+std::size_t scratch_elements(const Plan& plan, const Partition& partition) {
+  if (!uses_scratch(plan)) return 0;
+  if (plan.layout.kind == Kind::alltoall) {
+    return partition.longest() * static_cast<std::size_t>(plan.layout.p);
+  }
+  return partition.elements(0, Buffer::scratch, 0, plan.layout.cells(0, Buffer::scratch));
+}
+
+// What a block shares depends on the plan alone, not on how the vector is cut.
+std::size_t most_shared(const Plan& plan, const Partition& partition, const cuda::Room& room) {
+  std::size_t most = 0;
+  for (int rank = 0; rank < plan.layout.p; ++rank) {
+    const auto words = cuda::assemble(plan, rank, partition, 1, {}, room);
+    most = std::max(most, cuda::shared_bytes(*cuda::as<const cuda::Code>(words.data())));
+  }
+  return most;
+}
+
+cuda::Launch launch_for(const Call& call, const Plan& plan, const cuda::Cut& cut) {
+  cuda::Launch launch{};
+  const bool mean = call.op == Reduction::avg && plan.layout.folds_all();
+  launch.divisor = mean ? plan.layout.p : 1;
+  launch.tile_elements = cut.tile_elements;
+  launch.slot_bytes = cut.slot_bytes;
+  launch.element_bytes = static_cast<std::uint32_t>(size_of(call.dtype));
+  launch.tiles = cut.tiles;
+  launch.ranks = plan.layout.p;
+  launch.channels = cut.channels;
+  return launch;
+}
+
+}  // namespace
+
+GpuPlans::GpuPlans(int ranks, int device)
+    : ranks_(ranks),
+      device_(device),
+      ticks_(device, static_cast<std::size_t>(ranks * cuda::kMostChannels) * cuda::kTickWords *
+                         sizeof(std::uint64_t)),
+      stages_(static_cast<std::size_t>(ranks)),
+      packets_(static_cast<std::size_t>(ranks)),
+      scratch_(static_cast<std::size_t>(ranks)) {
+  cuda::Sentence why{};
+  cuda::DeviceFacts facts{};
+  cuda::check(cuda::library().device(device, &facts, &why), why);
+  if (facts.cooperative == 0) {
+    throw Error(Status::unsupported, std::string(facts.name) +
+                                         " cannot run the blocks of a launch together, which "
+                                         "ranks that wait for each other need");
+  }
+  room_.shared_bytes = std::min<std::size_t>(room_.shared_bytes, facts.shared_bytes);
+  cuda::check(cuda::library().load(device, &why), why);
+}
+
+const GpuPlan& GpuPlans::get(const Call& call, const Choice& choice) {
+  const Key key{call.kind,        call.dtype,  call.op,    root_of(call),
+                choice.algorithm, choice.mode, call.count, hash_counts(call, ranks_)};
+  const auto found =
+      std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.key == key; });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+  } else {
+    kept_.push_front({key, make(call, choice)});
+    if (kept_.size() > kMostKept) kept_.pop_back();
+  }
+  return kept_.front().plan;
+}
+
+// A device runs so many blocks at a time, which the ranks share.
+int GpuPlans::channels_for(const Call& call, std::int32_t op, std::size_t shared) const {
+  const int blocks =
+      cuda::library().blocks(device_, static_cast<std::int32_t>(call.dtype), op, shared);
+  if (blocks < ranks_) {
+    throw Error(Status::unsupported,
+                blocks == 0 ? std::string("the GPU has no kernel for ") + name_of(call.op) +
+                                  " of " + name_of(call.dtype)
+                            : "the GPU runs " + std::to_string(blocks) + " blocks at a time, and " +
+                                  std::to_string(ranks_) + " ranks need one each");
+  }
+  return std::min(blocks / ranks_, cuda::kMostChannels);
+}
+
+GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
+  const Plan plan = proved(call, choice, ranks_);
+  Partition partition(plan.layout);
+  partition.cut(vector_elements(call, ranks_), call.counts);
+  const std::size_t bytes = size_of(call.dtype);
+  GpuPlan made;
+  made.op = plan.layout.folds() ? static_cast<std::int32_t>(call.op) : cuda::kMovesOnly;
+  made.staged = uses_stage(plan);
+  made.packets = plan.inlined();
+  made.scratch_bytes = scratch_elements(plan, partition) * bytes;
+  made.shared_bytes = most_shared(plan, partition, room_);
+  cuda::Room room = room_;
+  room.channels = channels_for(call, made.op, made.shared_bytes);
+  const cuda::Cut cut = cuda::cut_for(plan, partition, bytes, room);
+  made.launch = launch_for(call, plan, cut);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto words = cuda::assemble(plan, rank, partition, bytes, cut, room);
+    auto& code = made.codes.emplace_back(device_, words.size() * sizeof(std::uint64_t));
+    code.upload(words.data(), words.size() * sizeof(std::uint64_t));
+    made.launch.codes[rank] = cuda::as<const cuda::Code>(code.get());
+  }
+  return made;
+}
+
+// What a launch before this one still uses is given back when it is done: so devices free memory.
+void GpuPlans::grow(std::vector<cuda::DeviceMemory>& memory, std::size_t bytes) {
+  for (cuda::DeviceMemory& mine : memory) {
+    if (mine.bytes() < bytes) mine = cuda::DeviceMemory(device_, bytes);
+  }
+}
+
+cuda::Launch GpuPlans::launch_of(const GpuPlan& plan) {
+  cuda::Launch launch = plan.launch;
+  launch.ticks = cuda::as<std::uint64_t>(ticks_.get());
+  launch.control = control_.get();
+  launch.ring_bytes = plan.packets ? room_.packet_ring_bytes : room_.ring_bytes;
+  auto& rings = plan.packets ? packets_ : stages_;
+  if (plan.staged) grow(rings, launch.ring_bytes * cuda::kMostChannels);
+  if (plan.scratch_bytes > 0) grow(scratch_, plan.scratch_bytes);
+  for (std::size_t rank = 0; rank < rings.size(); ++rank) {
+    auto& at = launch.buffers[rank].at;
+    at[static_cast<int>(Place::stage)] = rings[rank].get();
+    at[static_cast<int>(Place::scratch)] = scratch_[rank].get();
+  }
+  return launch;
+}
+
+}  // namespace coll

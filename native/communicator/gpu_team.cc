@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/gpu_team.h"
+
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "communicator/note.h"
+#include "cuda/signals.h"
+#include "select/choose_gpu.h"
+
+namespace coll {
+namespace {
+
+using KernelWords = cuda::Signals<cuda::ReleaseAcquire>;
+
+void check_owner(const void* buffer, std::size_t elements, const char* which, int device) {
+  if (elements == 0) return;
+  const int owner = cuda::library().owner(buffer);
+  if (owner == device) return;
+  throw Error(Status::invalid_argument,
+              std::string(which) + " is memory of " +
+                  (owner < 0 ? std::string("the host") : "GPU " + std::to_string(owner)) +
+                  ", and the call is one on GPU " + std::to_string(device));
+}
+
+Error gave_up(const cuda::Record& record) {
+  const std::string waited =
+      record.packet != 0 ? "a packet" : "rank " + std::to_string(record.peer);
+  return {Status::timeout,
+          "on the GPU rank " + std::to_string(record.rank) + " gave up: channel " +
+              std::to_string(record.channel) + ", step " + std::to_string(record.op) + ", tile " +
+              std::to_string(record.tile) + " waited for " + waited + " to reach " +
+              std::to_string(record.expected) + " and saw " + std::to_string(record.seen),
+          record.peer};
+}
+
+using Key = std::pair<const void*, int>;
+std::mutex teams_mutex;
+std::map<Key, std::weak_ptr<GpuTeam>> teams;
+
+}  // namespace
+
+std::shared_ptr<GpuTeam> GpuTeam::of(const void* group, int ranks, int device) {
+  const std::lock_guard lock(teams_mutex);
+  std::erase_if(teams, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<GpuTeam>& known = teams[{group, device}];
+  std::shared_ptr<GpuTeam> team = known.lock();
+  if (!team) known = team = std::make_shared<GpuTeam>(ranks, device);
+  return team;
+}
+
+std::vector<std::shared_ptr<GpuTeam>> GpuTeam::all_of(const void* group) {
+  const std::lock_guard lock(teams_mutex);
+  std::vector<std::shared_ptr<GpuTeam>> found;
+  for (const auto& [key, team] : teams) {
+    if (key.first != group) continue;
+    if (auto living = team.lock()) found.push_back(std::move(living));
+  }
+  return found;
+}
+
+GpuTeam::GpuTeam(int ranks, int device)
+    : ranks_(ranks),
+      device_(device),
+      plans_(ranks, device),
+      parts_(static_cast<std::size_t>(ranks)) {}
+
+void GpuTeam::hand_in(int rank, const Call& call, void* stream) {
+  validate(call, rank, ranks_);
+  if (accumulates_wider(call) || call.reproducible != Reproducible::no) {
+    throw Error(Status::unsupported, "accumulate= and reproducible= are not there on GPUs yet");
+  }
+  if (call.algorithm >= kGivenSchedules) {
+    throw Error(Status::unsupported, "algorithms of the program do not run on GPUs yet");
+  }
+  const Sides sides = sides_of(call, rank, ranks_);
+  check_owner(call.input, sides.in, "the input", device_);
+  check_owner(call.output, sides.out, "the output", device_);
+  check_failed();
+  parts_[static_cast<std::size_t>(rank)] = {call, stream};
+}
+
+void GpuTeam::launch(double timeout) {
+  outcome_.reset();
+  try {
+    launch_all(timeout);
+  } catch (const Error& error) {
+    outcome_ = error;
+  }
+}
+
+void GpuTeam::launch_all(double timeout) {
+  const Call& call = parts_.front().call;
+  void* const stream = parts_.front().stream;
+  const std::size_t element = size_of(call.dtype);
+  const Choice choice = choose_gpu(call.kind, ranks_, vector_elements(call, ranks_) * element,
+                                   element <= cuda::kWordBytes, wish_of(call));
+  const GpuPlan& plan = plans_.get(call, choice);
+  cuda::Launch told = plans_.launch_of(plan);
+  told.limit_ns = static_cast<std::uint64_t>(std::ceil(timeout * 1e9));
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Call& part = parts_[static_cast<std::size_t>(rank)].call;
+    auto& at = told.buffers[rank].at;
+    at[static_cast<int>(Place::input)] =
+        const_cast<std::byte*>(static_cast<const std::byte*>(part.input));
+    at[static_cast<int>(Place::output)] = static_cast<std::byte*>(part.output);
+  }
+  cuda::Sentence why{};
+  const cuda::Library& library = cuda::library();
+  for (const Part& part : parts_) {
+    cuda::check(library.follow(device_, stream, part.stream, &why), why);
+  }
+  cuda::check(library.launch(device_, &told, static_cast<std::int32_t>(call.dtype), plan.op,
+                             plan.shared_bytes, stream, &why),
+              why);
+  for (const Part& part : parts_) {
+    cuda::check(library.follow(device_, part.stream, stream, &why), why);
+  }
+}
+
+void GpuTeam::wait(void* stream) const {
+  cuda::Sentence why{};
+  cuda::check(cuda::library().synchronize(device_, stream, &why), why);
+  check_failed();
+}
+
+void GpuTeam::check_failed() const {
+  cuda::Control& control = plans_.control();
+  if (KernelWords::acquire(&control.recorded) != 0) throw gave_up(control.record);
+  if (KernelWords::acquire(&control.abort) == 0) return;
+  throw Error(Status::aborted, "the collectives on GPU " + std::to_string(device_) +
+                                   " were ended: a rank aborted this communicator");
+}
+
+void GpuTeam::abort() noexcept {
+  KernelWords::set_first(&plans_.control().abort, cuda::kAbortedByHost);
+}
+
+}  // namespace coll

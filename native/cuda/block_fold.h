@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block folds k sources into m destinations: sixteen bytes at a time where all operands lie alike
+// to such, else element by element. Every element is read by the thread that writes it, all sources
+// before any destination: so a destination may be a source. Partial sums are kept in the type that
+// values are folded in and rounded once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cuda/operands.h"
+#include "cuda/vectors.h"
+
+namespace coll::cuda {
+
+struct Span {
+  const BoundOperand* operands;  // sources, then destinations
+  Shift shift;
+  std::uint64_t n;  // units
+  std::uint32_t k, m;
+  bool balanced;
+  double divisor;
+
+  constexpr std::byte* source(std::uint32_t i) const noexcept {
+    return address_of(operands[i], shift);
+  }
+  constexpr std::byte* destination(std::uint32_t i) const noexcept {
+    return address_of(operands[k + i], shift);
+  }
+};
+
+template <class Operation, class Sum>
+constexpr Sum combined(const Sum& a, const Sum& b) noexcept {
+  Sum both{};
+  for (int i = 0; i < Sum::kCount; ++i) both.lane[i] = Operation::apply(a.lane[i], b.lane[i]);
+  return both;
+}
+
+// ((s0+s1)+s2)+..., of which four are read at a time. `load(i)`: source i as it lies in memory.
+template <class Width, class Operation, class Load>
+constexpr typename Width::Sum fold_left(std::uint32_t k, Load load) noexcept {
+  auto sum = Width::widened(load(0));
+  std::uint32_t i = 1;
+  for (; i + 4 <= k; i += 4) {
+    const auto a = load(i), b = load(i + 1), c = load(i + 2), d = load(i + 3);
+    sum = combined<Operation>(sum, Width::widened(a));
+    sum = combined<Operation>(sum, Width::widened(b));
+    sum = combined<Operation>(sum, Width::widened(c));
+    sum = combined<Operation>(sum, Width::widened(d));
+  }
+  for (; i < k; ++i) sum = combined<Operation>(sum, Width::widened(load(i)));
+  return sum;
+}
+
+// Sums of 4, 8, 16 and 32 sources, each there or not, as the bits of how many were read: so the
+// split is at the largest power of two, as recursive doubling does it.
+template <class Operation, class Width>
+class Partials {
+ public:
+  using Sum = typename Width::Sum;
+
+  constexpr void add(const Sum& sum) noexcept { carry(sum, Levels()); }
+  // With what came after them all, if anything did.
+  constexpr Sum total(Sum rest, bool some) const noexcept {
+    join(rest, some, Levels());
+    return rest;
+  }
+
+ private:
+  static constexpr int kLevels = 4;
+  static_assert(4 * ((1 << kLevels) - 1) + 3 == kMostSources);
+  // One after the other by name, since what is found by a number at run time lies in no register.
+  using Levels = std::make_integer_sequence<int, kLevels>;
+
+  template <int... kLevel>
+  constexpr void carry(Sum sum, std::integer_sequence<int, kLevel...>) noexcept {
+    bool carried = true;
+    (carry_to<kLevel>(sum, carried), ...);
+  }
+  template <int kLevel>
+  constexpr void carry_to(Sum& sum, bool& carried) noexcept {
+    if (!carried) return;
+    if ((there_ >> kLevel & 1) != 0) {
+      sum = combined<Operation>(Width::taken(sums_[kLevel]), sum);
+    } else {
+      sums_[kLevel] = Width::kept(sum);
+      carried = false;
+    }
+    there_ ^= 1U << kLevel;
+  }
+  template <int... kLevel>
+  constexpr void join(Sum& rest, bool some, std::integer_sequence<int, kLevel...>) const noexcept {
+    (join_of<kLevel>(rest, some), ...);
+  }
+  template <int kLevel>
+  constexpr void join_of(Sum& rest, bool& some) const noexcept {
+    if ((there_ >> kLevel & 1) == 0) return;
+    const Sum before = Width::taken(sums_[kLevel]);
+    rest = some ? combined<Operation>(before, rest) : before;
+    some = true;
+  }
+
+  typename Width::Kept sums_[kLevels] = {};
+  std::uint32_t there_ = 0;
+};
+
+template <class Width, class Operation, class Load>
+constexpr typename Width::Sum fold_balanced(std::uint32_t k, Load load) noexcept {
+  using Sum = typename Width::Sum;
+  const auto two = [](const typename Width::Raw& a, const typename Width::Raw& b) {
+    return combined<Operation>(Width::widened(a), Width::widened(b));
+  };
+  Partials<Operation, Width> partials;
+  std::uint32_t i = 0;
+  for (; i + 4 <= k; i += 4) {
+    const auto a = load(i), b = load(i + 1), c = load(i + 2), d = load(i + 3);
+    partials.add(combined<Operation>(two(a, b), two(c, d)));
+  }
+  Sum rest{};
+  const bool some = i < k;
+  if (some) rest = Width::widened(load(i));
+  for (++i; i < k; ++i) rest = combined<Operation>(rest, Width::widened(load(i)));
+  return partials.total(rest, some);
+}
+
+// Of up to three sources both shapes are one.
+template <class Width, class Operation, class Load>
+constexpr typename Width::Sum fold(std::uint32_t k, bool balanced, double divisor,
+                                   Load load) noexcept {
+  auto sum = balanced && k > 3 ? fold_balanced<Width, Operation>(k, load)
+                               : fold_left<Width, Operation>(k, load);
+  if (divisor != 1.0) {
+    for (auto& value : sum.lane) value = divided(value, divisor);
+  }
+  return sum;
+}
+
+template <class Width, class Operation>
+constexpr void fold_at(const Span& span, std::size_t offset) noexcept {
+  const auto load = [&](std::uint32_t i) { return Width::load(span.source(i) + offset); };
+  const auto sum = fold<Width, Operation>(span.k, span.balanced, span.divisor, load);
+  for (std::uint32_t i = 0; i < span.m; ++i) Width::store(span.destination(i) + offset, sum);
+}
+
+// Copies keep every bit: no conversion may touch a NaN.
+constexpr void copy_at(const Span& span, std::size_t offset, std::size_t step,
+                       std::size_t end) noexcept {
+  constexpr std::size_t kAtOnce = 4;
+  for (; offset < end; offset += kAtOnce * step) {
+    Vector<kVectorBytes> vectors[kAtOnce] = {};
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      if (offset + i * step < end)
+        vectors[i] = load_vector<kVectorBytes>(span.source(0) + offset + i * step);
+    }
+    for (std::uint32_t d = 0; d < span.m; ++d) {
+      for (std::size_t i = 0; i < kAtOnce; ++i) {
+        if (offset + i * step < end) {
+          store_vector(span.destination(d) + offset + i * step, vectors[i]);
+        }
+      }
+    }
+  }
+}
+
+// Bytes before the first that all operands have at a multiple of sixteen; all where there is none.
+constexpr std::size_t bytes_before_vectors(const Span& span, std::size_t bytes) noexcept {
+  const auto place = [&](std::uint32_t i) {
+    return reinterpret_cast<std::uintptr_t>(address_of(span.operands[i], span.shift)) %
+           kVectorBytes;
+  };
+  for (std::uint32_t i = 1; i < span.k + span.m; ++i) {
+    if (place(i) != place(0)) return bytes;
+  }
+  const std::size_t head = (kVectorBytes - place(0)) % kVectorBytes;
+  return head < bytes ? head : bytes;
+}
+
+template <class Element>
+constexpr void copy_singles(const Span& span, std::size_t first, std::size_t step,
+                            std::size_t end) noexcept {
+  using Memory = kernels::Stored<typename Element::Memory>;
+  for (std::size_t offset = first; offset < end; offset += step) {
+    const Memory element = *as<const Memory>(span.source(0) + offset);
+    for (std::uint32_t d = 0; d < span.m; ++d) {
+      *as<Memory>(span.destination(d) + offset) = element;
+    }
+  }
+}
+
+// By thread `thread` of `threads`.
+template <class Element, class Operation>
+constexpr void fold_span(const Span& span, std::size_t thread, std::size_t threads) noexcept {
+  constexpr std::size_t kUnit = sizeof(typename Element::Memory);
+  const std::size_t bytes = span.n * kUnit, head = bytes_before_vectors(span, bytes);
+  const std::size_t tail = bytes - (bytes - head) % kVectorBytes;
+  const std::size_t single = thread * kUnit, singles = threads * kUnit;
+  if (span.k == 1 && span.divisor == 1.0) {
+    copy_singles<Element>(span, single, singles, head);
+    copy_at(span, head + thread * kVectorBytes, threads * kVectorBytes, tail);
+    copy_singles<Element>(span, tail + single, singles, bytes);
+    return;
+  }
+  using Vectors = Wide<Element>;
+  for (std::size_t at = single; at < head; at += singles) {
+    fold_at<Single<Element>, Operation>(span, at);
+  }
+  const std::size_t step = threads * Vectors::kBytes;
+  for (std::size_t at = head + thread * Vectors::kBytes; at < tail; at += step) {
+    fold_at<Vectors, Operation>(span, at);
+  }
+  for (std::size_t at = tail + single; at < bytes; at += singles) {
+    fold_at<Single<Element>, Operation>(span, at);
+  }
+}
+
+}  // namespace coll::cuda

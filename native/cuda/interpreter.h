@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel: a block of threads runs the code of one rank on one channel, from its entry into the
+// call to its exit. Channels share no element, so each is a call of its own, with a clock of its
+// own, whose base is where the call before has left it: a graph can replay a launch without the
+// host telling it anything. What the code says of waits has been derived and proved for the plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/block_fold.h"
+#include "cuda/launch.h"
+#include "cuda/operands.h"
+#include "cuda/packet_fold.h"
+#include "cuda/patience.h"
+
+namespace coll::cuda {
+
+// A Group is a block of threads: thread(), threads(), sync(), all(bool) and memory that its threads
+// share.
+template <class Element, class Operation, class Order, class Group>
+class Interpreter {
+ public:
+  constexpr Interpreter(Group& group, const Launch& launch, int rank, int channel) noexcept
+      : group_(group), launch_(launch), rank_(rank), channel_(channel) {}
+
+  // False where the launch has been stopped; then ticks say nothing any more.
+  constexpr bool run() noexcept {
+    take_code();
+    const Tiles tiles = tiles_of(launch_, static_cast<std::uint32_t>(channel_));
+    tiles_ = static_cast<std::int32_t>(tiles.end - tiles.first);
+    base_ = *tick_of(rank_);
+    group_.sync();
+    if (code_->instruction_list()[0].post != 0) post(base_ + 1);
+    const auto exit = static_cast<std::int32_t>(code_->instructions) - 1;
+    const std::int32_t iterations = tiles_ + static_cast<std::int32_t>(code_->max_lag);
+    for (std::int32_t i = 0; i < iterations; ++i) {
+      for (std::int32_t op = 1; op < exit; ++op) {
+        const std::int32_t tile = i - code_->instruction_list()[op].lag;
+        if (tile >= 0 && tile < tiles_ && !step(op, tile)) return false;
+      }
+    }
+    if (!await(exit, tiles_ - 1)) return false;
+    post(base_ + 2 + static_cast<std::uint64_t>(iterations) * code_->stride);
+    return true;
+  }
+
+ private:
+  // Code and operands lie where all threads of the block read them fast.
+  constexpr void take_code() noexcept {
+    const Code* const whole = launch_.codes[rank_];
+    auto* const copy = as<std::uint64_t>(group_.shared());
+    const auto* const words = as<const std::uint64_t>(whole);
+    for (std::size_t i = group_.thread(); i < whole->bytes / sizeof(std::uint64_t);
+         i += group_.threads()) {
+      copy[i] = words[i];
+    }
+    operands_ = as<BoundOperand>(group_.shared() + whole->bytes);
+    find_operands(launch_, *whole, static_cast<std::uint32_t>(channel_), operands_,
+                  static_cast<std::uint32_t>(group_.thread()),
+                  static_cast<std::uint32_t>(group_.threads()));
+    code_ = as<const Code>(group_.shared());
+  }
+
+  constexpr bool step(std::int32_t op, std::int32_t tile) noexcept {
+    const Instruction& in = code_->instruction_list()[op];
+    if (in.awaits != in.awaits_end && !await(op, tile)) return false;
+    if (!move(in, op, tile)) return false;
+    if constexpr (Order::barriers) group_.sync();
+    if (in.post != 0) post(base_ + in.when + ticks_of(tile));
+    return true;
+  }
+
+  // Each thread looks at one wait of the instruction.
+  constexpr bool await(std::int32_t op, std::int32_t tile) noexcept {
+    const Instruction& in = code_->instruction_list()[op];
+    bool met = true;
+    for (std::size_t i = in.awaits + group_.thread(); met && i < in.awaits_end;
+         i += group_.threads()) {
+      met = reach(code_->await_list()[i], op, tile);
+    }
+    return group_.all(met);
+  }
+
+  constexpr bool reach(const Await& wait, std::int32_t op, std::int32_t tile) noexcept {
+    if (wait.back > tile) return true;  // of a call before this launch
+    const std::uint64_t ticks = wait.entry != 0 ? 0 : ticks_of(tile - wait.back);
+    Record record = record_of(op, tile);
+    record.peer = wait.peer;
+    record.expected = base_ + wait.when + ticks;
+    Patience<Order> patience(launch_, record);
+    const std::uint64_t* const tick = tick_of(wait.peer);
+    std::uint64_t seen = Signals<Order>::acquire(tick);
+    while (seen < record.expected) {
+      if (!patience.goes_on(seen)) return false;
+      seen = Signals<Order>::acquire(tick);
+    }
+    return true;
+  }
+
+  // Whether it could be done. Only instructions that read packets can fail.
+  constexpr bool move(const Instruction& in, std::int32_t op, std::int32_t tile) noexcept {
+    const std::uint64_t first = tiles_of(launch_, static_cast<std::uint32_t>(channel_)).first;
+    const std::uint64_t before = (first + static_cast<std::uint64_t>(tile)) * launch_.tile_elements;
+    const Shift shift{
+        static_cast<std::uint64_t>(tile) * launch_.tile_elements * launch_.element_bytes,
+        static_cast<std::uint64_t>(tile) % code_->depth * launch_.slot_bytes};
+    bool done = true;
+    for (std::uint32_t i = in.pieces; done && i < in.pieces_end; ++i) {
+      const Piece& piece = code_->piece_list()[i];
+      if (piece.elements <= before) continue;
+      const std::uint64_t left = piece.elements - before;
+      const std::uint64_t n = left < launch_.tile_elements ? left : launch_.tile_elements;
+      const Span span{operands_ + piece.operands,
+                      shift,
+                      n * launch_.units,
+                      in.k,
+                      in.m,
+                      in.balanced != 0,
+                      in.complete != 0 ? launch_.divisor : 1.0};
+      if (code_->packets == 0) {
+        fold_span<Element, Operation>(span, group_.thread(), group_.threads());
+      } else {
+        done = fold_packets(span, in, op, tile);
+      }
+    }
+    return code_->packets == 0 || group_.all(done);
+  }
+
+  constexpr bool fold_packets(const Span& span, const Instruction& in, std::int32_t op,
+                              std::int32_t tile) noexcept {
+    if constexpr (sizeof(typename Element::Memory) <= kWordBytes) {
+      const Record wait = record_of(op, tile);
+      return PacketFold<Element, Operation, Order>(launch_, span, base_ + ticks_of(tile), in.when,
+                                                   wait)
+          .run(group_.thread(), group_.threads());
+    } else {
+      return false;  // no code with packets is made of such elements
+    }
+  }
+
+  constexpr void post(std::uint64_t value) noexcept {
+    if (group_.thread() == 0) Signals<Order>::release(tick_of(rank_), value);
+  }
+
+  constexpr std::uint64_t* tick_of(int rank) const noexcept {
+    const std::int32_t line = rank * kMostChannels + channel_;
+    return launch_.ticks + static_cast<std::size_t>(line) * kTickWords;
+  }
+  constexpr std::uint64_t ticks_of(std::int32_t tile) const noexcept {
+    return static_cast<std::uint64_t>(tile) * code_->stride;
+  }
+  constexpr Record record_of(std::int32_t op, std::int32_t tile) const noexcept {
+    return {rank_, channel_, op, tile, -1, 0, 0, 0};
+  }
+
+  Group& group_;
+  const Launch& launch_;
+  std::int32_t rank_, channel_;
+  const Code* code_ = nullptr;
+  BoundOperand* operands_ = nullptr;
+  std::int32_t tiles_ = 0;
+  std::uint64_t base_ = 0;
+};
+
+}  // namespace coll::cuda

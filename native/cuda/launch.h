@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that one launch is told: the codes of its ranks, where their buffers lie, how the vector is
+// cut, and where ranks tell each other how far they are. A kernel gets it by value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/code.h"
+
+namespace coll::cuda {
+
+// Ranks of one launch. Their buffers travel among the arguments of the kernel, which have 4 KiB.
+inline constexpr int kMostRanks = 32;
+// Channels of a rank, whatever a launch uses of them.
+inline constexpr int kMostChannels = 128;
+// Sources of a fold: as many as a balanced one keeps partial sums of (block_fold.h).
+inline constexpr int kMostSources = 63;
+// A rank's tick on a channel has a line of its own, as long as those that GPUs write at a time.
+inline constexpr std::size_t kTickWords = 16;
+
+struct Buffers {
+  std::byte* at[kPlaces];  // input, output, scratch, stage
+};
+
+// Which wait came to nothing: the first of the launch that gave up.
+struct Record {
+  std::int32_t rank, channel, op, tile, peer;
+  std::uint32_t packet;  // 1: it waited for a packet, else for a tick
+  std::uint64_t expected, seen;
+};
+
+// In memory that the host reads and writes while the kernel runs.
+struct Control {
+  std::uint64_t abort;     // not 0: everybody stops. Set by the host, or by who gives up
+  std::uint64_t recorded;  // 1 once `record` is whole
+  Record record;
+};
+inline constexpr std::uint64_t kAbortedByHost = 1, kTimedOut = 2;
+
+struct Launch {
+  const Code* codes[kMostRanks];
+  Buffers buffers[kMostRanks];
+  // [rank][channel of kMostChannels], kTickWords apart. They start at 0 and never go back: those of
+  // one channel are equal on all ranks between launches.
+  std::uint64_t* ticks;
+  Control* control;
+  std::uint64_t limit_ns;       // of one wait
+  std::uint64_t tile_elements;  // of each chunk
+  // A channel's ring lies at the same place in all launches: a packet of an earlier one that is
+  // read there has been written on the same clock, and so never has the flag that is waited for.
+  std::uint64_t ring_bytes;
+  std::uint64_t slot_bytes;  // of which the ring has `depth`
+  double divisor;            // of what is complete; 1: none
+  std::uint32_t element_bytes;
+  std::uint32_t units;  // what the kernel calls an element, in one of the call's
+  std::uint32_t tiles;
+  std::int32_t ranks, channels;
+};
+
+// Which tiles a channel has: [first, end).
+struct Tiles {
+  std::uint32_t first, end;
+};
+constexpr Tiles tiles_of(const Launch& launch, std::uint32_t channel) noexcept {
+  const std::uint64_t all = launch.tiles, channels = static_cast<std::uint32_t>(launch.channels);
+  return {static_cast<std::uint32_t>(all * channel / channels),
+          static_cast<std::uint32_t>(all * (channel + 1) / channels)};
+}
+
+}  // namespace coll::cuda

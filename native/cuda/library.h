@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the library of kernels shows to who opens it: C only, since the other side was compiled
+// apart. It needs no driver to be opened; then there is no device, and the reason is one call away.
+// Functions that can fail return 0, or -1 with a sentence. None throws, none changes the current
+// device of its caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coll::cuda {
+
+// Changes with every change of Launch, Code or these functions: both sides must be of one version.
+inline constexpr std::uint32_t kLibraryVersion = 1;
+
+struct Sentence {
+  char text[256];
+};
+
+struct DeviceFacts {
+  char name[128];
+  std::int32_t major, minor;  // compute capability
+  std::int32_t multiprocessors;
+  std::int32_t cooperative;    // 1: the blocks of a launch can be made to run together
+  std::uint64_t memory;        // bytes
+  std::uint64_t shared_bytes;  // that a block can have
+};
+
+// Instead of an operation: the kernel that only moves.
+inline constexpr std::int32_t kMovesOnly = -1;
+
+#pragma GCC visibility push(default)
+extern "C" {
+std::uint32_t coll_cuda_version() noexcept;
+// How many devices there are; where there is none, with a sentence.
+std::int32_t coll_cuda_devices(Sentence* why) noexcept;
+std::int32_t coll_cuda_device(std::int32_t device, DeviceFacts* facts, Sentence* why) noexcept;
+// Loads every kernel: one that is loaded while another one waits could wait for it in turn.
+std::int32_t coll_cuda_load(std::int32_t device, Sentence* why) noexcept;
+// Blocks of this kernel that a device runs at one time; 0: there is no such kernel, or no device.
+std::int32_t coll_cuda_blocks(std::int32_t device, std::int32_t dtype, std::int32_t op,
+                              std::size_t shared) noexcept;
+// Memory of the device, all zero.
+std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** memory,
+                                Sentence* why) noexcept;
+void coll_cuda_free(std::int32_t device, void* memory) noexcept;
+// Memory of the host, all zero, at the same address for all devices.
+std::int32_t coll_cuda_allocate_host(std::size_t bytes, void** memory, Sentence* why) noexcept;
+void coll_cuda_free_host(void* memory) noexcept;
+// To memory of the device. The bytes are there when this returns.
+std::int32_t coll_cuda_upload(std::int32_t device, void* to, const void* from, std::size_t bytes,
+                              Sentence* why) noexcept;
+// The device whose memory this is; -1: it is the host's.
+std::int32_t coll_cuda_owner(const void* pointer) noexcept;
+// What is enqueued on `stream` from now on comes after what is on `other` now.
+std::int32_t coll_cuda_follow(std::int32_t device, void* stream, void* other,
+                              Sentence* why) noexcept;
+// Enqueues a launch, whose pointers are the device's. Its blocks run together or it is refused.
+std::int32_t coll_cuda_launch(std::int32_t device, const void* launch, std::int32_t dtype,
+                              std::int32_t op, std::size_t shared, void* stream,
+                              Sentence* why) noexcept;
+// Waits until a stream has done all that is on it.
+std::int32_t coll_cuda_synchronize(std::int32_t device, void* stream, Sentence* why) noexcept;
+}
+#pragma GCC visibility pop
+
+}  // namespace coll::cuda

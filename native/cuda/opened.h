@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library of kernels, opened at run time: so `import collectives` needs no CUDA, and where
+// there is none the reason can be told.
+#pragma once
+
+#include <string>
+
+#include "cuda/library.h"
+
+namespace coll::cuda {
+
+struct Library {
+  decltype(&coll_cuda_version) version;
+  decltype(&coll_cuda_devices) devices;
+  decltype(&coll_cuda_device) device;
+  decltype(&coll_cuda_load) load;
+  decltype(&coll_cuda_blocks) blocks;
+  decltype(&coll_cuda_allocate) allocate;
+  decltype(&coll_cuda_free) free;
+  decltype(&coll_cuda_allocate_host) allocate_host;
+  decltype(&coll_cuda_free_host) free_host;
+  decltype(&coll_cuda_upload) upload;
+  decltype(&coll_cuda_owner) owner;
+  decltype(&coll_cuda_follow) follow;
+  decltype(&coll_cuda_launch) launch;
+  decltype(&coll_cuda_synchronize) synchronize;
+};
+
+// Where COLLECTIVES_CUDA_LIBRARY says, or beside the library of which this is part. The first one
+// that is opened serves for ever: it is never closed. Throws Error(unsupported): it is not there,
+// or of another version.
+const Library& library();
+
+// How many devices there are, and why none where there is none.
+struct Devices {
+  int count = 0;
+  std::string why;
+};
+Devices devices();
+
+// 0, or throws Error(system) with the sentence.
+void check(std::int32_t outcome, const Sentence& why);
+
+}  // namespace coll::cuda

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives of arrays in the memory of a GPU: the part of the public C interface that
+ * collectives.h includes. The kernels are a library of their own, opened when it is first asked
+ * for. The ranks are threads of one process (coll_local), or there is one only. */
+#ifndef COLLECTIVES_GPU_H
+#define COLLECTIVES_GPU_H
+
+#include "collectives.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Set `size` to sizeof(coll_gpu). */
+typedef struct coll_gpu {
+  size_t size;
+  char name[128];
+  int32_t major, minor; /* compute capability */
+  int32_t multiprocessors;
+  uint64_t memory; /* bytes */
+} coll_gpu;
+
+/* How many GPUs there are; where there is none, `why` gets a sentence of at most `room` bytes, the
+ * zero at its end included (NULL: none is wanted). */
+int32_t coll_gpu_count(char* why, size_t room);
+/* What a GPU is. */
+coll_status coll_gpu_get(int32_t device, coll_gpu* gpu);
+/* The GPU whose memory this is; -1: it is the host's, or there is no GPU. */
+int32_t coll_gpu_owner(const void* memory);
+/* Memory of a GPU, all zero, and its end. */
+coll_status coll_gpu_allocate(int32_t device, size_t bytes, void** memory);
+coll_status coll_gpu_free(int32_t device, void* memory);
+
+/* Makes the call on arrays of this GPU. When it returns, the collective is enqueued: after what the
+ * streams of all ranks held, before what they get. `stream` is a cudaStream_t, NULL the default
+ * one. As coll_run(), all ranks make the same calls in the same order. */
+coll_status coll_gpu_run(coll_comm* comm, const coll_call* call, int32_t device, void* stream);
+/* Waits until the stream is done; COLL_TIMEOUT where a collective gave up on the GPU. */
+coll_status coll_gpu_wait(coll_comm* comm, int32_t device, void* stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives of arrays of a GPU, which is emulated by threads: from Python to results."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import collectives as cl
+
+ROOT = Path(__file__).resolve().parents[2]
+# Built by `make test`, or by the preset dev.
+LIBRARIES = [ROOT / "build" / preset / "libemulated_gpu.so" for preset in ("package", "dev")]
+
+
+def run(name: str, library: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.gpu_program", name],
+        cwd=ROOT,
+        env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": str(library)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["devices", "allreduce", "others", "groups", "mistakes", "differing", "alone"],
+)
+def test_arrays_of_the_emulated_gpu(name: str) -> None:
+    there = [path for path in LIBRARIES if path.exists()]
+    assert there, "make test builds the emulated GPU"
+    done = run(name, max(there, key=lambda path: path.stat().st_mtime))
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_the_library_there_is_no_device_and_a_reason() -> None:
+    program = "import collectives as cl; d = cl.devices(); print(len(d), d.why)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": "/nowhere/lib.so"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("0 GPUs need the library of kernels, and it cannot be opened (")
+
+
+class Foreign:
+    """Shows memory that no GPU has."""
+
+    def __init__(self) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (4,),
+            "typestr": "<f4",
+            "data": (4096, False),
+            "version": 3,
+        }
+
+
+def test_an_array_of_a_gpu_that_is_not_there_is_refused_with_the_reason() -> None:
+    comm = cl.local(1)[0]
+    with comm, pytest.raises(cl.UnsupportedError, match="x is an array of a GPU: "):
+        comm.allreduce(Foreign())
