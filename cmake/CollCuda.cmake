@@ -36,5 +36,8 @@ if(COLL_CUDA_FOUND)
       # As the host's compiler reads what nvcc writes.
       "SHELL:-Xcompiler -Wno-attributes"
   )
-  set_target_properties(collectives_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden)
+  set_target_properties(
+    collectives_cuda
+    PROPERTIES CUDA_RUNTIME_LIBRARY Static CUDA_VISIBILITY_PRESET hidden UNITY_BUILD OFF
+  )
 endif()

@@ -42,7 +42,8 @@ def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
         return arrays.fresh(like, shape)
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     made = None
-    if torch is not None and isinstance(like.array, getattr(torch, "Tensor", ())):
+    if _is_tensor(torch, like.array):
+        assert torch is not None
         made = torch.empty(shape, dtype=like.array.dtype, device=like.array.device)
     elif cupy is not None and isinstance(like.array, cupy.ndarray):
         made = cupy.empty(shape, like.array.dtype)
@@ -72,9 +73,14 @@ def _owner(side: Operand) -> str:
     return "the host" if side.device < 0 else f"GPU {side.device}"
 
 
+def _is_tensor(torch: ModuleType | None, x: Any) -> bool:
+    return torch is not None and isinstance(x, getattr(torch, "Tensor", ()))
+
+
 def _on_gpu(x: Array, what: str) -> Operand | None:
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
+    if _is_tensor(torch, x):
+        assert torch is not None
         return _tensor(torch, x, what) if x.is_cuda else None
     shown = getattr(x, "__cuda_array_interface__", None)
     return None if shown is None else _shown(x, shown, what)
@@ -109,9 +115,7 @@ def _shown(x: Any, shown: dict[str, Any], what: str) -> Operand:
         reason = text(why) or "the address is not one of a GPU's memory"
         raise UnsupportedError(f"{what} is an array of a GPU: {reason}")
     stream = int(shown.get("stream") or 0)
-    return Operand(
-        pointer, elements, code, shape, not read_only, x, x, None, device, stream
-    )
+    return Operand(pointer, elements, code, shape, not read_only, x, x, None, device, stream)
 
 
 def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, size: int) -> bool:

@@ -110,6 +110,11 @@ GROUPS = (
         members=("topology",),
     ),
     Group(
+        "GPUs",
+        "Arrays in their memory: [GPUs](gpu.md).",
+        names=("devices", "Devices", "Device"),
+    ),
+    Group(
         "Operations and algorithms of your own",
         names=("op", "Operation", "algorithm", "OwnAlgorithm", "ScheduleBuilder", "SELF"),
     ),

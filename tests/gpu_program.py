@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/python/test_gpu_arrays.py runs on the emulated GPU: python -m tests.gpu_program NAME."""
+"""What tests/python/test_gpu_arrays.py runs on the emulated GPU: its functions, by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import collectives as cl
 from collectives._ffi import check, ffi, lib
@@ -65,12 +66,9 @@ def on_all(work: Callable[[cl.Communicator], None], ranks: int = RANKS) -> None:
 
 def refused(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     """Check that a call is refused with these words."""
-    try:
+    with pytest.raises(error) as found:
         call()
-    except error as found:
-        assert words in str(found), found
-    else:
-        raise AssertionError(f"not refused: {words}")
+    assert words in str(found.value), found.value
 
 
 def devices() -> None:
@@ -85,9 +83,9 @@ def allreduce() -> None:
     def work(comm: cl.Communicator) -> None:
         for n in (0, 1, 1000, 30_000):
             for dtype in ("float32", "float64", "int16", "complex64", "float16"):
-                x = GpuArray(np.arange(n).astype(dtype) % 50 + comm.rank)
+                x = GpuArray((np.arange(n) % 50 + comm.rank).astype(dtype))
                 assert comm.allreduce(x) is x
-                assert (x.seen == np.arange(n).astype(dtype) % 50 * RANKS + 3).all()
+                assert (x.seen == np.arange(n) % 50 * RANKS + 3).all()
         x, out = GpuArray(np.full((2, 3), comm.rank, "f4")), GpuArray(np.zeros((2, 3), "f4"))
         assert comm.allreduce(x, out, op="max", algorithm="ring") is out
         assert (out.seen == RANKS - 1).all()
@@ -148,9 +146,7 @@ def mistakes() -> None:
         x.strides = (8,)
         refused(lambda: comm.allreduce(x), wrong, "strided memory of a GPU")
         x.strides = (4,)
-        refused(
-            lambda: comm.allreduce(x, accumulate="float64"), cl.UnsupportedError, "accumulate="
-        )
+        refused(lambda: comm.allreduce(x, accumulate="float64"), cl.UnsupportedError, "accumulate=")
         comm.allreduce(x)
 
     on_all(work)

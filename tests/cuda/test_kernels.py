@@ -45,7 +45,9 @@ def kernels_in(text: str) -> list[Kernel]:
         memory = re.search(
             r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part
         )
-        assert name and registers and memory
+        assert name
+        assert registers
+        assert memory
         stack, stores, loads = map(int, memory.groups())
         found.append(Kernel(name[1], int(registers[1]), stores + loads, stack))
     return found
@@ -119,4 +121,5 @@ def test_the_library_needs_nothing_of_cuda(kernels: list[Kernel]) -> None:
         text=True,
     ).stdout
     needed = re.findall(r"NEEDED.*\[(.+)\]", listed)
-    assert needed and not [name for name in needed if "cuda" in name or "nv" in name]
+    assert needed
+    assert not [name for name in needed if "cuda" in name or "nv" in name]
