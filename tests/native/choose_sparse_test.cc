@@ -66,7 +66,8 @@ TEST(coded_indices_never_cost_more) {
   }
 }
 
-// As measured of 10^6 elements among eight ranks on two cores (bench/results/sparse_densities.json).
+// As measured of 10^6 elements among eight ranks on two cores
+// (bench/results/sparse_densities.json).
 TEST(ranks_that_take_turns_on_cores_stay_sparse_for_longer) {
   SparseProblem problem{.kind = Kind::allreduce,
                         .ranks = 8,
