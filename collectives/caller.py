@@ -214,10 +214,13 @@ class Caller:
         worker = self._worker
         if worker is None or not worker.busy or worker.thread is threading.current_thread():
             return job()
+        pending = self._submit(name, job)
         try:
-            return self._submit(name, job).wait()
+            return pending.wait()
         except BaseException as error:
-            if not isinstance(error, CollectiveError) and self._handle.open:
+            # What the job itself has raised is as if it had been done here.
+            from_outside = not isinstance(error, CollectiveError) and not pending.done()
+            if from_outside and self._handle.open:
                 self._handle.abort(f"it was interrupted in {name} by {type(error).__name__}")
             raise
 

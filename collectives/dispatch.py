@@ -76,7 +76,7 @@ def unusual_allreduce(
     for name, value in refused.items():
         if value is not None and value is not False:
             raise InvalidArgumentError(f"allreduce: {name} is not there with compress")
-    if comm._deferred is not None:
+    if comm._collected() is not None:
         raise InvalidArgumentError("allreduce: compress is not there in group(): call it outside")
     return compressed_allreduce(
         comm, x, out, call.op, call.timeout, compress, async_op=call.async_op

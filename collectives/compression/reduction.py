@@ -39,9 +39,13 @@ def compressed_allreduce(
         )
     target = in_place_target("allreduce", source, out)
     vector, into = dense_vector(source, "allreduce: x"), dense_vector(target, "allreduce: out")
+    later = async_op or not comm._plain
 
-    def run() -> Array:
+    def run(_: str) -> Array:
+        if later:  # calls before this one may have written to what is strided
+            arrays.repack(source)
         np.copyto(into, compress.reduce(comm, vector, op, timeout))
         return arrays.delivered(target)
 
-    return comm._submit("allreduce", run) if async_op else run()
+    # In its turn: it reads x, and what the compressor keeps, when calls before it are done.
+    return comm._alone("allreduce", run, async_op)

@@ -164,6 +164,8 @@ def make_plan(
     place = ffi.new("coll_sparse_plan **")
 
     def start(native: Any) -> int:
+        for side in (here, there):  # calls before this one may have written to what is strided
+            repack(side)
         return int(lib.coll_sparse_plan_make(native, request, place))
 
     comm._call("sparse_plan", start)
