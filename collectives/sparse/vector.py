@@ -24,9 +24,11 @@ class Sparse:
 
     ``values[i]`` is the element at ``indices[i]``; all others are zero. Both are one-dimensional,
     NumPy arrays, tensors or anything else that collectives take, and are kept as they are: nothing
-    is copied. Indices are integers of 16, 32 or 64 bits, in any order; the values of an index that
-    comes several times add up. Values are floats (bfloat16, float16 and float8 too), integers,
-    complex numbers or bool. A value that is given and zero is an element like any other.
+    is copied. Indices are integers of 8, 16, 32 or 64 bits, in any order; the values of an index
+    that comes several times add up. Values are floats (bfloat16, float16 and float8 too), integers,
+    complex numbers or bool. A value that is given and zero travels as any other; of what ranks have
+    given, an element whose result is zero may be among those of the result or not, alike on all
+    ranks (docs/sparse.md).
 
     Raises InvalidArgumentError for arrays of other shapes or dtypes, or a length that is no integer
     or negative. Indices are compared with the length where the vector is used.

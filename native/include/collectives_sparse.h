@@ -2,7 +2,9 @@
  *
  * Collectives of sparse vectors: the part of the public C interface that collectives.h includes.
  *
- * Elements that are absent are zero. Nothing that is passed is written; results are new. */
+ * Elements that are absent are zero. Nothing that is passed is written; results are new. An element
+ * that some rank gives and whose result is zero may be among those of the result or not: where a
+ * part has all its values nobody can tell. It is alike on all ranks. */
 #ifndef COLLECTIVES_SPARSE_H
 #define COLLECTIVES_SPARSE_H
 

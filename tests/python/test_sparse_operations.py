@@ -88,9 +88,9 @@ def test_what_is_absent_is_zero() -> None:
     def body(comm: cl.Communicator) -> None:
         both = cl.Sparse(np.array([1, 5 + comm.rank]), np.array([-3.0, -4.0]), 100)
         most = comm.allreduce(both, op="max", output="sparse")
-        # What any rank has given is in the result, as it is of a sum.
-        assert most.indices.tolist() == [1, 5, 6]
-        assert most.values.tolist() == [-3, 0, 0]
+        # Whether 5 and 6, which are 0, are in the result is not promised.
+        assert {1} <= set(most.indices.tolist()) <= {1, 5, 6}
+        assert most.dense()[[1, 5, 6]].tolist() == [-3, 0, 0]
         assert comm.allreduce(both, op="min", output="sparse").values.tolist() == [-3, -4, -4]
         # Values of one index are one element before ranks are compared.
         twice = cl.Sparse(np.array([1, 1]), np.array([2.0, -5.0]), 100)
