@@ -113,11 +113,18 @@ def row_ends(rows: Any, count: int) -> Any:
     return ends
 
 
-def checked_ends(what: str, ends: Any, rows: int, entries: int) -> Any:
-    """Return the ends of the rows of a compressed matrix, which must ascend and fit its entries."""
-    sound = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= entries
-    if not sound or (np.diff(ends) < 0).any():
-        raise InvalidArgumentError(f"{what} has ends of rows that are none: they ascend from 0")
+def checked_ends(what: str, ends: Any, rows: int, entries: int, *, room: bool = False) -> Any:
+    """Return the ends of the rows of a compressed matrix, which ascend from 0 to its entries.
+
+    ``room``: its arrays may have more room than entries.
+    """
+    sound = len(ends) == rows + 1 and ends[0] == 0
+    sound = sound and (ends[-1] <= entries if room else ends[-1] == entries)
+    if not sound or (ends[1:] < ends[:-1]).any():
+        raise InvalidArgumentError(
+            f"{what} has ends of rows that are none of its {rows} rows with {entries} entries: "
+            f"pass {rows + 1} numbers that ascend from 0 to {'at most ' if room else ''}{entries}"
+        )
     return ends
 
 

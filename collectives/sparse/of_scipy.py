@@ -65,7 +65,7 @@ def _compressed(x: Any, what: str) -> tuple[Any, Any]:
     """
     sides = x.shape[::-1] if x.format == "csc" else x.shape
     rows = sides[0] if len(sides) > 1 else 1
-    ends = checked_ends(what, x.indptr, rows, min(len(x.indices), len(x.data)))
+    ends = checked_ends(what, x.indptr, rows, min(len(x.indices), len(x.data)), room=True)
     inner, values = x.indices[: ends[-1]], x.data[: ends[-1]]
     if rows == 1:  # one row is its own vector
         return inner, values

@@ -157,6 +157,27 @@ def test_what_is_not_taken_is_refused(torch: Any) -> None:
         alone(torch.sparse_coo_tensor((3, 3), device="meta"))
 
 
+@pytest.mark.parametrize(
+    ("ends", "columns", "shape"),
+    [
+        ([0, 1], [0, 1], (1, 4)),
+        ([0, 3], [0, 1], (1, 4)),
+        ([0, 1, 1], [0, 1], (2, 4)),
+        ([0, 3, 2], [0, 1], (2, 4)),
+        ([1, 1, 2], [0, 1], (2, 4)),
+        ([0, 2**31 - 1, -(2**31), 2], [0, 1], (3, 4)),
+    ],
+)
+def test_rows_that_end_nowhere_are_refused(torch: Any, ends: Any, columns: Any, shape: Any) -> None:
+    """torch looks at ends of rows only where it is asked to."""
+    parts = [torch.tensor(part, dtype=torch.int32) for part in (ends, columns)]
+    bad = torch.sparse_csr_tensor(*parts, torch.tensor([1.0, 2.0]), shape, check_invariants=False)
+    with pytest.raises(
+        cl.InvalidArgumentError, match=r"allreduce: x has ends of rows .* 2 entries"
+    ):
+        alone(bad)
+
+
 def test_nothing_that_is_given_is_written(torch: Any) -> None:
     x = coo(torch, 0)
     places, values = x._indices().clone(), x._values().clone()
