@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from collectives.sparse.vector import Sparse
 
 if TYPE_CHECKING:
     from collectives.reductions import Reductions
+
+_Threshold: TypeAlias = tuple[float | None, int]  # and how often it was used
 
 _STATE = ("residual", "speed", "threshold", "uses")
 _MOST = 2  # times as many elements as wanted make a threshold too old
@@ -78,9 +80,9 @@ class TopK:
         self._uses = 0
 
     def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
-        """Choose, add up, keep the rest."""
-        whole = self._with_residual(x)
-        chosen = self.select(whole)
+        """Choose, add up, keep the rest. A call that fails leaves what is kept as it was."""
+        whole, speed = self._with_residual(x)
+        chosen, kept = self._chosen(whole)
         sent = Sparse(chosen.indices, _within(np.asarray(chosen.values), x.dtype), x.size)
         if self.of_sum and x.size:
             some = self._wanted(x.size)
@@ -91,8 +93,9 @@ class TopK:
             sent, result = Sparse(sent.indices[told], sent.values[told], x.size), total.dense()
         else:
             result = comm.allreduce(sent, op=op, output="dense", timeout=timeout)
+        self._threshold, self._uses = kept
         if self.feedback:
-            self._leave(whole, sent)
+            self._leave(whole, speed, sent)
         return np.asarray(result)
 
     def state(self) -> dict[str, Any]:
@@ -125,43 +128,47 @@ class TopK:
     def _arrays(self) -> list[tuple[str, Vector | None]]:
         return [("residual", self.residual), ("speed", self.speed)]
 
-    def _leave(self, whole: Vector, sent: Sparse) -> None:
+    def _leave(self, whole: Vector, speed: Vector | None, sent: Sparse) -> None:
         # Of narrow floats what rounding took is left as well.
         with np.errstate(invalid="ignore"):  # of infinity nothing is left
             whole[sent.indices] -= np.asarray(sent.values).astype(whole.dtype)
         whole[sent.indices[~np.isfinite(whole[sent.indices])]] = 0
-        self.residual = whole
-        if self.speed is not None:
-            self.speed[sent.indices] = 0
+        if speed is not None:
+            speed[sent.indices] = 0
+        self.residual, self.speed = whole, speed
 
     def _wanted(self, size: int) -> int:
         return max(round(self.share * size), 1) if size else 0
 
     def select(self, whole: Vector) -> Sparse:
         """Return the elements that travel: exactly those, or about as many by a kept threshold."""
-        wanted = self._wanted(whole.size)
-        if self._threshold is not None and self._uses < self.reuse:
-            found = select_above(whole, self._threshold, _MOST * wanted)
-            if wanted <= 2 * found.nnz and found.nnz <= _MOST * wanted:
-                self._uses += 1
-                return found
-        chosen = top_k(whole, wanted)
-        self._uses = 1
-        if self.reuse > 1 and wanted:
-            least = float(np.abs(np.asarray(chosen.values)).min())
-            self._threshold = least if np.isfinite(least) and least > 0 else None
+        chosen, (self._threshold, self._uses) = self._chosen(whole)
         return chosen
 
-    def _with_residual(self, x: Vector) -> Vector:
+    def _chosen(self, whole: Vector) -> tuple[Sparse, _Threshold]:
+        """Return them, and the threshold that is to be kept with how often it was used."""
+        wanted, least = self._wanted(whole.size), self._threshold
+        if least is not None and self._uses < self.reuse:
+            found = select_above(whole, least, _MOST * wanted)
+            if wanted <= 2 * found.nnz and found.nnz <= _MOST * wanted:
+                return found, (least, self._uses + 1)
+        chosen = top_k(whole, wanted)
+        if self.reuse > 1 and wanted:
+            smallest = float(np.abs(np.asarray(chosen.values)).min())
+            least = smallest if np.isfinite(smallest) and smallest > 0 else None
+        return chosen, (least, 1)
+
+    def _with_residual(self, x: Vector) -> tuple[Vector, Vector | None]:
+        """Return what is to be sent by and by, and the momentum, both new."""
         wide = x.dtype if x.dtype.itemsize >= 4 else np.dtype(np.float32)
-        whole = x.astype(wide)
+        whole, speed = x.astype(wide), self.speed
         if self.momentum:
-            if self.speed is not None:
-                whole += self.momentum * self._kept("speed", self.speed, whole)
-            self.speed = whole.copy()
+            if speed is not None:
+                whole += self.momentum * self._kept("speed", speed, whole)
+            speed = whole.copy()
         if self.feedback and self.residual is not None:
             whole += self._kept("residual", self.residual, whole)
-        return whole
+        return whole, speed
 
     def _kept(self, name: str, state: Any, whole: Vector) -> Vector:
         kept = np.asarray(state).reshape(-1)
