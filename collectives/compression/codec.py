@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from collectives.arrays import Operand
+from collectives.compression.time_left import TimeLeft
 from collectives.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -22,7 +23,11 @@ class Compressor(Protocol):
     """What ``compress=`` takes for dense arrays."""
 
     def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
-        """Return the sum or average over all ranks of ``x``, one-dimensional, in its dtype."""
+        """Return the sum or average over all ranks of ``x``, one-dimensional, in its dtype.
+
+        ``timeout``, in seconds, is for all calls that it makes; None: that of the communicator.
+        What it keeps changes when all of them have succeeded.
+        """
 
 
 def dense_vector(source: Operand, what: str) -> Vector:
@@ -45,10 +50,11 @@ class Codec:
 
     def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Encode, add up the codes, decode."""
+        left = TimeLeft(comm, timeout)
         code = np.ascontiguousarray(self.encode(x))
         if np.may_share_memory(code, x):
             code = code.copy()
-        total = comm.allreduce(code, op=op, timeout=timeout)
+        total = comm.allreduce(code, op=op, timeout=left())
         result = np.asarray(self.decode(total, x.size))
         if result.size != x.size:
             raise InvalidArgumentError(

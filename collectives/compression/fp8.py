@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from collectives.compression.codec import Vector
+from collectives.compression.time_left import TimeLeft
 from collectives.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -55,17 +56,18 @@ class FP8:
 
     def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Agree on the scale, add up eight bits each, scale back."""
+        left = TimeLeft(comm, timeout)
         own = np.abs(x).max(initial=0) if x.size else 0
         most = np.array([own], np.float64)
-        comm.allreduce(most, op="max", timeout=timeout)
+        comm.allreduce(most, op="max", timeout=left())
         scale = float(most[0]) * comm.size / _LARGEST[self.format]
         if not np.isfinite(scale) or scale == 0:
-            result: Vector = comm.allreduce(x.copy(), op=op, timeout=timeout)
+            result: Vector = comm.allreduce(x.copy(), op=op, timeout=left())
             return result
         # Contributions are added by one op, in float32.
         wide = _wide(x.dtype, scale)
         code = (x.astype(wide) / wide.type(scale)).astype(self._dtype())
-        comm.allreduce(code, op=op, algorithm="direct_two_shot", timeout=timeout)
+        comm.allreduce(code, op=op, algorithm="direct_two_shot", timeout=left())
         with np.errstate(over="ignore"):  # a sum beyond the dtype is infinite, as without
             total: Vector = (code.astype(wide) * wide.type(scale)).astype(x.dtype)
         return total

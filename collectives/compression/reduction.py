@@ -12,6 +12,7 @@ from collectives.arrays import NAMES, Array, operand
 from collectives.checks import in_place_target
 from collectives.compression.codec import Compressor, dense_vector
 from collectives.errors import InvalidArgumentError
+from collectives.names import checked_seconds
 
 if TYPE_CHECKING:
     from collectives.reductions import Reductions
@@ -32,6 +33,7 @@ def compressed_allreduce(
     """Reduce ``x`` by a compressor; as an allreduce, the result goes to ``out`` or to ``x``."""
     if op not in ("sum", "avg"):
         raise InvalidArgumentError(f"allreduce: op {op!r} is not there with compress: sum, avg are")
+    seconds = None if timeout is None else checked_seconds("allreduce: timeout", timeout)
     source = operand(x, "allreduce: x")
     if NAMES[source.dtype] not in _FLOATS:
         raise InvalidArgumentError(
@@ -44,7 +46,7 @@ def compressed_allreduce(
     def run(_: str) -> Array:
         if later:  # calls before this one may have written to what is strided
             arrays.repack(source)
-        np.copyto(into, compress.reduce(comm, vector, op, timeout))
+        np.copyto(into, compress.reduce(comm, vector, op, seconds))
         return arrays.delivered(target)
 
     # In its turn: it reads x, and what the compressor keeps, when calls before it are done.

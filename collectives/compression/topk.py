@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 import numpy as np
 
 from collectives.compression.codec import Vector
+from collectives.compression.time_left import TimeLeft
 from collectives.errors import InvalidArgumentError
 from collectives.sparse.selection import select_above, top_k
 from collectives.sparse.vector import Sparse
@@ -81,18 +82,19 @@ class TopK:
 
     def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Choose, add up, keep the rest. A call that fails leaves what is kept as it was."""
+        left = TimeLeft(comm, timeout)
         whole, speed = self._with_residual(x)
         chosen, kept = self._chosen(whole)
         sent = Sparse(chosen.indices, _within(np.asarray(chosen.values), x.dtype), x.size)
         if self.of_sum and x.size:
             some = self._wanted(x.size)
             total: Sparse = comm.allreduce(
-                sent, op=op, output="sparse", largest=some, timeout=timeout
+                sent, op=op, output="sparse", largest=some, timeout=left()
             )
             told = np.isin(sent.indices, total.indices, assume_unique=True)
             sent, result = Sparse(sent.indices[told], sent.values[told], x.size), total.dense()
         else:
-            result = comm.allreduce(sent, op=op, output="dense", timeout=timeout)
+            result = comm.allreduce(sent, op=op, output="dense", timeout=left())
         self._threshold, self._uses = kept
         if self.feedback:
             self._leave(whole, speed, sent)

@@ -14,10 +14,10 @@ from collectives.start import join
 from tests.python.conftest import run_threads
 
 
-def on_ranks(p: int, work: Callable[[cl.Communicator], Any]) -> list[Any]:
+def on_ranks(p: int, work: Callable[[cl.Communicator], Any], *, timeout: float = 20) -> list[Any]:
     """Run ``work`` on every rank of a new group; return what they return."""
     with ExitStack() as stack:
-        comms = cl.local(p, timeout=20)
+        comms = cl.local(p, timeout=timeout)
         for comm in comms:
             stack.callback(comm.close)
         return run_threads(comms, work)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed calls that fail: what is kept stays as it was."""
+"""Compressed calls that fail: what is kept stays as it was, and one time-out is for all of them."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -49,3 +50,79 @@ def test_a_call_that_fails_changes_nothing(name: str, calls_before: int) -> None
         same(topk.state(), other.state())
 
     on_ranks(2, body)
+
+
+class Slow:
+    """What another rank makes of its part of a call: late at first, and then not at all."""
+
+    def __init__(self, comm: cl.Communicator, seconds: float) -> None:
+        self.comm, self.seconds = comm, seconds
+
+    def __call__(self, x: Any) -> None:
+        time.sleep(self.seconds)
+        most = np.array([np.abs(x).max()], np.float64)
+        self.comm.allreduce(most, op="max")  # what FP8 begins with
+
+
+def test_one_time_out_for_all_steps_of_fp8() -> None:
+    """The first of two allreduces takes most of the time; the second one gets what is left."""
+    limit = 1.0
+
+    def body(comm: cl.Communicator) -> float:
+        x = np.ones(10)
+        if comm.rank:
+            Slow(comm, 0.8 * limit)(x)
+            time.sleep(2 * limit)
+            return 0.0
+        begin = time.monotonic()
+        with pytest.raises(cl.CollectiveTimeoutError):
+            comm.allreduce(x, compress=cl.FP8(), timeout=limit)
+        return time.monotonic() - begin
+
+    assert on_ranks(2, body)[0] < 1.4 * limit
+
+
+def test_what_encoding_takes_counts() -> None:
+    limit = 0.8
+
+    def encode(x: Any) -> Any:
+        time.sleep(0.75 * limit)
+        return x
+
+    def body(comm: cl.Communicator) -> float:
+        if comm.rank:
+            time.sleep(2 * limit)
+            return 0.0
+        slow = cl.codec(encode, lambda code, n: code)
+        begin = time.monotonic()
+        with pytest.raises(cl.CollectiveTimeoutError):
+            comm.allreduce(np.ones(3), compress=slow, timeout=limit)
+        return time.monotonic() - begin
+
+    assert on_ranks(2, body)[0] < 1.4 * limit
+
+
+def test_the_time_out_of_the_communicator_is_for_all_steps_too() -> None:
+    limit = 1.0
+
+    def body(comm: cl.Communicator) -> float:
+        if comm.rank:
+            Slow(comm, 0.8 * limit)(np.ones(10))
+            time.sleep(2 * limit)
+            return 0.0
+        begin = time.monotonic()
+        with pytest.raises(cl.CollectiveTimeoutError):
+            comm.allreduce(np.ones(10), compress=cl.FP8())
+        return time.monotonic() - begin
+
+    assert on_ranks(2, body, timeout=limit)[0] < 1.4 * limit
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "soon", float("nan")])
+def test_times_that_are_none_are_refused(timeout: Any) -> None:
+    def body(comm: cl.Communicator) -> None:
+        for compress in (cl.TopK(0.5), cl.FP8(), cl.codec(lambda x: x, lambda code, n: code)):
+            with pytest.raises(cl.InvalidArgumentError, match="allreduce: timeout is"):
+                comm.allreduce(np.ones(3), compress=compress, timeout=timeout)
+
+    on_ranks(1, body)
