@@ -128,6 +128,10 @@ void validate(const SparseWish& wish, int ranks) {
   check_operation(wish);
   constexpr auto most = std::uint64_t{1} << 48U;
   if (wish.length > most) refuse(wish, "the vector is longer than any memory");
+  if (wish.kind == Kind::allgather && wish.length > most / static_cast<unsigned>(ranks)) {
+    refuse(wish, "the vectors of " + std::to_string(ranks) + " ranks of " +
+                     std::to_string(wish.length) + " elements each are together longer than 2^48");
+  }
   if (wish.kind == Kind::reduce_scatter && wish.length % static_cast<unsigned>(ranks) != 0) {
     refuse(wish, std::to_string(wish.length) + " elements are no " + std::to_string(ranks) +
                      " equal parts");

@@ -182,6 +182,26 @@ def test_unequal_parts_and_wrong_roots_are_refused() -> None:
     on_ranks(2, work)
 
 
+@pytest.mark.parametrize(("p", "length"), [(2, 2**47 + 1), (3, 2**48 // 3 + 1), (4, 2**47)])
+def test_vectors_that_are_too_long_together_are_refused(p: int, length: int) -> None:
+    """What all would get could not be handed in again; one of 2^48 elements can."""
+
+    def work(comm: cl.Communicator) -> None:
+        places = np.array([length - 1])
+        with pytest.raises(
+            cl.InvalidArgumentError,
+            match=rf"allgather: the vectors of {p} ranks of {length} elements each .* 2\^48",
+        ):
+            comm.allgather(cl.Sparse(places, np.ones(1), length), output="sparse")
+        most = 2**48 // p
+        found = comm.allgather(cl.Sparse(np.array([most - 1]), np.ones(1), most), output="sparse")
+        assert found.length == most * p
+        assert found.indices.tolist() == [(rank + 1) * most - 1 for rank in range(p)]
+        assert comm.broadcast(found, 0, output="sparse").nnz == p
+
+    on_ranks(p, work)
+
+
 @pytest.mark.parametrize("kind", ["reduce", "scan", "alltoall", "gather"])
 def test_other_collectives_name_the_dense_way(kind: str) -> None:
     (comm,) = cl.local(1)
