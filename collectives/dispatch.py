@@ -66,13 +66,15 @@ def unusual_allreduce(
     if is_sparse(x):
         return sparse_call(comm, "allreduce", x, call, {"out": out, **refused}, options)
     refused = {**refused, "algorithm": call.algorithm, "reproducible": call.reproducible}
+    others: Any = {name: value for name, value in options.items() if name != "compress"}
     if call.op == "adasum":
-        refuse_sparse_options("allreduce", options)
+        refuse_sparse_options("allreduce", others)
+        refused["compress"] = compress
         return adasum(comm, x, out, call.timeout, refused, async_op=call.async_op)
     if compress is None or isinstance(compress, QSGD):
         refuse_sparse_options("allreduce", options)
         raise AssertionError  # there is one, or the call would be a usual one
-    refuse_sparse_options("allreduce", {k: v for k, v in options.items() if k != "compress"})  # type: ignore[arg-type]
+    refuse_sparse_options("allreduce", others)
     for name, value in refused.items():
         if value is not None and value is not False:
             raise InvalidArgumentError(f"allreduce: {name} is not there with compress")

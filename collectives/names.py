@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, SupportsFloat, TypeAlias
 
 import numpy as np
 
@@ -177,6 +177,17 @@ def integer(value: object) -> int | None:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         return None
+
+
+def real(value: object) -> float:
+    """Return a number, NumPy's as well, as a float; NaN for anything else, as bools and words."""
+    odd = isinstance(value, bool | np.bool_ | complex | np.complexfloating)
+    if odd or not isinstance(value, SupportsFloat):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def checked_ranks(what: str, p: object) -> int:

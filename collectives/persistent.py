@@ -214,10 +214,13 @@ class PersistentCalls(Reductions, Movements):
             self._comm, name, request, (source, lengths), target, operation_of(op)
         )
 
+    def _collected(self) -> None:
+        """Collect nothing: these are of no group."""
+
     def _alone(self, name: str, run: Callable[[str], Any], async_op: bool) -> NoReturn:
         raise InvalidArgumentError(
-            f"{name}: a persistent call takes dense arrays, whose results have one size: make the "
-            "collective itself"
+            f"{name}: a persistent call is there of plain arrays, without compress and Adasum: "
+            "make the collective itself"
         )
 
     def _each(self, name: str, tree: Any, make: Callable[[Any], Any], async_op: bool) -> NoReturn:

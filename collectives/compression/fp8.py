@@ -40,7 +40,7 @@ class FP8:
 
     def __post_init__(self) -> None:
         """Refuse other formats."""
-        if self.format not in _NAMES:
+        if not isinstance(self.format, str) or self.format not in _NAMES:
             raise InvalidArgumentError(f"FP8: format is {self.format!r}: it is 'e4m3' or 'e5m2'")
         self._dtype()
 

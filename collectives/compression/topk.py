@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from collectives.compression.codec import Vector
 from collectives.compression.time_left import TimeLeft
 from collectives.errors import InvalidArgumentError
+from collectives.names import integer, real
 from collectives.sparse.selection import select_above, top_k
 from collectives.sparse.vector import Sparse
 
@@ -65,15 +66,16 @@ class TopK:
         of_sum: bool = False,
     ) -> None:
         """Begin without a residual."""
-        if not isinstance(share, SupportsFloat) or not 0 < float(share) <= 1:
+        if not 0 < real(share) <= 1:
             raise InvalidArgumentError(f"TopK: share is {share!r}: it is above 0 and at most 1")
-        if not isinstance(reuse, int) or reuse < 1:
-            raise InvalidArgumentError(f"TopK: reuse is {reuse!r}: it is 1 or more")
-        if not 0 <= momentum < 1 or (momentum and not feedback):
+        calls = integer(reuse)
+        if calls is None or calls < 1:
+            raise InvalidArgumentError(f"TopK: reuse is {reuse!r}: it is an integer, 1 or more")
+        if not 0 <= real(momentum) < 1 or (real(momentum) and not feedback):
             raise InvalidArgumentError(
                 f"TopK: momentum is {momentum!r}: it is 0 or more and below 1, and wants feedback"
             )
-        self.share, self.feedback, self.reuse = float(share), feedback, int(reuse)
+        self.share, self.feedback, self.reuse = float(share), feedback, calls
         self.momentum, self.of_sum = float(momentum), bool(of_sum)
         self.speed: Vector | None = None
         self.residual: Vector | None = None
@@ -116,16 +118,18 @@ class TopK:
         """
         try:
             residual, speed, threshold, uses = (state[name] for name in _STATE)
-            found = [None if x is None else np.array(x).reshape(-1) for x in (residual, speed)]
-            least = None if threshold is None else float(threshold)
-            if len(state) != len(_STATE) or (least is not None and not least > 0):
+            arrays = [None if x is None else _of_state(x) for x in (residual, speed)]
+            least, times = None if threshold is None else real(threshold), integer(uses)
+            sound = len(state) == len(_STATE) and times is not None and times >= 0
+            sound = sound and (least is None or 0 < least < np.inf)
+            if not sound or len({x.size for x in arrays if x is not None}) > 1:
                 raise ValueError
-            self._threshold, self._uses = least, int(uses)
         except (KeyError, TypeError, ValueError):
             raise InvalidArgumentError(
                 f"TopK.restore: the state is {state!r:.80}: pass what TopK.state returned"
             ) from None
-        self.residual, self.speed = found
+        self.residual, self.speed = arrays
+        self._threshold, self._uses = least, times or 0
 
     def _arrays(self) -> list[tuple[str, Vector | None]]:
         return [("residual", self.residual), ("speed", self.speed)]
@@ -180,6 +184,14 @@ class TopK:
                 "each array"
             )
         return kept.astype(whole.dtype, copy=False)
+
+
+def _of_state(kept: Any) -> Vector:
+    """Return a copy of what is kept, or a list of its numbers; else raise ValueError."""
+    found = np.array(kept)
+    if found.ndim != 1 or found.dtype.kind not in "fiu":
+        raise ValueError
+    return found if found.dtype.kind == "f" else found.astype(np.float64)
 
 
 def _within(values: Vector, dtype: np.dtype[Any]) -> Vector:

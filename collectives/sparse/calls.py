@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 
@@ -20,6 +19,7 @@ from collectives.names import (
     checked_seconds,
     choose_from,
     how_reproducible,
+    integer,
     op_code,
 )
 from collectives.sparse.algorithms import algorithm_number, name_of
@@ -190,11 +190,8 @@ def _quantised(kind: str, compress: Any) -> tuple[int, int]:
 def _checked_largest(kind: str, largest: Any) -> int:
     if largest is None:
         return 0
-    try:
-        wanted = operator.index(largest)
-    except TypeError:
-        wanted = 0
-    if not 0 < wanted < 1 << 64:
+    wanted = integer(largest)
+    if wanted is None or not 0 < wanted < 1 << 64:
         raise InvalidArgumentError(
             f"{kind}: largest is {largest!r}: it is how many elements of the sum are wanted, "
             "1 or more"

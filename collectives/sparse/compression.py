@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collectives.errors import InvalidArgumentError
+from collectives.names import integer
 
 _BITS = (2, 4, 8)
 
@@ -38,7 +39,12 @@ class QSGD:
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
-        if not isinstance(self.bits, int) or self.bits not in _BITS:
+        bits, seed = integer(self.bits), integer(self.seed)
+        if bits not in _BITS:
             raise InvalidArgumentError(f"QSGD: bits is {self.bits!r}: it is 2, 4 or 8")
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 64:
-            raise InvalidArgumentError(f"QSGD: seed is {self.seed!r}: it is 0 ... 2**64-1")
+        if seed is None or not 0 <= seed < 1 << 64:
+            raise InvalidArgumentError(
+                f"QSGD: seed is {self.seed!r}: it is an integer, 0 ... 2**64-1"
+            )
+        for name, number in (("bits", bits), ("seed", seed)):  # NumPy's become Python's
+            object.__setattr__(self, name, number)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import NAMES, Operand, numpy_dtype, operand
 from collectives.errors import InvalidArgumentError
+from collectives.names import integer, real
 from collectives.sparse.vector import Sparse
 
 _TAKEN = ("float32", "float64", "bfloat16", "float16")
@@ -32,12 +32,19 @@ def top_k(x: Any, k: int) -> Sparse:
         InvalidArgumentError: Another dtype, or another k.
     """
     given = _floats(x, "top_k")
-    if not 0 <= k <= given.elements:
+    wanted = integer(k)
+    if wanted is None or not 0 <= wanted <= given.elements:
         raise InvalidArgumentError(f"top_k: k = {k} of {given.elements} elements: pass 0 to that")
-    indices, values, to_indices, to_values = _room(given, k)
+    indices, values, to_indices, to_values = _room(given, wanted)
     check(
         lib.coll_top_k(
-            given.pointer, given.dtype, given.elements, k, indices.itemsize, to_indices, to_values
+            given.pointer,
+            given.dtype,
+            given.elements,
+            wanted,
+            indices.itemsize,
+            to_indices,
+            to_values,
         )
     )
     return Sparse(indices, values, given.elements)
@@ -56,10 +63,11 @@ def select_above(x: Any, threshold: float, room: int | None = None) -> Sparse:
         InvalidArgumentError: Another dtype, a negative threshold or room, or NaN.
     """
     given = _floats(x, "select_above")
-    if not threshold >= 0 or math.isnan(threshold):
+    least = real(threshold)
+    if not least >= 0:
         raise InvalidArgumentError(f"select_above: the threshold is {threshold}: pass 0 or more")
-    some = given.elements // 10 + 16 if room is None else room
-    if some < 0:
+    some = given.elements // 10 + 16 if room is None else integer(room)
+    if some is None or some < 0:
         raise InvalidArgumentError(f"select_above: room for {room} elements: pass 0 or more")
     found = ffi.new("uint64_t *")
     while True:
@@ -67,7 +75,7 @@ def select_above(x: Any, threshold: float, room: int | None = None) -> Sparse:
         indices, values, to_indices, to_values = _room(given, some)
         check(
             lib.coll_select_above(
-                given.pointer, given.dtype, given.elements, threshold, indices.itemsize, some,
+                given.pointer, given.dtype, given.elements, least, indices.itemsize, some,
                 to_indices, to_values, found,
             )
         )  # fmt: skip

@@ -67,7 +67,7 @@ coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, con
   return guarded([&] {
     coll_sparse_plan& its = coll::required(plan, "plan");
     if (!(timeout >= 0)) {
-      throw coll::Error(Status::invalid_argument, "sparse_plan: a negative time-out");
+      throw coll::Error(Status::invalid_argument, "plan.reduce: a negative time-out");
     }
     const coll::PlanCall call{.plan = &its.plan,
                               .number = its.number,

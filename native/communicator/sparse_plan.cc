@@ -16,6 +16,10 @@ namespace {
   throw Error(Status::invalid_argument, "sparse_plan: " + why);
 }
 
+[[noreturn]] void refuse_reduce(const std::string& why) {
+  throw Error(Status::invalid_argument, "plan.reduce: " + why);
+}
+
 Indices read_indices(const PlanWish& wish, const void* indices, std::size_t n) {
   if (n > 0 && indices == nullptr) refuse("the indices are a null pointer");
   try {
@@ -146,15 +150,15 @@ PlanReduce::PlanReduce(int rank, int ranks, double timeout, const PlanCall& call
       size_(exists(call.dtype) ? size_of(call.dtype) : 1),
       kernels_(pair_kernels(call.dtype, sizeof(std::uint32_t))),
       heard_(static_cast<std::size_t>(ranks)) {
-  if (kernels_.add_to == nullptr) refuse("this dtype has no sum");
+  if (kernels_.add_to == nullptr) refuse_reduce("this dtype has no sum");
   const bool averages = call.op == Reduction::avg;
   if ((!averages && call.op != Reduction::sum) || fold_kernel(call.dtype, call.op) == nullptr) {
-    refuse(std::string("op ") + name_of(call.op) + " of " + name_of(call.dtype) +
-           " is not there: sum is, and avg of floats");
+    refuse_reduce(std::string("op ") + name_of(call.op) + " of " + name_of(call.dtype) +
+                  " is not there: sum is, and avg of floats");
   }
   const IndexPlan& plan = *call.plan;
   if ((plan.given() > 0 && call.values == nullptr) || (plan.asked() > 0 && call.sums == nullptr)) {
-    refuse("the values are a null pointer");
+    refuse_reduce("the values are a null pointer");
   }
   words_ = std::string(name_of(call.dtype)) + " (" + name_of(call.op) + ", plan of call " +
            std::to_string(call.number) + ")";

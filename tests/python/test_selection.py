@@ -49,15 +49,16 @@ def test_select_above(dtype: Any, room: int | None) -> None:
 
 def test_what_cannot_be_chosen_is_refused() -> None:
     x = np.ones(3, np.float32)
-    for k in (-1, 4):
+    wrong: Any
+    for wrong in (-1, 4, 1.5, True, "all", None):
         with pytest.raises(InvalidArgumentError, match="of 3 elements: pass 0 to that"):
-            top_k(x, k)
+            top_k(x, wrong)
     for wrong in (np.ones(3, np.int32), np.ones(3, np.complex64)):
         with pytest.raises(InvalidArgumentError, match=r"x is \w+: pass one of float32"):
             top_k(wrong, 1)
-    for threshold in (-1.0, float("nan")):
+    for wrong in (-1.0, float("nan"), "low", 1j, True):
         with pytest.raises(InvalidArgumentError, match="pass 0 or more"):
-            select_above(x, threshold)
+            select_above(x, wrong)
     with pytest.raises(InvalidArgumentError, match="room for -1 elements"):
         select_above(x, 1.0, -1)
 

@@ -135,6 +135,7 @@ def test_what_is_not_told_is_left_for_the_next_call() -> None:
     [
         ({"largest": 0}, "largest is 0"),
         ({"largest": -1}, "largest is -1"),
+        ({"largest": True}, "largest is True"),
         ({"largest": 1.5}, "largest is 1.5"),
         ({"largest": 2, "algorithm": "ring"}, "only allreduce by ssar_split_allgather"),
         ({"largest": 2, "algorithm": "dense"}, "only allreduce by ssar_split_allgather"),

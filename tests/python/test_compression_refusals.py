@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What compressors and their calls refuse, and in which words; numbers of NumPy are numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import collectives as cl
+from tests.python.ranks import on_ranks
+
+BAD = cl.InvalidArgumentError
+
+
+def test_adasum_is_not_compressed() -> None:
+    def body(comm: cl.Communicator) -> None:
+        for compress in (cl.FP8(), cl.TopK(0.5)):
+            with pytest.raises(BAD, match='compress is not there for op="adasum"'):
+                comm.allreduce(np.ones(4), op="adasum", compress=compress)
+        with pytest.raises(BAD, match="output is there for sparse arrays only"):
+            comm.allreduce(np.ones(4), op="adasum", output="dense")
+        np.testing.assert_array_equal(comm.allreduce(np.ones(4), op="adasum", compress=None), 1)
+
+    on_ranks(2, body)
+
+
+@pytest.mark.parametrize(
+    ("x", "options"),
+    [
+        (np.ones(4), {"op": "adasum"}),
+        (np.ones(4), {"compress": cl.FP8()}),
+        (cl.Sparse(np.array([1]), np.ones(1), 9), {}),
+    ],
+)
+def test_persistent_calls_that_there_are_not(x: Any, options: dict[str, Any]) -> None:
+    def body(comm: cl.Communicator) -> None:
+        with pytest.raises(BAD, match=r"plain arrays, without compress and Adasum: make the"):
+            comm.persistent.allreduce(x, **options)
+        with comm.group(), pytest.raises(BAD, match="there of plain arrays"):
+            comm.persistent.allreduce(x, **options)
+
+    on_ranks(1, body)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"momentum": "x"}, "momentum is 'x': it is 0 or more and below 1"),
+        ({"momentum": None}, "momentum is None"),
+        ({"momentum": 1j}, "momentum is 1j"),
+        ({"momentum": float("nan")}, "momentum is nan"),
+        ({"momentum": 1}, "momentum is 1"),
+        ({"momentum": True}, "momentum is True"),
+        ({"momentum": 0.5, "feedback": False}, "momentum is 0.5.*, and wants feedback"),
+        ({"reuse": 1.5}, "reuse is 1.5: it is an integer, 1 or more"),
+        ({"reuse": True}, "reuse is True"),
+        ({"reuse": "often"}, "reuse is 'often'"),
+        ({"share": np.complex64(0.5)}, "share is"),
+        ({"share": np.ones(2)}, "share is"),
+        ({"share": True}, "share is True"),
+    ],
+)
+def test_what_topk_is_not_made_of(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(BAD, match="TopK: " + words):
+        cl.TopK(**{"share": 0.1, **options})
+
+
+def test_numbers_of_numpy_are_taken() -> None:
+    wrong: Any
+    numbers: dict[str, Any] = {"reuse": np.int64(3), "momentum": np.float16(0.5)}
+    topk = cl.TopK(np.float32(0.25), **numbers)
+    assert (topk.share, topk.reuse, topk.momentum) == (0.25, 3, 0.5)
+    assert {type(topk.share), type(topk.momentum)} == {float}
+    assert cl.TopK(ml_dtypes.bfloat16(0.5)).share == 0.5
+    numbers = {"bits": np.int64(8), "seed": np.uint64(2**63)}
+    codec = cl.QSGD(**numbers)
+    assert codec == cl.QSGD(8, 2**63)
+    assert repr(codec) == f"QSGD(bits=8, seed={2**63})"
+    for wrong in (True, 4.0, "4", None, 3):
+        with pytest.raises(BAD, match="bits is"):
+            cl.QSGD(wrong)
+    for wrong in (True, -1, 2**64, 0.5, None):
+        with pytest.raises(BAD, match="seed is"):
+            cl.QSGD(4, wrong)
+    for wrong in ([], None, "e3m4"):
+        with pytest.raises(BAD, match="format is"):
+            cl.FP8(wrong)
+
+
+GOOD = {"residual": [1.0, 2.0], "speed": None, "threshold": 0.5, "uses": 1}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"residual": "abc"},
+        {"residual": float("nan")},
+        {"residual": 1.0},
+        {"residual": [[1.0], [2.0]]},
+        {"residual": [object()]},
+        {"residual": ["a"]},
+        {"residual": [1j]},
+        {"residual": [[1.0], [1.0, 2.0]]},
+        {"speed": [1.0, 2.0, 3.0]},
+        {"speed": [True, False]},
+        {"threshold": "0.5"},
+        {"threshold": -1.0},
+        {"threshold": float("inf")},
+        {"threshold": float("nan")},
+        {"uses": -1},
+        {"uses": 1.5},
+        {"uses": None},
+    ],
+)
+def test_what_is_no_state_is_not_restored(wrong: dict[str, Any]) -> None:
+    topk = cl.TopK(0.5, reuse=2)
+    topk.restore(GOOD)
+    before = repr(topk.state())
+    with pytest.raises(BAD, match=re.escape("pass what TopK.state returned")):
+        topk.restore({**GOOD, "uses": 0, **wrong})
+    assert repr(topk.state()) == before
+
+
+def test_states_are_restored_as_files_give_them_back() -> None:
+    """Lists as of JSON, with a whole number among them; arrays without axes as of np.savez."""
+    topk = cl.TopK(0.5)
+    topk.restore({**GOOD, "residual": [1, 2], "speed": [0.5, np.nan], "uses": np.array(3)})
+    state = topk.state()
+    assert state["residual"].dtype == np.float64
+    assert (state["residual"].tolist(), state["uses"]) == ([1, 2], 3)
+    assert np.isnan(state["speed"][1])  # as left of a gradient with more of them than were sent
