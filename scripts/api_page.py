@@ -12,8 +12,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, is_typeddict
 
 import collectives as cl
 
@@ -28,17 +29,23 @@ COLLECTIVES = (
 MESSAGES = ("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe")
 
 
+# Classes that programs make themselves; others come from a function or a communicator.
+MADE = ("Sparse", "TopK")
 # Methods that the library itself calls, or that only repeat one of Communicator.
 OURS = ("of_result", "operands", "run", "finish", "fail", "barrier", "encoded", "proved", "prove")
 
 
 class Group(NamedTuple):
-    """A section: what is said first, public names, and members of Communicator."""
+    """A section: what is said first, public names, members of Communicator, and what modules have.
+
+    Those are told with their module, as they are not names of the package.
+    """
 
     title: str
     sentence: str = ""
     names: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
+    within: tuple[tuple[str, str], ...] = ()  # modules and names
 
 
 GROUPS = (
@@ -73,6 +80,11 @@ GROUPS = (
         "[sparse](sparse.md).",
         names=("Sparse", "sparse_algorithms", "SparseAlgorithm", "SparsePlan"),
         members=("sparse_plan",),
+        within=(
+            ("collectives.sparse.calls", "SparseOptions"),
+            ("collectives.sparse.selection", "top_k"),
+            ("collectives.sparse.selection", "select_above"),
+        ),
     ),
     Group(
         "Compressed sums",
@@ -170,6 +182,8 @@ def page(root: Path) -> str:
             parts += member(cl.Communicator, name) if both else public(name)
         for name in group.members:
             parts += member(cl.Communicator, name, "Communicator.")
+        for module, name in group.within:
+            parts += of_module(module, name)
     return "\n\n".join([*parts, *c_section(root / "native/include")]) + "\n"
 
 
@@ -191,7 +205,7 @@ def public(name: str) -> Iterator[str]:
         shown = "" if name == "__version__" else f" It is {value!r}."
         yield f"{constant(name)}{shown}"
         return
-    if not isinstance(value, type) or is_dataclass(value):
+    if not isinstance(value, type) or is_dataclass(value) or name in MADE:
         yield signature(value.__name__, value)
     elif issubclass(value, Exception):
         bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__)
@@ -202,6 +216,20 @@ def public(name: str) -> Iterator[str]:
         for key in vars(value):
             if not key.startswith("_") and key not in OURS and is_method(vars(value)[key]):
                 yield from member(value, key, f"{name}.")
+
+
+def of_module(module: str, name: str) -> Iterator[str]:
+    """Yield the paragraphs of a function, or of a dict of options, that a module has."""
+    value = getattr(import_module(module), name)
+    yield f"### {name}"
+    if is_typeddict(value):  # as it stands in the source
+        hints = inspect.get_annotations(value).items()
+        shown = "\n".join(f"{key}: {getattr(hint, '__forward_arg__', hint)}" for key, hint in hints)
+        yield f"```text\n{shown}\n```"
+    else:
+        yield f"In `{module}`."
+        yield signature(name, value)
+    yield markdown(value.__doc__ or "")
 
 
 def constant(name: str) -> str:
@@ -217,7 +245,9 @@ def constant(name: str) -> str:
 
 def is_method(value: object) -> bool:
     """Whether what a class holds is a method or property."""
-    return isinstance(value, property) or (callable(value) and not isinstance(value, type))
+    return isinstance(value, (property, classmethod, staticmethod)) or (
+        callable(value) and not isinstance(value, type)
+    )
 
 
 def member(owner: type, name: str, prefix: str = "") -> Iterator[str]:
@@ -228,7 +258,8 @@ def member(owner: type, name: str, prefix: str = "") -> Iterator[str]:
         returns = inspect.get_annotations(value.fget).get("return") if value.fget else None
         yield f"Property: `{_Plain(returns)!r}`. {markdown(value.__doc__ or '')}"
     else:
-        yield signature(name, value)
+        bound = getattr(owner, name) if isinstance(value, classmethod) else value
+        yield signature(name, bound)
         yield markdown(value.__doc__ or "")
 
 

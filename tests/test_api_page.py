@@ -8,6 +8,7 @@ import re
 import pytest
 
 import collectives as cl
+from collectives.sparse.calls import SparseOptions
 from scripts import api_page
 from tests.test_docs import HEADER, ROOT, read
 
@@ -32,6 +33,18 @@ def test_every_method_of_a_communicator_has_a_heading() -> None:
 def test_every_declaration_of_the_headers_is_there() -> None:
     for name in re.findall(r"\b(?:coll_\w+|COLL_(?!\w*_H\b)\w+)\b", HEADER):
         assert re.search(rf"\b{name}\b", C), name
+
+
+def test_how_programs_make_sparse_vectors_is_there() -> None:
+    """Classes that programs make have a signature; class methods and options are not forgotten."""
+    assert "Sparse(indices: Array, values: Array, length: SupportsIndex)" in PYTHON
+    assert re.search(r"^TopK\(\n    share: float,", PYTHON, re.MULTILINE)
+    wanted = {"Sparse.from_dense", "Topology.load", "SparseOptions", "top_k", "select_above"}
+    assert wanted - headings(PYTHON) == set()
+    options = PYTHON.partition("### SparseOptions\n")[2].partition("\n### ")[0]
+    for name in SparseOptions.__annotations__:
+        assert re.search(rf"^{name}: \w", options, re.MULTILINE), name
+        assert f"`{name}`: " in options, name
 
 
 def test_a_name_without_a_group_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

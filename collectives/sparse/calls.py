@@ -56,8 +56,9 @@ class SparseOptions(TypedDict, total=False):
     of the vector travels with all its values where more than this share of them is there.
     ``coding``: how indices travel, "raw", "coded" in the fewest bytes, "quick" in fewer at hardly
     any time; "auto" is raw where all ranks share memory, else coded. ``compress``: an allreduce's
-    result is rounded to a few levels. ``largest``: of an allreduce's sum only so many elements,
-    those that are largest in magnitude, exactly; fewer where fewer are not zero.
+    result is rounded to a few levels (of dense arrays another compressor says what travels).
+    ``largest``: of an allreduce's sum only so many elements, those that are largest in magnitude,
+    exactly; fewer where fewer are not zero.
     """
 
     output: Output

@@ -71,8 +71,8 @@ def test_what_topk_is_not_made_of(options: dict[str, Any], words: str) -> None:
 
 def test_numbers_of_numpy_are_taken() -> None:
     wrong: Any
-    numbers: dict[str, Any] = {"reuse": np.int64(3), "momentum": np.float16(0.5)}
-    topk = cl.TopK(np.float32(0.25), **numbers)
+    numbers: dict[str, Any] = {"share": np.float32(0.25), "reuse": np.int64(3)}
+    topk = cl.TopK(**numbers, momentum=np.float64(0.5))
     assert (topk.share, topk.reuse, topk.momentum) == (0.25, 3, 0.5)
     assert {type(topk.share), type(topk.momentum)} == {float}
     assert cl.TopK(ml_dtypes.bfloat16(0.5)).share == 0.5
