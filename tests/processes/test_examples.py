@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +77,23 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
     if name == "algorithms.py":
         drawings = ["circulant.svg", "recursive_halving.svg", "ring.svg"]
         assert sorted(path.name for path in tmp_path.iterdir()) == drawings
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("more", [[], pytest.param(["--of-sum"], marks=pytest.mark.long)])
+def test_a_hundredth_of_each_gradient_is_enough(more: list[str]) -> None:
+    """With error feedback the accuracy ends at most half a point below that of whole gradients."""
+    done = subprocess.run(
+        [*COLLRUN, "-n", "4", str(EXAMPLES / "digits_topk.py"), *more],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"whole gradients (\d+\.\d+)%, with 1\.0% of each (\d+\.\d+)%", done.stdout)
+    assert found is not None, done.stdout
+    whole, some = map(float, found.groups())
+    assert whole > 97
+    assert some >= whole - 0.5
