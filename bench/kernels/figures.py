@@ -74,6 +74,11 @@ def _of_cell(cell: Cell, ways: dict[str, dict[int, float]]) -> list[Figure]:
                  for way in present]  # fmt: skip
         found[0] = _judged(found[0], MERGE, most=False)
         return [*found, _ratio(cell, ways, "memcpy", present[0], "share of memcpy's rate")]
+    if name.startswith("QSGD"):
+        return [
+            _ratio(cell, ways, "memcpy", way, f"{way}, share of memcpy's rate")
+            for way in ("quantise", "dequantise")
+        ]
     if name == "scatter-add":
         return [_ratio(cell, ways, "memcpy", "add_to", "share of memcpy's rate")]
     if name == "extract":

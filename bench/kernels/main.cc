@@ -20,6 +20,7 @@
 
 #include "../limits/probe.h"
 #include "kernels/merge.h"
+#include "kernels/quantise.h"
 #include "kernels/sum_all.h"
 #include "kernels/top_k.h"
 #include "supports.h"
@@ -169,6 +170,28 @@ Row top_k_row(std::size_t n, double share) {
   return row;
 }
 
+Row quantised_row(std::size_t n, unsigned bits) {
+  auto x = std::make_shared<std::vector<float>>(normal_vector(n, 1, 6));
+  auto out = std::make_shared<std::vector<float>>(n);
+  auto code =
+      std::make_shared<std::vector<std::byte>>(most_quantised_bytes(Dtype::float32, n, bits));
+  const std::uint64_t key = random_key(0, 0, 0);
+  const auto pack = [=] {
+    return quantise(Dtype::float32, x->data(), n, bits, key, 0, code->data());
+  };
+  code->resize(pack());
+  return {"QSGD of " + std::to_string(bits) + " bits",
+          n,
+          1,
+          {{"quantise", [=] { seen = pack(); }},
+           {"dequantise",
+            [=] { seen = dequantise(Dtype::float32, *code, bits, out->data(), n).value_or(0); }},
+           {"memcpy", [=] {
+              std::memcpy(out->data(), x->data(), n * sizeof(float));
+              seen = out->back() > 0 ? 1 : 0;
+            }}}};
+}
+
 std::vector<Row> rows() {
   std::vector<Row> all;
   for (const std::size_t n : {1'000U, 10'000U, 100'000U, 1'000'000U}) {
@@ -182,6 +205,7 @@ std::vector<Row> rows() {
     all.push_back(extract_row(1'000'000, density));
   }
   for (const double share : {0.001, 0.01, 0.1}) all.push_back(top_k_row(10'000'000, share));
+  for (const unsigned bits : {2U, 4U, 8U}) all.push_back(quantised_row(1'000'000, bits));
   return all;
 }
 

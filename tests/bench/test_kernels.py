@@ -41,6 +41,18 @@ def test_top_k_is_asked_for_reads_at_one_percent_only() -> None:
         assert best.as_json()["low"] is None  # of one round nothing is known
 
 
+def test_codecs_are_beside_memcpy() -> None:
+    blocks = [
+        block("QSGD of 4 bits", way, ns, density=1)
+        for way, ns in (("quantise", 40.0), ("dequantise", 10.0), ("memcpy", 2.0))
+    ]
+    found = figures(blocks)
+    assert [(f.what, f.median) for f in found] == [
+        ("quantise, share of memcpy's rate", 0.05),
+        ("dequantise, share of memcpy's rate", 0.2),
+    ]
+
+
 def test_the_program_writes_and_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ready, output = tmp_path / "coll_kernels", tmp_path / "kernels.json"
     measured = [block("merge", way, ns) for way, ns in (("scalar", 9), ("avx2", 4), ("memcpy", 1))]
