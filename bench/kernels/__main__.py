@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench.kernels``: the kernels of sparse vectors, and QSGD, beside floors, by one thread.
+"""``python -m bench.kernels``: kernels of sparse vectors, and QSGD, beside floors, by one thread.
 
 Builds and runs coll_kernels, in which all ways of a row take turns, prints ratios within a round
 (their median and a 95 % interval of it), and writes bench/results/kernels.json.
