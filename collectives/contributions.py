@@ -9,7 +9,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from collectives._ffi import check, ffi, lib
-from collectives.arrays import NAMES, Array, Operand, delivered, fresh, itemsize, operand, output
+from collectives.arrays import (
+    NAMES,
+    Array,
+    Operand,
+    delivered,
+    fresh,
+    itemsize,
+    operand,
+    output,
+    repack,
+)
 from collectives.caller import Caller
 from collectives.errors import InvalidArgumentError
 from collectives.names import OPS, choose_from, how
@@ -50,20 +60,28 @@ class Contributions(Caller):
         each = ffi.new("size_t *")
         check(lib.coll_exact_limbs(like.dtype, self.size, each))
         target = fresh(like, shape) if out is None else _target(out, like, shape)
-        limbs = np.zeros(elements * each[0] + 1, np.int64)
-        place = ffi.cast("int64_t *", limbs.ctypes.data)
-        for contribution in given:
-            _add(contribution, elements, self.size, place)
-        limbs[-1] = own
-        whole = operand(limbs, "exact_sum")
         words = f"exact_sum of {elements} {NAMES[like.dtype]} ({op})"
-        request, _kept = self._request(
-            "allreduce", whole, whole, options, OPS["sum"], 0, None, None, words
-        )
-        self._call("exact_sum", lib.coll_run, request)
-        divisor = max(int(limbs[-1]), 1) if op == "avg" else 1
-        check(lib.coll_exact_round(like.dtype, self.size, target.pointer, place, divisor, elements))
-        return delivered(target)
+        later = not self._plain
+
+        def run(_: str) -> Array:
+            limbs = np.zeros(elements * each[0] + 1, np.int64)
+            place = ffi.cast("int64_t *", limbs.ctypes.data)
+            for contribution in given:
+                if later:  # calls before this one may have written to what is strided
+                    repack(contribution)
+                _add(contribution, elements, self.size, place)
+            limbs[-1] = own
+            both = operand(limbs, "exact_sum")
+            request, _kept = self._request(
+                "allreduce", both, both, options, OPS["sum"], 0, None, None, words
+            )
+            self._call("exact_sum", lib.coll_run, request)
+            count = max(int(limbs[-1]), 1) if op == "avg" else 1
+            rounded = (like.dtype, self.size, target.pointer, place, count, elements)
+            check(lib.coll_exact_round(*rounded))
+            return delivered(target)
+
+        return self._alone("exact_sum", run, async_op=False)
 
 
 def _contributions(x: Array | Sequence[Array]) -> list[Operand]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed and sparse calls keep the order of all others: they read what those before wrote."""
+"""Compressed, sparse and exact sums keep the order of calls: they read what those before wrote."""
 
 from __future__ import annotations
 
@@ -90,6 +90,26 @@ def test_plans_are_made_of_what_indices_are_then() -> None:
 
     for found in on_ranks(2, body):
         np.testing.assert_array_equal(found, 2 * np.arange(50.0))
+
+
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_exact_sums_are_of_what_calls_before_wrote(stacked: bool, strided: bool) -> None:
+    def body(comm: cl.Communicator) -> Any:
+        base = np.full((2, 1000, 2), 0.0 if comm.rank else 5.0)
+        x = base[:, :, 0] if strided else base
+        with calls_held(comm):
+            before = comm.broadcast(base, root=0, async_op=True)
+            found = comm.exact_sum(x if stacked else list(x))
+        before.wait()
+        with comm.group():
+            comm.allreduce(base)
+            whole = comm.exact_sum(x)
+        return found, whole
+
+    for found, whole in on_ranks(2, body):
+        np.testing.assert_array_equal(found, 20)
+        np.testing.assert_array_equal(whole, 40)
 
 
 @pytest.mark.parametrize("of_sum", [False, True])
