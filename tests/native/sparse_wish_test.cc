@@ -143,3 +143,21 @@ TEST(what_is_no_operation_of_sparse_vectors_is_refused) {
   call.largest = 1;
   alone.refuses(call, "those of a sum");
 }
+
+// Before anything is sent, so one rank can be asked alone.
+TEST(vectors_that_are_too_long_together_are_refused) {
+  coll_options options = {};
+  options.size = sizeof options;
+  options.ranks = 3;
+  coll_comm* comms[3] = {};
+  CHECK(coll_local(&options, comms) == COLL_OK);
+  coll_sparse_call call = sum_of_two();
+  call.kind = COLL_ALLGATHER;
+  call.length = (std::uint64_t{1} << 48U) / 3 + 1;
+  for (coll_comm* comm : comms) {
+    coll_sparse* result = nullptr;
+    CHECK(coll_sparse_run(comm, &call, &result) == COLL_INVALID_ARGUMENT);
+    CHECK(std::string(coll_last_error()).find("together longer than 2^48") != std::string::npos);
+  }
+  for (coll_comm* comm : comms) coll_close(comm);
+}
