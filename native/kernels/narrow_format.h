@@ -67,7 +67,7 @@ class NarrowFormat {
   // condition ? a : b, without a branch: compilers would hide floating-point operations behind
   // one, since these might trap, and then not vectorise.
   [[gnu::always_inline]] static constexpr std::uint32_t chosen(bool condition, std::uint32_t a,
-                                                     std::uint32_t b) noexcept {
+                                                               std::uint32_t b) noexcept {
     const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
     return (a & mask) | (b & ~mask);
   }

@@ -35,7 +35,7 @@ struct Product {
   // By the formula, as NumPy does it: no infinities are recovered from NaNs.
   template <class T>
   [[gnu::always_inline]] static constexpr ComplexNumber<T> apply(ComplexNumber<T> a,
-                                                       ComplexNumber<T> b) noexcept {
+                                                                 ComplexNumber<T> b) noexcept {
     return {a.real * b.real - a.imaginary * b.imaginary,
             a.real * b.imaginary + a.imaginary * b.real};
   }

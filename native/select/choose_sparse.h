@@ -38,7 +38,7 @@ struct SparseProblem {
   double fullest = 1;  // share of the entries in the fullest of `ranks` equal parts, times ranks
   double value_bytes = 4, index_bytes = 4, dense_above = 0.5;
   SparseCosts costs = kSharedMemory;
-  bool coded = false;  // indices travel in the fewest bytes
+  bool coded = false;    // indices travel in the fewest bytes
   bool crowded = false;  // there are fewer cores than ranks
   TreeNeeds needs = {};
   double places = 0;  // places_of() it, where that is known
