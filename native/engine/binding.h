@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "engine/call_data.h"
-#include "plan/partition.h"
 #include "kernels/kernels.h"
 #include "kernels/user_op.h"
+#include "plan/partition.h"
 #include "plan/plan.h"
 #include "transport/segment.h"
 

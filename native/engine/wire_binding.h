@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/call_data.h"
-#include "plan/partition.h"
 #include "kernels/kernels.h"
 #include "kernels/user_op.h"
+#include "plan/partition.h"
 #include "plan/wire_plan.h"
 
 namespace coll {
