@@ -18,7 +18,7 @@ constexpr double kDoubt = 0.3;
 // So long a peer that calls something else is asked what.
 constexpr double kAsk = 2.0;
 // So long a rank that closes waits to hear what its peers have called.
-constexpr double kFarewell = 0.1;
+constexpr double kHearing = 0.1;
 
 }  // namespace
 
@@ -93,7 +93,7 @@ void WireCommunicator::take_leave() {
     if (control.has_notes()) look_at_calls(peer);
     return control.note(calls_) != nullptr || control.failure() || control.left() || control.gone();
   };
-  while (!std::ranges::all_of(peers, heard) && !settled_ago(since, kFarewell)) {
+  while (!std::ranges::all_of(peers, heard) && !settled_ago(since, kHearing)) {
     constexpr int kTurn = 5;  // milliseconds
     nobody_else.clear();
     links_.wait(kTurn, nobody_else);

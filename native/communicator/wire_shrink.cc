@@ -14,10 +14,10 @@ namespace {
 // Seconds in which a machine that is up answers, also where it has to be asked twice.
 constexpr double kAnswer = 1.4;
 constexpr double kSilence = 1.0;
-constexpr double kRefusals = 0.4;        // seconds of refusals that make a rank lost
-constexpr double kShrinkFarewell = 5.0;  // seconds for telling all that live what was decided
-constexpr std::uint8_t kView = 48;       // TcpHeader::kind
-constexpr std::size_t kSurvivors = 3;    // the door
+constexpr double kRefusals = 0.4;      // seconds of refusals that make a rank lost
+constexpr double kFarewell = 5.0;      // seconds for telling all that live what was decided
+constexpr std::uint8_t kView = 48;     // TcpHeader::kind
+constexpr std::size_t kSurvivors = 3;  // the door
 
 MeshLimits shrink_limits() {
   MeshLimits limits;
@@ -253,7 +253,7 @@ bool WireShrink::farewell() {
     const bool done = it.flushed() && it.told == said_.size() && !it.where.empty();
     if (!done && !gone(peer)) unheard_.push_back(peer);
   }
-  if (!unheard_.empty() && !passed(*decided_at_, kShrinkFarewell)) return false;
+  if (!unheard_.empty() && !passed(*decided_at_, kFarewell)) return false;
   found(*decision_);
   return true;
 }

@@ -88,7 +88,8 @@ TEST(sums_of_all_lengths_and_the_same_ones_again) {
         for (int again = 0; again < 2; ++again) {
           ok(run(comm, allreduce(in, out, n), 1));
           ok(coll_gpu_wait(comm.get(), 1, nullptr));
-          CHECK(out.all(static_cast<float>(p * (p + 1) / 2)));
+          const int sum = p * (p + 1) / 2;
+          CHECK(out.all(static_cast<float>(sum)));
         }
       }
     });
@@ -123,7 +124,10 @@ TEST(averages_and_what_only_moves) {
     call.kind = COLL_ALLGATHER;
     call.output = all.data();
     ok(run(comm, call));
-    for (int i = 0; i < 40; ++i) CHECK(all.data()[i] == static_cast<float>(i / 10));
+    for (int i = 0; i < 40; ++i) {
+      const int from = i / 10;
+      CHECK(all.data()[i] == static_cast<float>(from));
+    }
     call.kind = COLL_BROADCAST;
     call.root = 2;
     call.output = out.data();
