@@ -190,7 +190,8 @@ std::array<std::uint8_t, WireShrink::kMostRanks> WireShrink::common() const {
     if (!lives_[index(peer)]) mine.lives[index(peer)] = 0;
   }
   const auto view_of = [&](int peer) -> const View& {
-    return peer == rank() ? mine : *peers_[index(peer)]->of(round_);
+    const View* told = peer == rank() ? nullptr : peers_[index(peer)]->of(round_);
+    return told == nullptr ? mine : *told;  // of all others that live it is there
   };
   auto lives = mine.lives;
   for (int one = 0; one < ranks(); ++one) {
