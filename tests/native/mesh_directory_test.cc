@@ -65,6 +65,12 @@ std::vector<std::string> all_of(int ranks, Work work) {
   return errors;
 }
 
+// Waits, but not for ever: what is waited for may have failed.
+template <class Condition>
+void wait_until(Condition met) {
+  for (const Deadline end(30); !met() && !end.passed();) ::usleep(1000);
+}
+
 template <class F>
 bool says_error(F f, const std::string& words) {
   return says(thrown<Error>(f).what(), words);
@@ -158,7 +164,7 @@ TEST(a_second_process_of_one_rank_is_refused) {
   std::atomic<int> first{0};
   const auto errors = all_of(4, [&](int thread) {
     if (thread == 3) {  // rank 2, when both that say to be rank 1 have come
-      while (first == 0) ::usleep(1000);
+      wait_until([&] { return first != 0; });
       came(at, 2, 3)->fence(Deadline(10));
       return;
     }
@@ -181,7 +187,7 @@ TEST(two_jobs_of_different_names_do_not_mix_at_one_place) {
   std::atomic<bool> over{false};
   const auto errors = all_of(3, [&](int thread) {
     if (thread < 2) {
-      while (thread == 1 && !over) ::usleep(1000);
+      wait_until([&] { return thread == 0 || over; });
       came(at, thread, 2)->fence(Deadline(10));
       return;
     }
@@ -220,7 +226,7 @@ TEST(who_ends_while_others_are_awaited_ends_the_meeting) {
       here = true;
       directory->fence(Deadline(10));
     }
-    while (!here) ::usleep(1000);
+    wait_until([&] { return here.load(); });
   });
   expect(errors[0],
          "rank 2 of job 'mesh', attempt 2 has come to meet the others, and it has ended");
@@ -269,12 +275,12 @@ TEST(who_gives_up_at_a_fence_names_the_rank_that_has_not_come_there) {
   const auto errors = all_of(3, [&](int rank) {
     const auto directory = came(at, rank, 3);
     directory->fence(Deadline(10));  // what was told in this one does not count in the next
-    while (rank == 1 && !over) ::usleep(1000);
+    wait_until([&] { return rank != 1 || over; });
     if (rank == 1) return;
     try {
       directory->fence(Deadline(rank == 0 ? 10 : 0.4));
     } catch (const Error&) {
-      over = rank == 0;
+      if (rank == 0) over = true;
       throw;
     }
   });
@@ -288,7 +294,7 @@ TEST(who_ends_before_a_fence_is_named_to_all) {
   const auto errors = all_of(3, [&](int rank) {
     const auto directory = came(at, rank, 3);
     ++here;
-    while (here < 3) ::usleep(1000);
+    wait_until([&] { return here == 3; });
     if (rank != 2) directory->fence(Deadline(10));
   });
   expect(errors[0], "rank 2 of job 'mesh', attempt 2 ");
@@ -301,7 +307,7 @@ TEST(a_fence_that_not_all_reach_has_an_end) {
   const auto errors = all_of(2, [&](int rank) {
     const auto directory = came(at, rank, 2);
     if (rank == 1) {
-      while (failed == 0) ::usleep(1000);
+      wait_until([&] { return failed != 0; });
       directory->fence(Deadline(10));
       return;
     }
