@@ -48,7 +48,8 @@ bool has_order(const Plan& plan) {
   return false;
 }
 
-// Every thread of every block is one of the system's: where these are slow, few ranks stand for all.
+// Every thread of every block is one of the system's: where these are slow, few ranks stand for
+// all.
 void run_all(int p) {
   if (check::kShort && p > 3) return;
   for (const Algorithm* algorithm : algorithms()) {
