@@ -88,7 +88,7 @@ def test_memory_is_read_and_written_sixteen_bytes_at_a_time(assembly: str) -> No
     entries = assembly.split(".entry ")[1:]
     assert len(entries) == 10
     for entry in entries:
-        wide = re.findall(r"\b(ld|st)\.global\.v(?:2\.[bu]64|4\.[bu]32)", entry)
+        wide = re.findall(r"\b(ld|st)\.global\.v(?:2\.[bfu]64|4\.[bfu]32)", entry)
         assert wide.count("ld") >= 8, entry[:200]  # four sources at a time, left and balanced
         assert wide.count("st") >= 2, entry[:200]
 
