@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from collectives import default
+
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -44,6 +46,16 @@ def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
         f"{report.nodeid} was skipped ({reason}), and CI is set: make it run, or add a line "
         f"'{report.nodeid}: <reason>' to {ALLOWED.name}."
     )
+
+
+@pytest.fixture(autouse=True)
+def _no_default_left() -> Generator[None]:
+    """Let no test meet the default communicator of another; fail one that leaves it open."""
+    yield
+    left, default._default = default._default, None
+    if left is not None and not left.closed:
+        left.close()
+        pytest.fail("the default communicator was left open: close it in the test that made it")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -130,11 +130,11 @@ def test_averages_are_divided() -> None:
 
 
 def test_functions_on_the_default_communicator() -> None:
-    comm = cl.init()
-    assert comm.size == 1
     x = cl.Sparse(np.array([2]), np.array([3.0]), 4)
-    for call in (cl.reduce_scatter, cl.allgather, cl.broadcast, cl.allreduce):
-        assert call(x, output="dense", dense_above=0.5).tolist() == [0, 0, 3, 0]
+    with cl.init() as comm:
+        assert comm.size == 1
+        for call in (cl.reduce_scatter, cl.allgather, cl.broadcast, cl.allreduce):
+            assert call(x, output="dense", dense_above=0.5).tolist() == [0, 0, 3, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
