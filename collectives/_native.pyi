@@ -130,6 +130,9 @@ class _Lib:
     COLL_SPARSE_CHOOSE: int
     COLL_SPARSE_AS_DENSE: int
     COLL_SPARSE_AT_ONCE: int
+    COLL_PLAN_BUTTERFLY: int
+    COLL_PLAN_OWNERS: int
+    COLL_PLAN_DIRECT: int
     COLL_TIMES_OF_NONE: int
     COLL_TIMES_OF_LARGE: int
     COLL_TIMES_OF_ALL: int
@@ -518,6 +521,7 @@ class _Lib:
     def coll_sparse_plan_sent(
         self, plan: CData, bytes: CData, messages: CData, rounds: CData, /
     ) -> int: ...
+    def coll_sparse_plan_how(self, plan: CData, way: CData, /) -> int: ...
     def coll_sparse_plan_free(self, plan: CData, /) -> None: ...
     def coll_tune(self, comm: CData, lines: CData, count: int, /) -> int: ...
     def coll_check_wishes(self, words: bytes, ranks: int, /) -> int: ...

@@ -29,10 +29,10 @@ class LastCall:
     The three are NaN where the call was not timed: one of fewer than 16384 elements, on one
     machine, before ``last`` was read for the first time.
 
-    Of a sparse array ``kind`` is "sparse allreduce" and so on, of a plan's call "plan.reduce" (by
-    the algorithm "kylix"), ``mode`` "messages", and ``nbytes``
-    what this rank sent in the call, in ``messages`` messages and ``rounds`` rounds after the one in
-    which the ranks agreed; where it became a dense collective, algorithm "dense", the bytes are
+    Of a sparse array ``kind`` is "sparse allreduce" and so on, of a plan's call "plan.reduce", by
+    the plan's ``way``; ``mode`` is "messages", and ``nbytes`` what this rank sent in the call, in
+    ``messages`` messages and ``rounds`` rounds after the one in which the ranks agreed (a plan's
+    first round goes beside it); where it became a dense collective, algorithm "dense", the bytes are
     those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
     """
 

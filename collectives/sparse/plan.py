@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from collectives.last import LastCall
 
 
+# By coll_sparse_plan_way.
+WAYS = ("kylix", "owners", "direct")
+
+
 class PlanTaken(NamedTuple):
     """What a call of a plan took."""
 
+    algorithm: str
     nbytes: int
     messages: int
     rounds: int
@@ -38,7 +43,6 @@ class PlanTaken(NamedTuple):
 
         return LastCall(
             kind="plan.reduce",
-            algorithm="kylix",
             mode="messages",
             busbw=math.nan,
             waiting=math.nan,
@@ -49,7 +53,8 @@ class PlanTaken(NamedTuple):
 class SparsePlan:
     """What the ranks remember of one another's indices: :meth:`Communicator.sparse_plan`.
 
-    Zhao & Canny, "Kylix: A Sparse Allreduce for Commodity Clusters", ICPP'14.
+    Zhao & Canny, "Kylix: A Sparse Allreduce for Commodity Clusters", ICPP'14; where no degrees are
+    given, and ranks are few, each index belongs to a rank that gives it.
 
     Attributes:
         length: Elements of the vector.
@@ -106,7 +111,7 @@ class SparsePlan:
             handle, begin = self._comm._handle, time.perf_counter()
             handle.call("plan.reduce", start)
             seconds = time.perf_counter() - begin
-            handle.last_sparse = PlanTaken(*self._counts(), seconds, handle.sequence)
+            handle.last_sparse = PlanTaken(self.way, *self._counts(), seconds, handle.sequence)
             return delivered(target)
 
         return self._comm._alone("plan.reduce", run, async_op)
@@ -115,6 +120,13 @@ class SparsePlan:
     def sent(self) -> tuple[int, int]:
         """Bytes and messages that this rank has sent in the last call."""
         return self._counts()[:2]
+
+    @property
+    def way(self) -> str:
+        """How values go: "kylix", "owners" or "direct" (docs/sparse.md), the same on all ranks."""
+        way = ffi.new("int32_t *")
+        lib.coll_sparse_plan_how(self._native, way)
+        return WAYS[way[0]]
 
     def _counts(self) -> tuple[int, int, int]:
         found, rounds = ffi.new("uint64_t[2]"), ffi.new("int32_t *")

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums at indices that stay the same, behind the C interface.
-#include "communicator/sparse_plan.h"
-
 #include <memory>
 #include <utility>
 
 #include "abi/handle.h"
 #include "collectives_sparse.h"
+#include "communicator/plan_making.h"
+#include "communicator/plan_reduce.h"
 
 struct coll_sparse_plan {
   coll::IndexPlan plan;
   std::uint64_t number;
+  coll::PlanWay way;
   std::uint64_t bytes = 0, messages = 0;
   std::int32_t rounds = 0;
 };
@@ -56,7 +57,7 @@ coll_status coll_sparse_plan_make(coll_comm* comm, const coll_sparse_indices* in
       auto steps = std::make_unique<coll::StepsOn<coll::PlanMaking, C>>(communicator, wish);
       coll::PlanMaking* own = steps.get();
       return coll::take_steps(*comm, std::move(steps), [own, plan] {
-        *plan = new coll_sparse_plan{own->take(), own->number()};
+        *plan = new coll_sparse_plan{own->take(), own->number(), own->way()};
       });
     });
   });
@@ -82,7 +83,7 @@ coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, con
       return coll::take_steps(*comm, std::move(steps), [own, plan] {
         plan->bytes = own->bytes();
         plan->messages = own->messages();
-        plan->rounds = 2 * static_cast<std::int32_t>(plan->plan.steps().size());  // there and back
+        plan->rounds = static_cast<std::int32_t>(plan->plan.rounds().size());
       });
     });
   });
@@ -95,6 +96,13 @@ coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes,
     coll::required(bytes, "bytes") = its.bytes;
     coll::required(messages, "messages") = its.messages;
     coll::required(rounds, "rounds") = its.rounds;
+    return Status::ok;
+  });
+}
+
+coll_status coll_sparse_plan_how(const coll_sparse_plan* plan, int32_t* way) {
+  return guarded([&] {
+    coll::required(way, "way") = static_cast<std::int32_t>(coll::required(plan, "plan").way);
     return Status::ok;
   });
 }

@@ -55,6 +55,11 @@ class MessageSteps : public Steps {
   // For all messages of this call.
   std::uint64_t name() const;
 
+  [[noreturn]] static void wrong_message(int from, const char* why) {
+    throw Error(Status::internal, "rank " + std::to_string(from) + " sent a message that " + why,
+                from);
+  }
+
   // Does what may fail on one rank alone: that ends the call on all of them.
   template <class Work>
   auto guarded(Work work) {

@@ -121,8 +121,8 @@ typedef struct coll_sparse_indices {
   size_t given_count;
   const void* asked; /* where it wants sums; NULL: where it has values */
   size_t asked_count;
-  const int32_t* degrees; /* of the layers of the butterfly, whose product is the number of ranks;
-                           * NULL: the library chooses */
+  const int32_t* degrees; /* of the layers of a butterfly, whose product is the number of ranks;
+                           * NULL: the library chooses the way, by what has to travel */
   int32_t layers;
   double timeout;
 } coll_sparse_indices;
@@ -141,6 +141,13 @@ coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, con
  * the one in which the ranks agreed. */
 coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes, uint64_t* messages,
                                   int32_t* rounds);
+/* How the values of a plan go, the same on all ranks. */
+typedef enum coll_sparse_plan_way {
+  COLL_PLAN_BUTTERFLY = 0, /* each rank sums a stretch of the vector, in layers (Kylix) */
+  COLL_PLAN_OWNERS = 1,    /* each index is summed by a rank that gives it */
+  COLL_PLAN_DIRECT = 2     /* who gives sends to all that ask */
+} coll_sparse_plan_way;
+coll_status coll_sparse_plan_how(const coll_sparse_plan* plan, int32_t* way);
 /* Ends a plan, which no call is using; NULL is none. */
 void coll_sparse_plan_free(coll_sparse_plan* plan);
 

@@ -2,10 +2,12 @@
 #include "sparse/index_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "sparse/index_shares.h"
 
 namespace coll {
 namespace {
@@ -24,7 +26,7 @@ Indices ascending(std::span<const std::uint64_t> given) {
   Indices sorted(given.begin(), given.end());
   if (!std::ranges::is_sorted(sorted)) std::ranges::sort(sorted);
   sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
-  if (sorted.size() >= IndexPlan::kAbsent) {
+  if (sorted.size() >= PlanRound::kAbsent) {
     throw Error(Status::unsupported, "a plan of 2^32 indices and more");
   }
   return sorted;
@@ -44,6 +46,16 @@ std::vector<std::size_t> cuts(const Indices& indices, const std::vector<std::uin
         static_cast<std::size_t>(std::ranges::lower_bound(indices, bound) - indices.begin()));
   }
   return begins;
+}
+
+// What lies next to each other: all places of the part of each member.
+std::vector<IndexPlaces> runs(const std::vector<std::size_t>& cut) {
+  std::vector<IndexPlaces> parts;
+  for (std::size_t j = 0; j + 1 < cut.size(); ++j) {
+    IndexPlaces& places = parts.emplace_back(cut[j + 1] - cut[j]);
+    std::iota(places.begin(), places.end(), static_cast<std::uint32_t>(cut[j]));
+  }
+  return parts;
 }
 
 }  // namespace
@@ -82,49 +94,84 @@ IndexPlan::IndexPlan(std::span<const std::uint64_t> given,
 }
 
 void IndexPlan::open(std::size_t layer) {
-  const ButterflyLayer& of = butterfly_[layer];
-  PlanLayer step;
-  step.team = of.team;
-  step.me = of.me;
-  step.give = cuts(given_, of.bounds);
-  step.fetch = cuts(asked_, of.bounds);
-  steps_.push_back(std::move(step));
+  const std::vector<std::uint64_t>& bounds = butterfly_[layer].bounds;
+  layers_.push_back(
+      {.give = cuts(given_, bounds), .fetch = cuts(asked_, bounds), .add = {}, .answer = {}});
 }
 
 IndexPlan::Lists IndexPlan::for_member(std::size_t layer, std::size_t member) const {
-  const PlanLayer& step = steps_[layer];
   const auto part = [member](const Indices& list, const std::vector<std::size_t>& cut) {
     return std::span(list).subspan(cut[member], cut[member + 1] - cut[member]);
   };
-  return {part(given_, step.give), part(asked_, step.fetch)};
+  return {part(given_, layers_[layer].give), part(asked_, layers_[layer].fetch)};
+}
+
+void IndexPlan::look_at(std::size_t layer, std::span<const Indices> lists) const {
+  const ButterflyLayer& of = butterfly_[layer];
+  const auto mine = static_cast<std::size_t>(of.me);
+  for (const Indices& list : lists) check(list, of.bounds[mine], of.bounds[mine + 1]);
 }
 
 void IndexPlan::enter(std::size_t layer, std::span<const Indices> given,
                       std::span<const Indices> asked) {
-  const ButterflyLayer& of = butterfly_[layer];
-  const auto mine = static_cast<std::size_t>(of.me);
-  for (const auto lists : {given, asked}) {
-    for (const Indices& list : lists) check(list, of.bounds[mine], of.bounds[mine + 1]);
-  }
-  PlanLayer& step = steps_[layer];
+  look_at(layer, given);
+  look_at(layer, asked);
+  Layer& at = layers_[layer];
   United all = unite(given), wanted = unite(asked);
-  step.add = std::move(all.places);
-  step.answer = std::move(wanted.places);
-  step.united = all.indices.size();
-  step.asked = wanted.indices.size();
+  at.add = std::move(all.places);
+  at.answer = std::move(wanted.places);
+  at.united = all.indices.size();
   given_ = std::move(all.indices);
   asked_ = std::move(wanted.indices);
 }
 
+PlanRound IndexPlan::round(std::size_t layer) const {
+  PlanRound round;
+  round.team = butterfly_[layer].team;
+  round.me = butterfly_[layer].me;
+  return round;
+}
+
 void IndexPlan::finish() {
-  bottom_.reserve(asked_.size());
+  IndexPlaces bottom;  // of what is asked for, among what is given
+  bottom.reserve(asked_.size());
   for (const std::uint64_t index : asked_) {
     const auto found = std::ranges::lower_bound(given_, index);
     const bool there = found != given_.end() && *found == index;
-    bottom_.push_back(there ? static_cast<std::uint32_t>(found - given_.begin()) : kAbsent);
+    bottom.push_back(there ? static_cast<std::uint32_t>(found - given_.begin())
+                           : PlanRound::kAbsent);
   }
-  given_ = {};
-  asked_ = {};
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    PlanRound& down = rounds_.emplace_back(round(l));
+    down.send = runs(layers_[l].give);
+    down.land = std::move(layers_[l].add);
+    down.room = layers_[l].united;
+  }
+  for (std::size_t l = layers_.size(); l-- > 0;) {
+    PlanRound& up = rounds_.emplace_back(round(l));
+    up.send = std::move(layers_[l].answer);
+    up.land = runs(layers_[l].fetch);
+    up.room = layers_[l].fetch.back();
+    if (l + 1 < layers_.size()) continue;
+    for (IndexPlaces& places : up.send) {
+      for (std::uint32_t& place : places) place = bottom[place];
+    }
+  }
+  if (layers_.empty()) {  // alone
+    rounds_ = {{.team = {0},
+                .me = 0,
+                .send = {bottom},
+                .land = runs({0, bottom.size()}),
+                .room = bottom.size()}};
+  }
+  layers_ = {};
+  given_ = asked_ = {};
+}
+
+void IndexPlan::finish(std::span<const std::vector<PlanRound>> shares) {
+  rounds_ = joined(shares, layers_[0].give, layers_[0].fetch, butterfly_[0].me);
+  layers_ = {};
+  given_ = asked_ = {};
 }
 
 }  // namespace coll

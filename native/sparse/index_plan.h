@@ -9,14 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "kernels/dtype.h"
-#include "kernels/pairs.h"
 #include "sparse/butterfly.h"
+#include "sparse/plan_round.h"
 
 namespace coll {
-
-using Indices = std::vector<std::uint64_t>;      // ascending, none twice
-using IndexPlaces = std::vector<std::uint32_t>;  // in another list
 
 // The indices that are in any of the lists, and where those of each list are among them.
 struct United {
@@ -24,18 +20,6 @@ struct United {
   std::vector<IndexPlaces> places;
 };
 United unite(std::span<const Indices> lists);
-
-// What a rank does in one layer. By member of the team: which of its own values it sends, and where
-// those lie that it gets.
-struct PlanLayer {
-  std::vector<int> team;
-  int me = 0;
-  std::vector<std::size_t> give;  // values [give[j], give[j + 1]) of the layer above go to member j
-  std::vector<IndexPlaces> add;   // what member j sends is added here
-  std::vector<std::size_t> fetch;     // on the way back, member j's go to [fetch[j], fetch[j + 1])
-  std::vector<IndexPlaces> answer;    // and what j has asked for lies here
-  std::size_t united = 0, asked = 0;  // how many there are below
-};
 
 class IndexPlan {
  public:
@@ -56,28 +40,38 @@ class IndexPlan {
   void open(std::size_t layer);
   Lists for_member(std::size_t layer, std::size_t member) const;
   // Throws Error(internal) where one has told what no list is.
+  void look_at(std::size_t layer, std::span<const Indices> lists) const;
   void enter(std::size_t layer, std::span<const Indices> given, std::span<const Indices> asked);
-  // After the last layer.
+  // After the last layer: down to the owners of the indices, layer by layer, and back.
   void finish();
+  // Instead, after the one layer: what the ranks were told of each stretch, by stretch.
+  void finish(std::span<const std::vector<PlanRound>> shares);
 
-  const std::vector<PlanLayer>& steps() const noexcept { return steps_; }
-  // From the caller's order to that of the first layer and back, and from what is asked for at the
-  // bottom to where it is; kAbsent: nobody gives it.
-  static constexpr std::uint32_t kAbsent = 0xFFFFFFFF;
+  const std::vector<PlanRound>& rounds() const noexcept { return rounds_; }
+  // From the caller's order to that of the first round, and from that of the last one back.
   const IndexPlaces& entry() const noexcept { return entry_; }
   const IndexPlaces& exit() const noexcept { return exit_; }
-  const IndexPlaces& bottom() const noexcept { return bottom_; }
   // How many were given, and different ones of them; and how many were asked for.
   std::size_t given() const noexcept { return given_count_; }
   std::size_t distinct() const noexcept { return distinct_; }
   std::size_t asked() const noexcept { return asked_count_; }
 
  private:
+  // What a rank does in a layer: where the parts of the members begin in its lists, and where what
+  // members have told of lies in the lists below.
+  struct Layer {
+    std::vector<std::size_t> give, fetch;
+    std::vector<IndexPlaces> add, answer;
+    std::size_t united = 0;
+  };
+  PlanRound round(std::size_t layer) const;
+
   std::vector<ButterflyLayer> butterfly_;
-  std::vector<PlanLayer> steps_;
+  std::vector<Layer> layers_;
   Indices given_, asked_;  // of the layer that is next
   std::size_t given_count_ = 0, distinct_ = 0, asked_count_ = 0;
-  IndexPlaces entry_, exit_, bottom_;
+  IndexPlaces entry_, exit_;
+  std::vector<PlanRound> rounds_;
 };
 
 }  // namespace coll

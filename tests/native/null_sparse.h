@@ -37,6 +37,8 @@ const std::vector<Row> kSparse = {
     {"coll_sparse_plan_sent",
      [](coll_comm*) -> int { return coll_sparse_plan_sent(nullptr, nullptr, nullptr, nullptr); },
      kNone, kNone},
+    {"coll_sparse_plan_how",
+     [](coll_comm*) -> int { return coll_sparse_plan_how(nullptr, nullptr); }, kNone, kNone},
     {"coll_sparse_plan_free", [](coll_comm*) -> int { return coll_sparse_plan_free(nullptr), 0; },
      0, 0},
     {"coll_sparse_free", [](coll_comm*) -> int { return coll_sparse_free(nullptr), 0; }, 0, 0},

@@ -77,6 +77,70 @@ def test_values_alone_travel() -> None:
         assert planned <= 0.52 * pairs
 
 
+@pytest.mark.parametrize("skewed", [False, True])
+def test_bytes_against_coded_pairs(skewed: bool) -> None:
+    """All that an allreduce gives, from the same indices, by at most 0.9 of its coded bytes."""
+    length, n, ranks = 1_000_000, 10_000, 4
+    rng = np.random.default_rng(2)
+    places = [rng.random(4 * n) ** (6 if skewed else 1) * length for _ in range(ranks)]
+    where = [rng.permutation(np.unique(x.astype(np.int64)))[:n] for x in places]
+    union = np.unique(np.concatenate(where))
+
+    def body(comm: cl.Communicator) -> tuple[int, int]:
+        mine = where[comm.rank]
+        values = np.ones(mine.size, "float32")
+        comm.allreduce(cl.Sparse(mine, values, length))
+        pairs = last(comm).nbytes
+        plan = comm.sparse_plan(mine, union, length=length)
+        plan.reduce(values)
+        return plan.sent[0], pairs
+
+    sent = on_ranks(ranks, body)
+    assert max(planned for planned, _ in sent) <= 0.9 * max(pairs for _, pairs in sent)
+
+
+def test_ways() -> None:
+    def ways(gives: Any, wants: Any, degrees: list[int] | None = None) -> set[str]:
+        def body(comm: cl.Communicator) -> str:
+            mine = np.asarray(gives(comm.rank))
+            plan = comm.sparse_plan(mine, wants(comm.rank), length=90_000, degrees=degrees)
+            result = plan.reduce(np.ones(mine.size))
+            assert last(comm).algorithm == plan.way
+            everywhere = np.concatenate([gives(r) for r in range(comm.size)])
+            counts = np.bincount(everywhere, minlength=90_000)
+            np.testing.assert_array_equal(result, counts[wants(comm.rank)])
+            return plan.way
+
+        return set(on_ranks(4, body))
+
+    def all_of(_: int) -> Any:
+        return np.arange(0, 90_000, 3)
+
+    assert ways(all_of, all_of) == {"owners"}
+    assert ways(lambda r: np.arange(r, 90_000, 4), all_of) == {"direct"}  # each gives its own
+    assert ways(lambda _: np.arange(5), lambda _: np.arange(9)) == {"direct"}  # a round saved
+    assert ways(all_of, all_of, [4]) == {"kylix"}
+    assert ways(lambda _: np.arange(0), all_of) == {"direct"}
+
+
+def test_the_same_bits_whichever_way() -> None:
+    rng = np.random.default_rng(8)
+    where = [rng.choice(40_000, 30_000, replace=False) for _ in range(3)]
+    values = [rng.normal(size=30_000).astype("float32") for _ in range(3)]
+    asked = np.arange(40_000)
+
+    def body(comm: cl.Communicator) -> list[tuple[str, bytes]]:
+        mine, got = comm.rank, []
+        for degrees in (None, [3]):
+            plan = comm.sparse_plan(where[mine], asked, length=40_000, degrees=degrees)
+            got.append((plan.way, plan.reduce(values[mine]).tobytes()))
+        return got
+
+    found = [one for rank in on_ranks(3, body) for one in rank]
+    assert {way for way, _ in found} == {"owners", "kylix"}
+    assert len({bits for _, bits in found}) == 1
+
+
 def test_average() -> None:
     def body(comm: cl.Communicator) -> Any:
         plan = comm.sparse_plan(np.array([comm.rank, 7]), np.array([7, 0, 5]), length=8)
@@ -172,12 +236,13 @@ def test_the_last_call(among: Any, degrees: list[int] | None) -> None:
         plan = comm.sparse_plan(np.array([1, 2 + comm.rank]), length=9, degrees=degrees)
         plan.reduce(np.ones(2))
         found = last(comm)
-        assert (found.kind, found.algorithm, found.mode) == ("plan.reduce", "kylix", "messages")
+        way = "kylix" if degrees else "direct"
+        assert (found.kind, found.algorithm, found.mode) == ("plan.reduce", way, "messages")
         assert (found.nbytes, found.messages) == plan.sent
-        assert found.rounds == (4 if degrees else 2)
+        assert found.rounds == (4 if degrees else 1)
         assert found.sequence == comm.sequence
         assert 0 < found.seconds < 20
-        assert str(found).startswith(f"plan.reduce of {plan.sent[0]} bytes by kylix (messages) in ")
+        assert str(found).startswith(f"plan.reduce of {plan.sent[0]} bytes by {way} (messages) in ")
         comm.barrier()
         assert last(comm).kind == "barrier"
         plan.reduce(np.ones(2), async_op=True).wait()

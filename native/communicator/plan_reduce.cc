@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/plan_reduce.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+#include "communicator/fingerprint.h"
+#include "sparse/gather.h"
+
+namespace coll {
+namespace {
+
+[[noreturn]] void refuse_reduce(const std::string& why) {
+  throw Error(Status::invalid_argument, "plan.reduce: " + why);
+}
+
+}  // namespace
+
+PlanReduce::PlanReduce(int rank, int ranks, double timeout, const PlanCall& call)
+    : MessageSteps(rank, ranks, call.timeout > 0 ? call.timeout : timeout,
+                   Purpose::sparse_plan_reduce),
+      call_(call),
+      size_(exists(call.dtype) ? size_of(call.dtype) : 1),
+      kernels_(pair_kernels(call.dtype, sizeof(std::uint32_t))),
+      heard_(static_cast<std::size_t>(ranks)) {
+  if (kernels_.add_to == nullptr) refuse_reduce("this dtype has no sum");
+  const bool averages = call.op == Reduction::avg;
+  if ((!averages && call.op != Reduction::sum) || fold_kernel(call.dtype, call.op) == nullptr) {
+    refuse_reduce(std::string("op ") + name_of(call.op) + " of " + name_of(call.dtype) +
+                  " is not there: sum is, and avg of floats");
+  }
+  const IndexPlan& plan = *call.plan;
+  if ((plan.given() > 0 && call.values == nullptr) || (plan.asked() > 0 && call.sums == nullptr)) {
+    refuse_reduce("the values are a null pointer");
+  }
+  words_ = std::string(name_of(call.dtype)) + " (" + name_of(call.op) + ", plan of call " +
+           std::to_string(call.number) + ")";
+}
+
+// The values of the first round are on their way while the ranks agree that it is the same call;
+// nobody looks at them before.
+Status PlanReduce::begin() {
+  name_ = chain(hash_words(words_), calls());
+  guarded([this] {
+    enter();
+    give();
+  });
+  try {
+    return agree(&said_, heard_.data(), sizeof said_, words_);
+  } catch (const std::bad_alloc&) {  // what was given must not be sent any more
+    return guarded([]() -> Status { throw; });
+  }
+}
+
+bool PlanReduce::step(Status&) {
+  return guarded([this] {
+    if (agreed_) {
+      land();
+      if (++round_ == call_.plan->rounds().size()) {
+        leave();
+        return false;
+      }
+      give();
+    }
+    agreed_ = true;
+    ask();
+    return true;
+  });
+}
+
+void PlanReduce::enter() {
+  const IndexPlan& plan = *call_.plan;
+  values_.assign(plan.distinct() * size_, std::byte{0});
+  kernels_.add_to(values_.data(), 0, plan.distinct(),
+                  {plan.entry().data(), call_.values, plan.given()});
+}
+
+void PlanReduce::give() {
+  const PlanRound& of = round();
+  messages_.assign(of.team.size(), {});
+  for (std::size_t j = 0; j < of.team.size(); ++j) {
+    if (of.send[j].empty()) continue;
+    const bool own = static_cast<int>(j) == of.me;
+    const std::size_t head = own ? 0 : sizeof name_;
+    Values& message = messages_[j];
+    message.resize(head + of.send[j].size() * size_);
+    std::memcpy(message.data(), &name_, head);
+    gather_values(size_, message.data() + head, values_.data(), of.send[j], PlanRound::kAbsent);
+    if (own) continue;
+    send(of.team[j], message.data(), message.size());
+    bytes_ += message.size();
+    ++sent_;
+  }
+}
+
+void PlanReduce::ask() {
+  const PlanRound& of = round();
+  parcels_ = std::vector<Parcel>(of.team.size());
+  for (std::size_t j = 0; j < of.team.size(); ++j) {
+    if (of.land[j].empty() || static_cast<int>(j) == of.me) continue;
+    expect(of.team[j], parcels_[j], sizeof name_ + of.land[j].size() * size_);
+  }
+}
+
+// In the order of ranks: whoever adds up the same values gets the same bits.
+void PlanReduce::land() {
+  const PlanRound& of = round();
+  Values sums(of.room * size_, std::byte{0});
+  for (std::size_t j = 0; j < of.team.size(); ++j) {
+    if (of.land[j].empty()) continue;
+    kernels_.add_to(sums.data(), 0, of.room, {of.land[j].data(), heard(j), of.land[j].size()});
+  }
+  values_ = std::move(sums);
+}
+
+// What a member has sent, this rank perhaps.
+const std::byte* PlanReduce::heard(std::size_t member) {
+  const PlanRound& of = round();
+  if (static_cast<int>(member) == of.me) return messages_[member].data();
+  const std::span<const std::byte> bytes = parcels_[member].bytes();
+  std::uint64_t word = 0;
+  if (bytes.size() >= sizeof word) std::memcpy(&word, bytes.data(), sizeof word);
+  if (word != name_) wrong_message(of.team[member], "belongs to another call");
+  if (bytes.size() != sizeof word + of.land[member].size() * size_) {
+    wrong_message(of.team[member], "has another length");
+  }
+  return bytes.data() + sizeof word;
+}
+
+void PlanReduce::leave() {
+  const IndexPlan& plan = *call_.plan;
+  auto* sums = static_cast<std::byte*>(call_.sums);
+  gather_values(size_, sums, values_.data(), plan.exit(), PlanRound::kAbsent);
+  if (call_.op != Reduction::avg || plan.asked() == 0) return;
+  const void* sources[] = {sums};
+  void* destinations[] = {sums};
+  fold_kernel(call_.dtype, Reduction::avg)({.sources = sources,
+                                            .destinations = destinations,
+                                            .n = plan.asked(),
+                                            .k = 1,
+                                            .m = 1,
+                                            .balanced = false,
+                                            .streaming = 0,
+                                            .divisor = static_cast<double>(ranks())});
+}
+
+}  // namespace coll

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sum at indices that stay the same: values alone travel, round by round of a plan that
+// PlanMaking has made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "communicator/message_steps.h"
+#include "kernels/pairs.h"
+#include "sparse/index_plan.h"
+
+namespace coll {
+
+struct PlanCall {
+  const IndexPlan* plan = nullptr;
+  std::uint64_t number = 0;
+  const void* values = nullptr;  // as many as were given
+  void* sums = nullptr;          // as many as were asked for
+  Dtype dtype = Dtype::float32;
+  Reduction op = Reduction::sum;  // or avg
+  double timeout = 0;
+};
+
+class PlanReduce : public MessageSteps {
+ public:
+  // That this rank has sent.
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t messages() const noexcept { return sent_; }
+
+ protected:
+  // The call's arrays, and the plan, must live as long.
+  PlanReduce(int rank, int ranks, double timeout, const PlanCall& call);
+
+ private:
+  using Values = std::vector<std::byte>;
+
+  Status begin() override;
+  bool step(Status& status) override;
+  const PlanRound& round() const { return call_.plan->rounds()[round_]; }
+  void enter();
+  void give();
+  void ask();
+  void land();
+  void leave();
+  const std::byte* heard(std::size_t member);
+
+  PlanCall call_;
+  std::size_t size_;  // of a value
+  PairKernels kernels_;
+  std::string words_;
+  std::uint64_t name_ = 0;  // in front of each message
+  std::uint64_t said_ = 0;
+  std::vector<std::uint64_t> heard_;
+  bool agreed_ = false;
+  std::size_t round_ = 0;
+  Values values_;                 // that the present round picks from
+  std::vector<Values> messages_;  // by member
+  std::vector<Parcel> parcels_;
+  std::uint64_t bytes_ = 0, sent_ = 0;
+};
+
+}  // namespace coll

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/index_shares.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace coll {
+namespace {
+
+// About what a network of 1 Gbit/s carries in the time of one round, and less than memory does.
+constexpr std::uint64_t kRoundBytes = 12 << 10;
+constexpr std::uint64_t kValueBytes = 4;  // of a usual value: the plan is made for all dtypes
+
+void add(ShareTraffic::Way& to, const ShareTraffic::Way& more) noexcept {
+  to.out += more.out;
+  to.in += more.in;
+}
+
+std::uint64_t busiest(std::span<const ShareTraffic> ranks, ShareTraffic::Way ShareTraffic::* way) {
+  std::uint64_t most = 0;
+  for (const ShareTraffic& rank : ranks) {
+    most = std::max({most, (rank.*way).out, (rank.*way).in});
+  }
+  return most;
+}
+
+[[noreturn]] void no_shares() {
+  throw Error(Status::internal, "a message that is no share of a plan");
+}
+
+void place_all(std::span<const std::uint32_t> places, std::size_t base, std::size_t end,
+               IndexPlaces& to) {
+  for (const std::uint32_t place : places) {
+    if (base + place >= end) no_shares();
+    to.push_back(static_cast<std::uint32_t>(base + place));
+  }
+}
+
+}  // namespace
+
+Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks) {
+  const auto p = static_cast<std::size_t>(ranks);
+  std::vector<ShareTraffic> all(p);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    add(all[i % p].to_owners, told[i].to_owners);
+    add(all[i % p].from_owners, told[i].from_owners);
+    add(all[i % p].direct, told[i].direct);
+  }
+  const std::uint64_t down = busiest(all, &ShareTraffic::to_owners);
+  if (down == 0) return Sharing::direct;  // the same, then, in one round
+  const std::uint64_t both = down + busiest(all, &ShareTraffic::from_owners);
+  const std::uint64_t one = busiest(all, &ShareTraffic::direct);
+  return one * kValueBytes <= both * kValueBytes + kRoundBytes ? Sharing::direct : Sharing::owners;
+}
+
+StretchShares::StretchShares(std::span<const Indices> given, std::span<const Indices> asked)
+    : ranks_(given.size()), traffic_(given.size()) {
+  unite(given, asked);
+  settle();
+}
+
+// Those that are given and asked for, ascending, with everybody's places.
+void StretchShares::unite(std::span<const Indices> given, std::span<const Indices> asked) {
+  constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+  std::vector<std::size_t> gives(ranks_, 0), asks(ranks_, 0);
+  const auto next = [](const Indices& list, std::size_t at) {
+    return at < list.size() ? list[at] : kNone;
+  };
+  for (;;) {
+    std::uint64_t index = kNone;
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      index = std::min({index, next(given[r], gives[r]), next(asked[r], asks[r])});
+    }
+    if (index == kNone) return;
+    const std::size_t givers = givers_.size(), askers = askers_.size();
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      const auto rank = static_cast<std::uint8_t>(r);
+      if (next(given[r], gives[r]) == index) {
+        givers_.push_back({rank, static_cast<std::uint32_t>(gives[r]++)});
+      }
+      if (next(asked[r], asks[r]) == index) {
+        askers_.push_back({rank, static_cast<std::uint32_t>(asks[r]++)});
+      }
+    }
+    if (givers_.size() == givers || askers_.size() == askers) {
+      givers_.resize(givers);
+      askers_.resize(askers);
+    } else {
+      indices_.push_back({static_cast<std::uint32_t>(givers_.size()),
+                          static_cast<std::uint32_t>(askers_.size()), 0});
+    }
+  }
+}
+
+// visit(index, givers, askers), in ascending order.
+template <class Visit>
+void StretchShares::for_each(Visit visit) const {
+  std::size_t g = 0, a = 0;
+  const std::span givers(givers_), askers(askers_);
+  for (std::size_t i = 0; i < indices_.size(); ++i) {
+    const Index& index = indices_[i];
+    visit(i, givers.subspan(g, index.givers_end - g), askers.subspan(a, index.askers_end - a));
+    g = index.givers_end;
+    a = index.askers_end;
+  }
+}
+
+// Among the givers, the one that has least to do so far; who asks, too, saves a value.
+std::uint8_t StretchShares::owner_of(std::span<const Side> givers,
+                                     std::span<const Side> askers) const {
+  std::uint8_t best = givers.front().rank;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const Side& giver : givers) {
+    const ShareTraffic& its = traffic_[giver.rank];
+    const bool asks = std::ranges::find(askers, giver.rank, &Side::rank) != askers.end();
+    const std::uint64_t load = its.from_owners.out + its.to_owners.in + (asks ? 0 : 1);
+    if (load >= least) continue;
+    least = load;
+    best = giver.rank;
+  }
+  return best;
+}
+
+void StretchShares::settle() {
+  for_each([&](std::size_t i, std::span<const Side> givers, std::span<const Side> askers) {
+    const std::uint8_t owner = owner_of(givers, askers);
+    indices_[i].owner = owner;
+    for (const Side& giver : givers) {
+      if (giver.rank == owner) continue;
+      ++traffic_[giver.rank].to_owners.out;
+      ++traffic_[owner].to_owners.in;
+    }
+    for (const Side& asker : askers) {
+      if (asker.rank != owner) {
+        ++traffic_[owner].from_owners.out;
+        ++traffic_[asker.rank].from_owners.in;
+      }
+      for (const Side& giver : givers) {
+        if (giver.rank == asker.rank) continue;
+        ++traffic_[giver.rank].direct.out;
+        ++traffic_[asker.rank].direct.in;
+      }
+    }
+  });
+}
+
+std::vector<std::vector<PlanRound>> StretchShares::rounds(Sharing sharing) const {
+  PlanRound empty;
+  empty.send.resize(ranks_);
+  empty.land.resize(ranks_);
+  const std::size_t count = sharing == Sharing::owners ? 2 : 1;
+  std::vector<std::vector<PlanRound>> of(ranks_, std::vector<PlanRound>(count, empty));
+  for_each([&](std::size_t i, std::span<const Side> givers, std::span<const Side> askers) {
+    if (sharing == Sharing::direct) {
+      for (const Side& giver : givers) {
+        for (const Side& asker : askers) {
+          of[giver.rank][0].send[asker.rank].push_back(giver.place);
+          of[asker.rank][0].land[giver.rank].push_back(asker.place);
+        }
+      }
+      return;
+    }
+    const std::uint8_t owner = indices_[i].owner;
+    const auto owned = static_cast<std::uint32_t>(of[owner][0].room++);
+    for (const Side& giver : givers) {
+      of[giver.rank][0].send[owner].push_back(giver.place);
+      of[owner][0].land[giver.rank].push_back(owned);
+    }
+    for (const Side& asker : askers) {
+      of[owner][1].send[asker.rank].push_back(owned);
+      of[asker.rank][1].land[owner].push_back(asker.place);
+    }
+  });
+  return of;
+}
+
+std::vector<std::uint32_t> words_of(const std::vector<PlanRound>& rounds) {
+  std::vector<std::uint32_t> words = {static_cast<std::uint32_t>(rounds.size())};
+  for (const PlanRound& round : rounds) {
+    words.push_back(static_cast<std::uint32_t>(round.room));
+    for (const auto* lists : {&round.send, &round.land}) {
+      for (const IndexPlaces& places : *lists) {
+        words.push_back(static_cast<std::uint32_t>(places.size()));
+        words.insert(words.end(), places.begin(), places.end());
+      }
+    }
+  }
+  return words;
+}
+
+std::vector<PlanRound> rounds_of(std::span<const std::uint32_t> words, int ranks) {
+  const auto take = [&words](std::size_t n) {
+    if (n > words.size()) no_shares();
+    const std::span taken = words.first(n);
+    words = words.subspan(n);
+    return taken;
+  };
+  const std::size_t count = take(1)[0];
+  if (count > 2) no_shares();
+  std::vector<PlanRound> rounds(count);
+  for (PlanRound& round : rounds) {
+    round.room = take(1)[0];
+    for (auto* lists : {&round.send, &round.land}) {
+      for (int r = 0; r < ranks; ++r) {
+        const std::span places = take(take(1)[0]);
+        lists->emplace_back(places.begin(), places.end());
+      }
+    }
+  }
+  if (!words.empty()) no_shares();
+  return rounds;
+}
+
+std::vector<PlanRound> joined(std::span<const std::vector<PlanRound>> stretches,
+                              std::span<const std::size_t> given,
+                              std::span<const std::size_t> asked, int me) {
+  const std::size_t ranks = stretches.size(), count = stretches[0].size();
+  std::vector<PlanRound> whole(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    PlanRound& round = whole[k];
+    for (std::size_t r = 0; r < ranks; ++r) round.team.push_back(static_cast<int>(r));
+    round.me = me;
+    round.send.resize(ranks);
+    round.land.resize(ranks);
+    const bool last = k + 1 == count;
+    if (last) round.room = asked.back();
+    std::size_t owned = 0;  // in the stretches before, of the list before
+    for (std::size_t o = 0; o < ranks; ++o) {
+      if (stretches[o].size() != count) no_shares();
+      const PlanRound& part = stretches[o][k];
+      const std::size_t from = k == 0 ? given[o] : owned;
+      const std::size_t from_end = k == 0 ? given[o + 1] : owned + stretches[o][k - 1].room;
+      const std::size_t to = last ? asked[o] : round.room;
+      if (!last) round.room += part.room;
+      const std::size_t to_end = last ? asked[o + 1] : round.room;
+      for (std::size_t r = 0; r < ranks; ++r) {
+        place_all(part.send[r], from, from_end, round.send[r]);
+        place_all(part.land[r], to, to_end, round.land[r]);
+      }
+      owned = from_end;
+    }
+  }
+  return whole;
+}
+
+}  // namespace coll

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A round of a plan for sums at known indices: values are picked out of a list and go to others,
+// who add them up in a list of their own, which is the one that the next round picks from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace coll {
+
+using Indices = std::vector<std::uint64_t>;      // ascending, none twice
+using IndexPlaces = std::vector<std::uint32_t>;  // in a list
+
+struct PlanRound {
+  // In the place of a place: no value, so a zero.
+  static constexpr std::uint32_t kAbsent = 0xFFFFFFFF;
+
+  std::vector<int> team;  // ascending; this rank is one of them
+  int me = 0;
+  // By member: the values that go to it, and where those are added that come from it. What is
+  // empty on one side is so on the other, and nothing is sent.
+  std::vector<IndexPlaces> send, land;
+  std::size_t room = 0;  // values of the list that comes to be; zeros before
+};
+
+}  // namespace coll
