@@ -32,8 +32,8 @@ class LastCall:
     Of a sparse array ``kind`` is "sparse allreduce" and so on, of a plan's call "plan.reduce", by
     the plan's ``way``; ``mode`` is "messages", and ``nbytes`` what this rank sent in the call, in
     ``messages`` messages and ``rounds`` rounds after the one in which the ranks agreed (a plan's
-    first round goes beside it); where it became a dense collective, algorithm "dense", the bytes are
-    those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
+    first round goes beside it); where it became a dense collective, algorithm "dense", the bytes
+    are those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
     """
 
     kind: str
