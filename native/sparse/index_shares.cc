@@ -44,13 +44,13 @@ Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks) {
   const auto p = static_cast<std::size_t>(ranks);
   std::vector<ShareTraffic> all(p);
   for (std::size_t i = 0; i < told.size(); ++i) {
-    add(all[i % p].to_owners, told[i].to_owners);
-    add(all[i % p].from_owners, told[i].from_owners);
+    add(all[i % p].first, told[i].first);
+    add(all[i % p].second, told[i].second);
     add(all[i % p].direct, told[i].direct);
   }
-  const std::uint64_t down = busiest(all, &ShareTraffic::to_owners);
-  if (down == 0) return Sharing::direct;  // the same, then, in one round
-  const std::uint64_t both = down + busiest(all, &ShareTraffic::from_owners);
+  const std::uint64_t second = busiest(all, &ShareTraffic::second);
+  if (second == 0) return Sharing::direct;  // the same, then
+  const std::uint64_t both = busiest(all, &ShareTraffic::first) + second;
   const std::uint64_t one = busiest(all, &ShareTraffic::direct);
   return one * kValueBytes <= both * kValueBytes + kRoundBytes ? Sharing::direct : Sharing::owners;
 }
@@ -115,7 +115,7 @@ std::uint8_t StretchShares::owner_of(std::span<const Side> givers,
   for (const Side& giver : givers) {
     const ShareTraffic& its = traffic_[giver.rank];
     const bool asks = std::ranges::find(askers, giver.rank, &Side::rank) != askers.end();
-    const std::uint64_t load = its.from_owners.out + its.to_owners.in + (asks ? 0 : 1);
+    const std::uint64_t load = its.first.in + its.second.out + (asks ? 0 : 1);
     if (load >= least) continue;
     least = load;
     best = giver.rank;
@@ -129,13 +129,14 @@ void StretchShares::settle() {
     indices_[i].owner = owner;
     for (const Side& giver : givers) {
       if (giver.rank == owner) continue;
-      ++traffic_[giver.rank].to_owners.out;
-      ++traffic_[owner].to_owners.in;
+      ++traffic_[giver.rank].first.out;
+      ++traffic_[owner].first.in;
     }
+    const auto round = givers.size() == 1 ? &ShareTraffic::first : &ShareTraffic::second;
     for (const Side& asker : askers) {
       if (asker.rank != owner) {
-        ++traffic_[owner].from_owners.out;
-        ++traffic_[asker.rank].from_owners.in;
+        ++(traffic_[owner].*round).out;
+        ++(traffic_[asker.rank].*round).in;
       }
       for (const Side& giver : givers) {
         if (giver.rank == asker.rank) continue;
@@ -159,6 +160,17 @@ std::vector<std::vector<PlanRound>> StretchShares::rounds(Sharing sharing) const
           of[giver.rank][0].send[asker.rank].push_back(giver.place);
           of[asker.rank][0].land[giver.rank].push_back(asker.place);
         }
+      }
+      return;
+    }
+    if (givers.size() == 1) {  // there in the first round; the second one moves it to its place
+      for (const Side& asker : askers) {
+        std::vector<PlanRound>& its = of[asker.rank];
+        const auto kept = static_cast<std::uint32_t>(its[0].room++);
+        of[givers[0].rank][0].send[asker.rank].push_back(givers[0].place);
+        its[0].land[givers[0].rank].push_back(kept);
+        its[1].send[asker.rank].push_back(kept);
+        its[1].land[asker.rank].push_back(asker.place);
       }
       return;
     }

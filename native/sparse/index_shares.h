@@ -3,8 +3,9 @@
 // vector in stretches; whoever has been told of all indices of a stretch settles how their values
 // will go:
 // * owners: an index belongs to one of the ranks that give it, to which the other givers send, and
-//   which sends the sum to all that ask: givers - 1 + askers - 1 values, in two rounds. A range of
-//   the vector for each rank (Kylix) takes one or two more, as owners give nothing themselves.
+//   which sends the sum to all that ask: givers - 1 + askers - 1 values, in two rounds, or in the
+//   first one where nobody else gives it. A range of the vector for each rank (Kylix) takes one or
+//   two more, as owners give nothing themselves.
 // * direct: all givers send to all askers, in one round.
 #pragma once
 
@@ -24,7 +25,8 @@ struct ShareTraffic {
   struct Way {
     std::uint64_t out = 0, in = 0;
   };
-  Way to_owners, from_owners, direct;
+  Way first, second;  // of owners, by round
+  Way direct;
 };
 
 // The same answer on all ranks, from what the ranks have told of each stretch: by stretch, then by

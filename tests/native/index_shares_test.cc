@@ -124,8 +124,8 @@ TEST(as_few_values_travel_as_can) {
   const Lists given = {{1, 2, 3}, {2, 3, 9}, {3, 4}}, asked = {{2, 3}, {1, 2, 3}, {3, 7}};
   const StretchShares shares(given, asked);
   // 1 from rank 0 to 1; 2 between ranks 0 and 1; 3 among all; nobody asks for 4 and 9.
-  CHECK(all_out(shares, &ShareTraffic::to_owners) == 1 + 2);
-  CHECK(all_out(shares, &ShareTraffic::from_owners) == 1 + 1 + 2);
+  CHECK(all_out(shares, &ShareTraffic::first) == 1 + 1 + 2);
+  CHECK(all_out(shares, &ShareTraffic::second) == 1 + 2);
   CHECK(all_out(shares, &ShareTraffic::direct) == 1 + 2 + 6);
 }
 
@@ -135,18 +135,18 @@ TEST(what_is_to_do_is_shared_out) {
   const Lists everybody(5, all);
   const StretchShares shares(everybody, everybody);
   for (const ShareTraffic& rank : shares.traffic()) {
-    CHECK(rank.to_owners.out == 800 && rank.to_owners.in == 800);
-    CHECK(rank.from_owners.out == 800 && rank.from_owners.in == 800);
+    CHECK(rank.first.out == 800 && rank.first.in == 800);
+    CHECK(rank.second.out == 800 && rank.second.in == 800);
   }
 }
 
 TEST(the_cheapest_way_is_taken) {
   const auto of = [](std::uint64_t down, std::uint64_t up, std::uint64_t direct) {
-    const ShareTraffic one{.to_owners = {down, 0}, .from_owners = {0, up}, .direct = {direct, 1}};
+    const ShareTraffic one{.first = {down, 0}, .second = {0, up}, .direct = {direct, 1}};
     const std::vector<ShareTraffic> told(4, one);  // by two ranks of two stretches
     return cheapest_sharing(told, 2);
   };
-  CHECK(of(0, 1 << 20, 1 << 20) == Sharing::direct);
+  CHECK(of(1 << 20, 0, 2 << 20) == Sharing::direct);
   CHECK(of(1 << 20, 1 << 20, 4 << 20) == Sharing::owners);
   CHECK(of(1 << 20, 1 << 20, 2 << 20) == Sharing::direct);
   CHECK(of(100, 100, 1000) == Sharing::direct);  // a round saved
