@@ -52,6 +52,10 @@ def test_a_call_that_fails_changes_nothing(name: str, calls_before: int) -> None
     on_ranks(2, body)
 
 
+# Seconds that a call may take; each step with a time-out of its own would make it 1.75 of them.
+LIMIT = 1.5
+
+
 class Slow:
     """What another rank makes of its part of a call: late at first, and then not at all."""
 
@@ -66,7 +70,7 @@ class Slow:
 
 def test_one_time_out_for_all_steps_of_fp8() -> None:
     """The first of two allreduces takes most of the time; the second one gets what is left."""
-    limit = 1.0
+    limit = LIMIT
 
     def body(comm: cl.Communicator) -> float:
         x = np.ones(10)
@@ -79,11 +83,11 @@ def test_one_time_out_for_all_steps_of_fp8() -> None:
             comm.allreduce(x, compress=cl.FP8(), timeout=limit)
         return time.monotonic() - begin
 
-    assert on_ranks(2, body)[0] < 1.4 * limit
+    assert on_ranks(2, body)[0] < 1.7 * limit
 
 
 def test_what_encoding_takes_counts() -> None:
-    limit = 0.8
+    limit = LIMIT
 
     def encode(x: Any) -> Any:
         time.sleep(0.75 * limit)
@@ -99,11 +103,11 @@ def test_what_encoding_takes_counts() -> None:
             comm.allreduce(np.ones(3), compress=slow, timeout=limit)
         return time.monotonic() - begin
 
-    assert on_ranks(2, body)[0] < 1.4 * limit
+    assert on_ranks(2, body)[0] < 1.7 * limit
 
 
 def test_the_time_out_of_the_communicator_is_for_all_steps_too() -> None:
-    limit = 1.0
+    limit = LIMIT
 
     def body(comm: cl.Communicator) -> float:
         if comm.rank:
@@ -115,7 +119,7 @@ def test_the_time_out_of_the_communicator_is_for_all_steps_too() -> None:
             comm.allreduce(np.ones(10), compress=cl.FP8())
         return time.monotonic() - begin
 
-    assert on_ranks(2, body, timeout=limit)[0] < 1.4 * limit
+    assert on_ranks(2, body, timeout=limit)[0] < 1.7 * limit
 
 
 @pytest.mark.parametrize("timeout", [0, -1, "soon", float("nan")])
