@@ -92,7 +92,8 @@ add_library(emulated_gpu MODULE "${folder}/gpu/emulated_library.cc")
 target_link_libraries(emulated_gpu PRIVATE collectives_options Threads::Threads)
 target_include_directories(emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native")
 set_tests_properties(
-  gpu_call_test PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"
+  gpu_call_test gpu_graph_test
+  PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"
 )
 
 # The GPU's kernel as threads, under the thread sanitizer in every build where that can be: as it is

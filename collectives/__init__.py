@@ -86,6 +86,8 @@ from collectives.tracing import Trace, trace
 if _typing.TYPE_CHECKING:
     from collectives.compression.fp8 import FP8
     from collectives.compression.topk import TopK
+    from collectives.gpu_memory import DeviceArray
+    from collectives.gpu_streams import on_stream
     from collectives.gpus import Device, Devices, devices
     from collectives.last import LastCall
     from collectives.simulation import Moment, Simulation, simulate
@@ -95,6 +97,7 @@ if _typing.TYPE_CHECKING:
 # import of this package a fifth faster. A name that is a module's, too, cannot be among them.
 _LATE = {
     "Device": "collectives.gpus",
+    "DeviceArray": "collectives.gpu_memory",
     "Devices": "collectives.gpus",
     "FP8": "collectives.compression.fp8",
     "LastCall": "collectives.last",
@@ -103,6 +106,7 @@ _LATE = {
     "TopK": "collectives.compression.topk",
     "Topology": "collectives.topology",
     "devices": "collectives.gpus",
+    "on_stream": "collectives.gpu_streams",
     "simulate": "collectives.simulation",
 }
 
@@ -123,6 +127,7 @@ __all__ = [
     "CollectiveTimeoutError",
     "Communicator",
     "Device",
+    "DeviceArray",
     "Devices",
     "InternalError",
     "InvalidArgumentError",
@@ -178,6 +183,7 @@ __all__ = [
     "irecv",
     "isend",
     "local",
+    "on_stream",
     "op",
     "pack",
     "probe",

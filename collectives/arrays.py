@@ -61,6 +61,10 @@ _OPAQUE: dict[int, Any] = {
     DTYPES["float8_e4m3fn"]: np.uint8,
     DTYPES["float8_e5m2"]: np.uint8,
 }
+_SIZES: dict[int, int] = {
+    code: np.dtype(_OPAQUE.get(code) or PAIRS.get(name, name)).itemsize
+    for name, code in DTYPES.items()
+}
 _CPU_DEVICES = (1, 3)  # kDLCPU and kDLCUDAHost: memory that the CPU reads
 _BYTES = ffi.typeof("char[]")
 _POINTER = ffi.typeof("void *")
@@ -188,9 +192,7 @@ def repack(side: Operand) -> None:
 
 def itemsize(array: Operand) -> int:
     """Bytes of an element."""
-    return int(
-        array.array.itemsize if isinstance(array.array, np.ndarray) else array.array.element_size()
-    )
+    return _SIZES[array.dtype]
 
 
 def delivered(target: Operand) -> Array:

@@ -15,6 +15,7 @@ from collectives.defined import own_by_number
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.fusion import Deferred, agreed, batches, fused, overlapping
 from collectives.gpu_arrays import place_of
+from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.handle import Handle
 from collectives.names import KINDS, Options
 from collectives.operations import Operation, operation_of, raise_failure_of
@@ -23,7 +24,6 @@ from collectives.sparse.conversion import is_sparse
 from collectives.trees import leaves, rebuilt
 
 NOTHING = ffi.NULL
-_cast = ffi.cast
 collective = lib.coll_collective
 
 
@@ -143,11 +143,13 @@ class Caller:
         *call: Any,
     ) -> None:
         """Make a call of :meth:`_request` now."""
-        device, stream = place_of(name, call[1], call[2])
+        device, stream, others = place_of(name, call[1], call[2])
         request, _kept = self._request(*call)
         try:
             if device >= 0:
-                self._handle.call(name, lib.coll_gpu_run, request, device, _cast("void *", stream))
+                follow(device, stream, others)
+                self._handle.call(name, lib.coll_gpu_run, request, device, as_pointer(stream))
+                lead(device, stream, others)
             else:
                 self._handle.call(name, lib.coll_run, request)
         except CollectiveError as error:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from collectives import gpu_arrays
 from collectives._ffi import ffi
-from collectives.arrays import NAMES, Array, Operand, output, refuse_repeats
+from collectives.arrays import NAMES, Array, Operand, itemsize, output, refuse_repeats
 from collectives.errors import InvalidArgumentError
 from collectives.gpu_arrays import anywhere, fresh
 from collectives.lengths import UNKNOWN
@@ -107,7 +107,7 @@ def checked_length(call: str, array: Operand, length: int, told: str, what: str 
 def in_elements(call: str, lengths: Sequence[int], like: Operand) -> list[int]:
     """Turn lengths along the first axis to numbers of elements."""
     row = math.prod(like.shape[1:])
-    if max(sum(lengths), sum(lengths) * row * like.array.dtype.itemsize) > sys.maxsize:
+    if max(sum(lengths), sum(lengths) * row * itemsize(like)) > sys.maxsize:
         raise InvalidArgumentError(
             f"{call}: the lengths of all parts, {sum(lengths)} together, are larger than any memory"
         )
@@ -184,7 +184,7 @@ def checked_room(call: str, source: Operand, out: Array | None) -> int:
     """
     if out is None:
         return UNKNOWN
-    target = output(out, f"{call}: out")
+    target = gpu_arrays.output(out, source, f"{call}: out")
     room = target.shape[0] if target.shape else 0
     _given(call, source, out, [(room, *source.shape[1:])])
     if _overlap(source, target):
@@ -199,7 +199,8 @@ def _overlap(one: Operand, other: Operand) -> bool:
     if not (one.elements and other.elements):
         return False
     first, second = (int(ffi.cast("uintptr_t", each.pointer)) for each in (one, other))
-    return bool(first < second + other.array.nbytes and second < first + one.array.nbytes)
+    size = itemsize(one)  # which both have
+    return first < second + other.elements * size and second < first + one.elements * size
 
 
 def _given(call: str, source: Operand, out: Array, shapes: Sequence[Shape]) -> Operand:

@@ -7,9 +7,10 @@ stream on which its owner works with it now.
 
 from __future__ import annotations
 
+import math
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from collectives import arrays
 from collectives._ffi import ffi, lib, text
 from collectives.arrays import Array, Operand, operand
 from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.gpu_streams import LEGACY, given_stream, stream_of
+from collectives.names import integer
 
 
 def anywhere(x: Array, what: str) -> Operand:
@@ -27,7 +30,7 @@ def anywhere(x: Array, what: str) -> Operand:
 def output(out: Array, like: Operand, what: str) -> Operand:
     """Resolve an array that is given to be written, in memory of the kind that ``like`` has."""
     target = _on_gpu(out, what) or arrays.output(out, what)
-    if target.device != like.device:
+    if not _together(target, like):
         raise InvalidArgumentError(
             f"{what} is in memory of {_owner(target)}, but x of {_owner(like)}: pass arrays of one"
         )
@@ -47,6 +50,8 @@ def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
         made = torch.empty(shape, dtype=like.array.dtype, device=like.array.device)
     elif cupy is not None and isinstance(like.array, cupy.ndarray):
         made = cupy.empty(shape, like.array.dtype)
+    else:
+        made = _fresh_of_ours(like, shape)
     if made is None:
         raise InvalidArgumentError(
             f"result: a new {type(like.array).__name__} on a GPU cannot be made here: pass out="
@@ -56,17 +61,57 @@ def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
     return found
 
 
-def place_of(call: str, source: Operand | None, target: Operand | None) -> tuple[int, int]:
-    """Return the GPU of a call's arrays, -1 for the host, and the stream."""
-    sides = [side for side in (source, target) if side is not None]
-    if not sides:
-        return -1, 0
-    if any(side.device != sides[0].device for side in sides):
-        raise InvalidArgumentError(
-            f"{call}: x is in memory of {_owner(sides[0])}, but out of {_owner(sides[1])}: pass "
-            "arrays of one"
-        )
-    return sides[0].device, sides[0].stream
+def _fresh_of_ours(like: Operand, shape: tuple[int, ...]) -> Array | None:
+    from collectives.gpu_memory import DeviceArray
+
+    if not isinstance(like.array, DeviceArray):
+        return None
+    return DeviceArray(shape, like.array.dtype, like.array.device)
+
+
+class Place(NamedTuple):
+    """Where a call is made: a GPU, -1 for the host, and the stream of its arrays."""
+
+    device: int
+    stream: int
+    others: tuple[int, ...] = ()  # streams of its arrays beside that
+
+
+_HOST = Place(-1, 0)
+
+
+def place_of(call: str, *sides: Operand | None) -> Place:
+    """Return where a call of these arrays is made. Arrays of several GPUs are refused."""
+    arrays_of = [side for side in sides if side is not None]
+    if not arrays_of or all(side.device < 0 for side in arrays_of):
+        return _HOST
+    # An empty one may not say where it is.
+    first = next((side for side in arrays_of if side.elements), arrays_of[0])
+    for side in arrays_of:
+        if not _together(side, first):
+            raise InvalidArgumentError(
+                f"{call}: x is in memory of {_owner(arrays_of[0])}, but out of "
+                f"{_owner(arrays_of[-1])}: pass arrays of one"
+            )
+    others = {side.stream for side in arrays_of} - {first.stream}
+    return Place(first.device, first.stream, tuple(sorted(others)))
+
+
+def place_now(call: str, *sides: Operand | None) -> Place:
+    """Return the same of arrays that were resolved before, with their streams as they are now."""
+    return place_of(
+        call,
+        *(
+            side._replace(stream=stream_of(side.origin)) if side and side.device >= 0 else side
+            for side in sides
+        ),
+    )
+
+
+def _together(one: Operand, other: Operand) -> bool:
+    if one.device < 0 or other.device < 0 or (one.elements and other.elements):
+        return one.device == other.device
+    return True
 
 
 def _owner(side: Operand) -> str:
@@ -83,7 +128,11 @@ def _on_gpu(x: Array, what: str) -> Operand | None:
         assert torch is not None
         return _tensor(torch, x, what) if x.is_cuda else None
     shown = getattr(x, "__cuda_array_interface__", None)
-    return None if shown is None else _shown(x, shown, what)
+    if shown is not None:
+        return _shown(x, shown, what)
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array_interface__"):
+        return _exported(x, what)
+    return None
 
 
 def _tensor(torch: ModuleType, x: Any, what: str) -> Operand:
@@ -92,10 +141,9 @@ def _tensor(torch: ModuleType, x: Any, what: str) -> Operand:
         raise InvalidArgumentError(f"{what} requires grad: pass x.detach()")
     if not x.is_contiguous() or x.is_neg() or x.is_conj():
         raise InvalidArgumentError(f"{what} is strided memory of a GPU: pass x.contiguous()")
-    pointer = ffi.cast("void *", x.data_ptr())
-    stream = int(torch.cuda.current_stream(x.device).cuda_stream)
-    shape = tuple(x.shape)
-    return Operand(pointer, x.numel(), code, shape, True, x, x, None, x.device.index, stream)
+    pointer, shape = ffi.cast("void *", x.data_ptr()), tuple(x.shape)
+    device = x.device.index
+    return Operand(pointer, x.numel(), code, shape, True, x, x, None, device, stream_of(x))
 
 
 def _shown(x: Any, shown: dict[str, Any], what: str) -> Operand:
@@ -107,15 +155,46 @@ def _shown(x: Any, shown: dict[str, Any], what: str) -> Operand:
         raise InvalidArgumentError(f"{what} has a mask, which would be lost")
     if not _contiguous(shape, shown.get("strides"), dtype.itemsize):
         raise InvalidArgumentError(f"{what} is strided memory of a GPU: pass a contiguous copy")
-    pointer, elements = ffi.cast("void *", address), int(np.prod(shape, dtype=np.int64))
-    device = int(lib.coll_gpu_owner(pointer)) if elements else 0
+    pointer, elements = ffi.cast("void *", address), math.prod(shape)
+    device = int(lib.coll_gpu_owner(pointer)) if elements else _said(x)
     if device < 0:
         why = ffi.new("char[]", 512)
         lib.coll_gpu_count(why, 512)
         reason = text(why) or "the address is not one of a GPU's memory"
         raise UnsupportedError(f"{what} is an array of a GPU: {reason}")
-    stream = int(shown.get("stream") or 0)
+    stream = stream_of(x)
     return Operand(pointer, elements, code, shape, not read_only, x, x, None, device, stream)
+
+
+def _said(x: Any) -> int:
+    """Return the GPU that an empty array says it is on, as CuPy's do; 0 where it says nothing."""
+    device = getattr(x, "device", None)
+    number = integer(getattr(device, "id", device))
+    return 0 if number is None else number
+
+
+def _exported(x: Any, what: str) -> Operand | None:
+    """Resolve what has DLPack alone; None for memory of the host."""
+    from collectives import gpu_dlpack  # it loads ctypes, which no other call needs
+
+    if not gpu_dlpack.on_gpu(x):
+        return None
+    stream = given_stream() or LEGACY
+    shown = gpu_dlpack.shown(x, stream, what)
+    if not _contiguous(shown.shape, shown.strides, 1):
+        raise InvalidArgumentError(f"{what} is strided memory of a GPU: pass a contiguous copy")
+    return Operand(
+        ffi.cast("void *", shown.address),
+        math.prod(shown.shape),
+        shown.dtype,
+        shown.shape,
+        not shown.read_only,
+        shown.capsule,
+        x,
+        None,
+        shown.device,
+        stream,
+    )
 
 
 def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, size: int) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from collectives._ffi import ffi
-from collectives.arrays import DTYPES, Array, Operand, operand
+from collectives.arrays import DTYPES, Array, Operand
 from collectives.caller import Caller, collective
 from collectives.checks import (
     apart_target,
@@ -20,6 +20,7 @@ from collectives.checks import (
     received,
 )
 from collectives.errors import InvalidArgumentError
+from collectives.gpu_arrays import anywhere
 from collectives.lengths import UNKNOWN, exchanged, joined
 from collectives.names import AUTOMATIC, KINDS, Options, how
 
@@ -51,7 +52,7 @@ class Parts(Caller):
         which the communicator works on.
         """
         options = how("allgather", algorithm, mode, timeout)
-        source = operand(x, "allgatherv: x")
+        source = anywhere(x, "allgatherv: x")
         lengths, options = self._lengths("allgatherv", source, counts, out, options)
         elements = in_elements("allgatherv", lengths, source)
         shape = (sum(lengths), *source.shape[1:])
@@ -78,7 +79,7 @@ class Parts(Caller):
         ranks get None: their ``out`` is left as it was.
         """
         options = how("gather", algorithm, mode, timeout)
-        source = operand(x, "gatherv: x")
+        source = anywhere(x, "gatherv: x")
         place = checked_root("gatherv", root, self.size)
         here = self.rank == place
         lengths, options = self._lengths("gatherv", source, counts, out if here else None, options)
@@ -119,7 +120,7 @@ class Parts(Caller):
         lengths = checked_counts("scatterv: counts", counts, self.size)
         own = lengths[self.rank]
         if self.rank == place:
-            source = operand(x, "scatterv: x")
+            source = anywhere(x, "scatterv: x")
             checked_length("scatterv", source, sum(lengths), "the sum of counts")
             target = apart_target("scatterv", source, out, [(own, *source.shape[1:])])
         else:
@@ -165,7 +166,7 @@ class Parts(Caller):
         lengths, row s of what rank s sends.
         """
         options = how("alltoall", algorithm, mode, timeout)
-        source = operand(x, "alltoallv: x")
+        source = anywhere(x, "alltoallv: x")
         table, options = self._table(source, send_counts, recv_counts, out, options)
         elements = in_elements("alltoallv", [n for row in table for n in row], source)
         shape = (sum(row[self.rank] for row in table), *source.shape[1:])

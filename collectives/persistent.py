@@ -17,6 +17,7 @@ from collectives._ffi import IN_PROGRESS, check, ffi, lib, run_persistent
 from collectives.arrays import Array, Operand
 from collectives.caller import NOTHING, Caller
 from collectives.errors import CollectiveError, InvalidArgumentError
+from collectives.gpu_arrays import place_of
 from collectives.movements import Movements
 from collectives.names import Options, how
 from collectives.operations import Operation, operation_of, raise_failure_of
@@ -35,6 +36,7 @@ class PersistentCall:
     other calls. It ends with its communicator.
     """
 
+    _native: Any
     __slots__ = (
         "__weakref__",
         "_address",
@@ -60,18 +62,26 @@ class PersistentCall:
         op: Operation | None,
     ) -> None:
         """Take over a ``coll_call`` and what it points to. ``Communicator.persistent`` does it."""
-        self._comm, self._handle = comm, comm._handle
+        self._made_for(comm, name, kept, target, op)
+        place = ffi.new("coll_persistent **")
+        comm._call(name, lambda native: lib.coll_persistent_new(native, request, place))
+        self._native = place[0]
+        self._address = int(ffi.cast("uintptr_t", place[0]))
+        self._kind = int(request.kind)
+        self._handle._persistent.add(self)
+
+    def _made_for(
+        self, comm: Caller, name: str, kept: Any, target: Operand | None, op: Operation | None
+    ) -> None:
+        """Set all but what the native layer gives."""
+        self._comm, self._handle, self._door = comm, comm._handle, comm._door
         self._name, self._kept, self._op = name, kept, op
         # Of a torch tensor autograd must be told.
         told = target is None or type(target.array) is np.ndarray
         self._target = None if told else target
         self._result = None if target is None else target.origin
-        place = ffi.new("coll_persistent **")
-        comm._call(name, lambda native: lib.coll_persistent_new(native, request, place))
-        self._native: Any = place[0]
-        self._address = int(ffi.cast("uintptr_t", place[0]))  # 0 where it was freed
-        self._door, self._kind = comm._door, int(request.kind)
-        self._handle._persistent.add(self)
+        self._native = NOTHING
+        self._address = 0  # of what is not freed
 
     def __call__(self) -> Array:
         """Begin it, wait until it is done, and return the result."""
@@ -164,7 +174,8 @@ class PersistentCalls(Reductions, Movements):
 
     Arguments are those of the collective of the same name, but for ``async_op``, which start()
     is. Arrays must be contiguous: of others only a copy would be bound. Where lengths are asked
-    for (allgatherv and the like without counts), making the call is a collective itself.
+    for (allgatherv and the like without counts), making the call is a collective itself, and so it
+    is of arrays on a GPU: docs/gpu.md.
     """
 
     def __init__(self, comm: Caller) -> None:
@@ -210,6 +221,13 @@ class PersistentCalls(Reductions, Movements):
                 )
         made = self._comm._request(kind, source, target, options, op, root, count, counts)
         request, lengths = made
+        if place_of(name, source, target).device >= 0:
+            from collectives.gpu_persistent import GpuPersistentCall  # where there is a GPU
+
+            sides = (source, target)
+            return GpuPersistentCall(
+                self._comm, name, request, (source, lengths), sides, operation_of(op)
+            )
         return PersistentCall(
             self._comm, name, request, (source, lengths), target, operation_of(op)
         )

@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from collectives import arrays, quick
-from collectives.arrays import Array, borrow, operand
+from collectives.arrays import Array, borrow
 from collectives.caller import Caller, collective
 from collectives.checks import (
     apart_target,
@@ -200,7 +200,7 @@ class Reductions(Caller):
         """
         code = op_code("reduce_scatterv", op)
         options = how("reduce_scatter", algorithm, mode, timeout, accumulate, reproducible)
-        source = operand(x, "reduce_scatterv: x")
+        source = anywhere(x, "reduce_scatterv: x")
         lengths = checked_counts("reduce_scatterv: counts", counts, self.size)
         checked_length("reduce_scatterv", source, sum(lengths), "the sum of counts")
         elements = in_elements("reduce_scatterv", lengths, source)
@@ -293,7 +293,7 @@ class Reductions(Caller):
         """
         code = op_code("exscan", op)
         options = how("exscan", algorithm, mode, timeout, accumulate, reproducible)
-        source = operand(x, "exscan: x")
+        source = anywhere(x, "exscan: x")
         target = in_place_target("exscan", source, out)
         if self.rank == 0 and out is None and not source.writable:
             target.array[...] = source.array  # a new array is not initialised

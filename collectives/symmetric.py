@@ -13,16 +13,19 @@ import numpy as np
 
 from collectives import arrays
 from collectives._ffi import check, ffi, lib
-from collectives.arrays import Array, numpy_dtype, operand
+from collectives.arrays import Array, itemsize, numpy_dtype
 from collectives.caller import Caller
 from collectives.errors import InvalidArgumentError
+from collectives.gpu_arrays import anywhere
 from collectives.names import integer
 
 
 class Symmetric(Caller):
     """How a communicator makes arrays that its ranks share, and knows them."""
 
-    def empty(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
+    def empty(
+        self, shape: int | Sequence[int], dtype: Any = np.float32, *, device: Any = None
+    ) -> Array:
         """Return a new array, not initialised, in memory that all ranks of the job reach.
 
         ``dtype`` is a NumPy dtype, or its name, and the array NumPy's; or a torch dtype, and the
@@ -31,11 +34,24 @@ class Symmetric(Caller):
         times as fast on it. It may outlive the communicator and serve others of the same job.
         Between machines it is ordinary memory.
 
+        ``device="cuda"`` (the current GPU of CuPy or torch, else the first), ``"cuda:1"`` or a
+        number: memory of a GPU, all zero. The array is CuPy's where that is loaded, a tensor of a
+        torch dtype, else a :class:`DeviceArray`, whose memory goes with its last view.
+
         Raises OutOfMemoryError where the machine, or its control group, has no
-        memory left.
+        memory left; UnsupportedError where there is no such GPU; SystemCallError where that is
+        full.
         """
         sizes = _shape(shape)
         torch = sys.modules.get("torch")
+        if device is not None:
+            from collectives import gpu_memory  # where there is a GPU
+
+            if (number := gpu_memory.number_of(device)) >= 0:
+                with self._handle.held("empty"):
+                    if torch is not None and isinstance(dtype, torch.dtype):
+                        return gpu_memory.empty_tensor(torch, sizes, dtype, number)
+                    return gpu_memory.empty(sizes, _numpy_dtype(dtype), number)
         if torch is not None and isinstance(dtype, torch.dtype):
             count, size = math.prod(sizes), torch.empty((), dtype=dtype).element_size()
             block = self._block(count * size)
@@ -46,11 +62,14 @@ class Symmetric(Caller):
         return np.ndarray(sizes, kind, block)
 
     def is_symmetric(self, x: Array) -> bool:
-        """Whether all of ``x`` lies in memory that all ranks reach. Threads reach all memory."""
-        given = operand(x, "is_symmetric: x")
+        """Whether all of ``x`` lies in memory that all ranks reach. Threads reach all memory.
+
+        That of a GPU is reached by the ranks of a process alone.
+        """
+        given = anywhere(x, "is_symmetric: x")
         if given.packed is not None:
             return False
-        size = numpy_dtype(given.dtype).itemsize
+        size = itemsize(given)
 
         with self._handle.held("is_symmetric") as native:
             return bool(lib.coll_is_symmetric(native, given.pointer, given.elements * size))

@@ -124,7 +124,7 @@ GROUPS = (
     Group(
         "GPUs",
         "Arrays in their memory: [GPUs](gpu.md).",
-        names=("devices", "Devices", "Device"),
+        names=("devices", "Devices", "Device", "DeviceArray", "on_stream"),
     ),
     Group(
         "Operations and algorithms of your own",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ class GpuArray:
         check(lib.coll_gpu_allocate(device, max(values.nbytes, 1), place))
         self._memory = ffi.gc(place[0], lambda memory: lib.coll_gpu_free(device, memory))
         self.strides: tuple[int, ...] | None = None
+        self.stream = 1
+        self.device = SimpleNamespace(id=device)
         self.seen = np.frombuffer(
             ffi.buffer(self._memory, max(values.nbytes, 1)), values.dtype, values.size
         ).reshape(values.shape)
@@ -39,7 +42,7 @@ class GpuArray:
             "typestr": self.seen.dtype.str,
             "data": (address, False),
             "strides": self.strides,
-            "stream": 1,
+            "stream": self.stream,
             "version": 3,
         }
 

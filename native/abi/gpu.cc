@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on GPUs, behind the C interface.
+#include "abi/gpu.h"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
 
 #include "abi/convert.h"
-#include "abi/handle.h"
 #include "collectives.h"
-#include "communicator/gpu_call.h"
-#include "communicator/message_steps.h"
 
 namespace coll {
 namespace {
@@ -24,8 +23,9 @@ const cuda::Library& kernels_for(int32_t device) {
           (found.count == 0 ? ": " + found.why : ", but 0 ... " + std::to_string(found.count - 1)));
 }
 
-// The ranks of one process that share a GPU.
-std::shared_ptr<GpuTeam> team_of(coll_comm& comm, int32_t device) {
+}  // namespace
+
+std::shared_ptr<GpuTeam> gpu_team_of(coll_comm& comm, int32_t device) {
   if (comm.wire != nullptr || !communicator(&comm).within_process()) {
     throw Error(Status::unsupported,
                 "a collective on a GPU is one of threads of a process (local()), or of one rank: "
@@ -36,6 +36,23 @@ std::shared_ptr<GpuTeam> team_of(coll_comm& comm, int32_t device) {
   kernels_for(device);
   const Communicator& its = communicator(&comm);
   return comm.gpus.emplace(device, GpuTeam::of(its.group(), its.ranks(), device)).first->second;
+}
+
+namespace {
+
+// To begin with a GPU takes memory of it.
+void check_known_or_free(const coll_comm& comm, int32_t device, void* stream) {
+  if (comm.gpus.count(device) != 0) return;
+  std::uint64_t capture = 0;
+  cuda::Sentence why{};
+  cuda::check(kernels_for(device).capture(device, stream, &capture, &why), why);
+  if (capture == 0) return;
+  throw Error(Status::unsupported,
+              "the stream is being captured into a graph, and this communicator has made no call "
+              "on GPU " +
+                  std::to_string(device) +
+                  " yet, which takes memory of it: make the call once "
+                  "before, or make it a persistent one before");
 }
 
 }  // namespace
@@ -99,18 +116,25 @@ coll_status coll_gpu_run(coll_comm* comm, const coll_call* call, int32_t device,
   return guarded([&] {
     if (comm == nullptr) throw coll::Error(Status::closed, "the communicator is closed");
     const coll::Call made = coll::to_call(call);
-    auto team = coll::team_of(*comm, device);
-    coll::Communicator& communicator = coll::communicator(comm);
-    auto steps = std::make_unique<coll::StepsOn<coll::GpuCall, coll::Communicator>>(
-        communicator, std::move(team), made, stream);
+    coll::check_known_or_free(*comm, device, stream);
+    auto steps = coll::gpu_steps(*comm, coll::gpu_team_of(*comm, device), {made, stream},
+                                 coll::GpuWork::launch);
     return coll::take_steps(*comm, std::move(steps), [] {});
+  });
+}
+
+coll_status coll_gpu_follow(int32_t device, void* stream, void* other) {
+  return guarded([&] {
+    coll::cuda::Sentence why{};
+    coll::cuda::check(coll::kernels_for(device).follow(device, stream, other, &why), why);
+    return Status::ok;
   });
 }
 
 coll_status coll_gpu_wait(coll_comm* comm, int32_t device, void* stream) {
   return guarded([&] {
     if (comm == nullptr) throw coll::Error(Status::closed, "the communicator is closed");
-    coll::team_of(*comm, device)->wait(stream);
+    coll::gpu_team_of(*comm, device)->wait(stream);
     return Status::ok;
   });
 }

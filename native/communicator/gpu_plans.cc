@@ -2,6 +2,7 @@
 #include "communicator/gpu_plans.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "algorithms/algorithm.h"
@@ -59,6 +60,15 @@ std::size_t most_shared(const Plan& plan, const Partition& partition, const cuda
   return most;
 }
 
+// A capture of the stream would fail, and take with it what was captured before.
+void refuse_captured(bool captured) {
+  if (!captured) return;
+  throw Error(Status::unsupported,
+              "the stream is being captured into a graph, and this call has to take memory of the "
+              "GPU first, which a capture forbids: make the call once before, or make it a "
+              "persistent one before");
+}
+
 cuda::Launch launch_for(const Call& call, const Plan& plan, const cuda::Cut& cut) {
   cuda::Launch launch{};
   const bool mean = call.op == Reduction::avg && plan.layout.folds_all();
@@ -94,15 +104,17 @@ GpuPlans::GpuPlans(int ranks, int device)
   cuda::check(cuda::library().load(device, &why), why);
 }
 
-const GpuPlan& GpuPlans::get(const Call& call, const Choice& choice) {
-  const Key key{call.kind,        call.dtype,  call.op,    root_of(call),
-                choice.algorithm, choice.mode, call.count, hash_counts(call, ranks_)};
+GpuPlanHeld GpuPlans::get(const Call& call, const Choice& choice, bool captured) {
+  const std::size_t elements = vector_elements(call, ranks_);
+  const Key key{call.kind,        call.dtype,  call.op,  root_of(call),
+                choice.algorithm, choice.mode, elements, hash_counts(call, ranks_)};
   const auto found =
       std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.key == key; });
   if (found != kept_.end()) {
     kept_.splice(kept_.begin(), kept_, found);
   } else {
-    kept_.push_front({key, make(call, choice)});
+    refuse_captured(captured);
+    kept_.push_front({key, std::make_shared<const GpuPlan>(make(call, choice))});
     if (kept_.size() > kMostKept) kept_.pop_back();
   }
   return kept_.front().plan;
@@ -147,20 +159,34 @@ GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
 }
 
 // What a launch before this one still uses is given back when it is done: so devices free memory.
-void GpuPlans::grow(std::vector<cuda::DeviceMemory>& memory, std::size_t bytes) {
+void GpuPlans::grow(Memories& memory, std::size_t bytes, bool captured) {
   for (cuda::DeviceMemory& mine : memory) {
-    if (mine.bytes() < bytes) mine = cuda::DeviceMemory(device_, bytes);
+    if (mine.bytes() >= bytes) continue;
+    refuse_captured(captured);
+    cuda::DeviceMemory more(device_, bytes);
+    std::swap(mine, more);
+    if (!in_graphs_.empty()) outgrown_.push_back(std::move(more));
   }
 }
 
-cuda::Launch GpuPlans::launch_of(const GpuPlan& plan) {
+// Of a rank, for as many channels as the launch has. Rounded up, so that it seldom grows.
+std::size_t GpuPlans::ring_bytes(const GpuPlan& plan) const noexcept {
+  if (!plan.staged) return 0;
+  const auto channels = std::bit_ceil(static_cast<std::size_t>(plan.launch.channels));
+  return channels * (plan.packets ? room_.packet_ring_bytes : room_.ring_bytes);
+}
+
+void GpuPlans::reserve(const GpuPlan& plan, bool captured) {
+  grow(plan.packets ? packets_ : stages_, ring_bytes(plan), captured);
+  grow(scratch_, plan.scratch_bytes, captured);
+}
+
+cuda::Launch GpuPlans::launch_of(const GpuPlan& plan) const {
   cuda::Launch launch = plan.launch;
   launch.ticks = cuda::as<std::uint64_t>(ticks_.get());
   launch.control = control_.get();
   launch.ring_bytes = plan.packets ? room_.packet_ring_bytes : room_.ring_bytes;
-  auto& rings = plan.packets ? packets_ : stages_;
-  if (plan.staged) grow(rings, launch.ring_bytes * cuda::kMostChannels);
-  if (plan.scratch_bytes > 0) grow(scratch_, plan.scratch_bytes);
+  const Memories& rings = plan.packets ? packets_ : stages_;
   for (std::size_t rank = 0; rank < rings.size(); ++rank) {
     auto& at = launch.buffers[rank].at;
     at[static_cast<int>(Place::stage)] = rings[rank].get();

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <list>
+#include <memory>
+#include <set>
 #include <vector>
 
 #include "communicator/call.h"
@@ -24,15 +26,25 @@ struct GpuPlan {
   bool staged = false, packets = false;   // messages lie in rings; these are packets
 };
 
+using GpuPlanHeld = std::shared_ptr<const GpuPlan>;
+
 class GpuPlans {
  public:
   GpuPlans(int ranks, int device);
 
-  // Throws Error: the plan does not prove, or does not run on a GPU.
-  const GpuPlan& get(const Call& call, const Choice& choice);
+  // Throws Error: the plan does not prove, or does not run on a GPU. `captured`: it is for a
+  // launch that becomes part of a graph. Then no memory of the GPU is taken, which a capture
+  // forbids: what is not there already is refused.
+  GpuPlanHeld get(const Call& call, const Choice& choice, bool captured);
 
-  // A launch of it, with what all launches share. Throws Error(system): the device is full.
-  cuda::Launch launch_of(const GpuPlan& plan);
+  // Takes what all launches share, as far as this plan needs it. Throws Error(system): the device
+  // is full.
+  void reserve(const GpuPlan& plan, bool captured);
+  // A launch of it, once that is there.
+  cuda::Launch launch_of(const GpuPlan& plan) const;
+  // A graph has a launch of it: whatever that uses stays where it is, since nobody tells when the
+  // graph is gone.
+  void keep_for_ever(GpuPlanHeld plan) { in_graphs_.insert(std::move(plan)); }
 
   cuda::Control& control() const noexcept { return *control_.get(); }
 
@@ -43,27 +55,31 @@ class GpuPlans {
     Reduction op;
     int root, algorithm;
     Mode mode;
-    std::size_t count;
+    std::size_t elements;
     std::uint64_t counts;
     bool operator==(const Key&) const = default;
   };
   struct Kept {
     Key key;
-    GpuPlan plan;
+    GpuPlanHeld plan;
   };
+  using Memories = std::vector<cuda::DeviceMemory>;  // by rank
   // Programs call with few lengths, again and again.
   static constexpr std::size_t kMostKept = 64;
 
   GpuPlan make(const Call& call, const Choice& choice) const;
   int channels_for(const Call& call, std::int32_t op, std::size_t shared) const;
-  void grow(std::vector<cuda::DeviceMemory>& memory, std::size_t bytes);
+  std::size_t ring_bytes(const GpuPlan& plan) const noexcept;
+  void grow(Memories& memory, std::size_t bytes, bool captured);
 
   int ranks_, device_;
   cuda::Room room_;
   cuda::HostMemory<cuda::Control> control_;
   cuda::DeviceMemory ticks_;
-  std::vector<cuda::DeviceMemory> stages_, packets_, scratch_;  // by rank
-  std::list<Kept> kept_;                                        // the latest first
+  Memories stages_, packets_, scratch_;
+  Memories outgrown_;  // that graphs still use
+  std::set<GpuPlanHeld> in_graphs_;
+  std::list<Kept> kept_;  // the latest first
 };
 
 }  // namespace coll

@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/algorithm.h"
 #include "communicator/note.h"
+#include "communicator/reproducible.h"
 #include "cuda/signals.h"
 #include "select/choose_gpu.h"
 
@@ -24,6 +26,20 @@ void check_owner(const void* buffer, std::size_t elements, const char* which, in
               std::string(which) + " is memory of " +
                   (owner < 0 ? std::string("the host") : "GPU " + std::to_string(owner)) +
                   ", and the call is one on GPU " + std::to_string(device));
+}
+
+void refuse_unsupported(const Call& call) {
+  if (accumulates_wider(call)) {
+    throw Error(Status::unsupported, "accumulate= is not there on GPUs yet");
+  }
+  if (sums_exactly(call)) {
+    throw Error(Status::unsupported,
+                "sums that are reproducible for any number of ranks are not there on GPUs yet: "
+                "those for one number of ranks are, reproducible=True");
+  }
+  if (call.algorithm >= kGivenSchedules) {
+    throw Error(Status::unsupported, "algorithms of the program do not run on GPUs yet");
+  }
 }
 
 Error gave_up(const cuda::Record& record) {
@@ -66,39 +82,74 @@ GpuTeam::GpuTeam(int ranks, int device)
     : ranks_(ranks),
       device_(device),
       plans_(ranks, device),
+      launched_(device),
       parts_(static_cast<std::size_t>(ranks)) {}
 
-void GpuTeam::hand_in(int rank, const Call& call, void* stream) {
-  validate(call, rank, ranks_);
-  if (accumulates_wider(call) || call.reproducible != Reproducible::no) {
-    throw Error(Status::unsupported, "accumulate= and reproducible= are not there on GPUs yet");
+void GpuTeam::hand_in(int rank, const GpuPart& part) {
+  const Call& call = part.call;
+  if (part.prepared == nullptr) {
+    validate(call, rank, ranks_);
+    refuse_unsupported(call);
+    const Sides sides = sides_of(call, rank, ranks_);
+    check_owner(call.input, sides.in, "the input", device_);
+    check_owner(call.output, sides.out, "the output", device_);
   }
-  if (call.algorithm >= kGivenSchedules) {
-    throw Error(Status::unsupported, "algorithms of the program do not run on GPUs yet");
-  }
-  const Sides sides = sides_of(call, rank, ranks_);
-  check_owner(call.input, sides.in, "the input", device_);
-  check_owner(call.output, sides.out, "the output", device_);
   check_failed();
-  parts_[static_cast<std::size_t>(rank)] = {call, stream};
+  parts_[static_cast<std::size_t>(rank)] = part;
 }
 
-void GpuTeam::launch(double timeout) {
+template <class Work>
+void GpuTeam::try_to(Work work) {
   outcome_.reset();
   try {
-    launch_all(timeout);
+    work();
   } catch (const Error& error) {
     outcome_ = error;
   }
 }
 
-void GpuTeam::launch_all(double timeout) {
+void GpuTeam::launch(double timeout) {
+  try_to([this, timeout] { launch_all(timeout); });
+}
+
+void GpuTeam::prepare() {
+  prepared_.reset();
+  try_to([this] {
+    prepared_ = plans_.get(parts_.front().call, choice(), false);
+    plans_.reserve(*prepared_, false);
+  });
+}
+
+Choice GpuTeam::choice() const {
   const Call& call = parts_.front().call;
-  void* const stream = parts_.front().stream;
   const std::size_t element = size_of(call.dtype);
   const Choice choice = choose_gpu(call.kind, ranks_, vector_elements(call, ranks_) * element,
                                    element <= cuda::kWordBytes, wish_of(call));
-  const GpuPlan& plan = plans_.get(call, choice);
+  check_blocks(call, algorithms()[static_cast<std::size_t>(choice.algorithm)]->passes_on);
+  return choice;
+}
+
+// That all streams are in; 0: none is in any. They wait for each other, which they can only in one.
+std::uint64_t GpuTeam::capture() const {
+  cuda::Sentence why{};
+  std::uint64_t first = 0;
+  for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+    std::uint64_t capture = 0;
+    cuda::check(cuda::library().capture(device_, parts_[rank].stream, &capture, &why), why);
+    if (rank == 0) first = capture;
+    if (capture == first) continue;
+    throw Error(Status::unsupported,
+                "the stream of rank " + std::to_string(capture != 0 ? rank : 0) +
+                    " is being captured into a graph, and that of rank " +
+                    std::to_string(capture != 0 ? 0 : rank) +
+                    " is not, or into another one: a collective is part of one graph, so let all "
+                    "ranks pass one stream, or streams that have joined its capture",
+                static_cast<int>(rank));
+  }
+  return first;
+}
+
+cuda::Launch GpuTeam::launch_of(const GpuPlan& plan, double timeout) const {
   cuda::Launch told = plans_.launch_of(plan);
   told.limit_ns = static_cast<std::uint64_t>(std::ceil(timeout * 1e9));
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -108,16 +159,30 @@ void GpuTeam::launch_all(double timeout) {
         const_cast<std::byte*>(static_cast<const std::byte*>(part.input));
     at[static_cast<int>(Place::output)] = static_cast<std::byte*>(part.output);
   }
+  return told;
+}
+
+void GpuTeam::launch_all(double timeout) {
+  const GpuPart& first = parts_.front();
+  const bool captured = capture() != 0;
+  const GpuPlanHeld plan =
+      first.prepared != nullptr ? first.prepared : plans_.get(first.call, choice(), captured);
+  plans_.reserve(*plan, captured);
+  const cuda::Launch told = launch_of(*plan, timeout);
   cuda::Sentence why{};
   const cuda::Library& library = cuda::library();
-  for (const Part& part : parts_) {
-    cuda::check(library.follow(device_, stream, part.stream, &why), why);
+  for (const GpuPart& part : parts_) {
+    cuda::check(library.follow(device_, first.stream, part.stream, &why), why);
   }
-  cuda::check(library.launch(device_, &told, static_cast<std::int32_t>(call.dtype), plan.op,
-                             plan.shared_bytes, stream, &why),
+  // On whatever stream that is: all of them share ticks, rings and scratch.
+  launched_.hold_back(first.stream);
+  if (captured) plans_.keep_for_ever(plan);
+  cuda::check(library.launch(device_, &told, static_cast<std::int32_t>(first.call.dtype), plan->op,
+                             plan->shared_bytes, first.stream, &why),
               why);
-  for (const Part& part : parts_) {
-    cuda::check(library.follow(device_, part.stream, stream, &why), why);
+  launched_.mark(first.stream);
+  for (const GpuPart& part : parts_) {
+    cuda::check(library.follow(device_, part.stream, first.stream, &why), why);
   }
 }
 

@@ -10,8 +10,16 @@
 #include "base/error.h"
 #include "communicator/call.h"
 #include "communicator/gpu_plans.h"
+#include "cuda/event.h"
 
 namespace coll {
+
+// A rank's part of a call. `prepared`: the plan of a persistent call, null of any other.
+struct GpuPart {
+  Call call;
+  void* stream = nullptr;
+  GpuPlanHeld prepared = nullptr;
+};
 
 class GpuTeam {
  public:
@@ -25,12 +33,16 @@ class GpuTeam {
 
   int device() const noexcept { return device_; }
 
-  // A rank's part of a call. Throws Error for what can be told without the others.
-  void hand_in(int rank, const Call& call, void* stream);
-  // Once all have: enqueues the collective after what is on any of their streams, and before what
-  // comes there. `timeout`: seconds that a block waits for another. What goes wrong is the outcome.
+  // Throws Error for what can be told without the others.
+  void hand_in(int rank, const GpuPart& part);
+  // Once all have: enqueues the collective after what is on any of their streams and after the one
+  // before it, and before what comes on the streams. `timeout`: seconds that a block waits for
+  // another. What goes wrong is the outcome.
   void launch(double timeout);
+  // Instead: takes all that launches of the call will need.
+  void prepare();
   const std::optional<Error>& outcome() const noexcept { return outcome_; }
+  const GpuPlanHeld& prepared() const noexcept { return prepared_; }
 
   // Waits until a stream is done.
   void wait(void* stream) const;
@@ -40,17 +52,19 @@ class GpuTeam {
   void abort() noexcept;
 
  private:
-  struct Part {
-    Call call;
-    void* stream = nullptr;
-  };
-
+  template <class Work>
+  void try_to(Work work);
+  Choice choice() const;
+  std::uint64_t capture() const;
+  cuda::Launch launch_of(const GpuPlan& plan, double timeout) const;
   void launch_all(double timeout);
 
   int ranks_, device_;
   GpuPlans plans_;
-  std::vector<Part> parts_;
+  cuda::Event launched_;  // the latest collective is done
+  std::vector<GpuPart> parts_;
   std::optional<Error> outcome_;
+  GpuPlanHeld prepared_;
 };
 
 }  // namespace coll

@@ -11,7 +11,7 @@
 namespace coll::cuda {
 
 // Changes with every change of Launch, Code or these functions: both sides must be of one version.
-inline constexpr std::uint32_t kLibraryVersion = 1;
+inline constexpr std::uint32_t kLibraryVersion = 2;
 
 struct Sentence {
   char text[256];
@@ -61,6 +61,17 @@ std::int32_t coll_cuda_launch(std::int32_t device, const void* launch, std::int3
                               Sentence* why) noexcept;
 // Waits until a stream has done all that is on it.
 std::int32_t coll_cuda_synchronize(std::int32_t device, void* stream, Sentence* why) noexcept;
+// The number of the capture into a graph that a stream is in; 0: it is in none.
+std::int32_t coll_cuda_capture(std::int32_t device, void* stream, std::uint64_t* capture,
+                               Sentence* why) noexcept;
+// A moment that streams, and graphs whenever they are replayed, can tell of and wait for.
+std::int32_t coll_cuda_event(std::int32_t device, void** event, Sentence* why) noexcept;
+void coll_cuda_free_event(std::int32_t device, void* event) noexcept;
+// From now on the moment is that at which what is on the stream is done.
+std::int32_t coll_cuda_mark(std::int32_t device, void* event, void* stream, Sentence* why) noexcept;
+// What is enqueued on `stream` from now on comes after the moment, if there was one.
+std::int32_t coll_cuda_after(std::int32_t device, void* stream, void* event,
+                             Sentence* why) noexcept;
 }
 #pragma GCC visibility pop
 

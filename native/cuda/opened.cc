@@ -56,6 +56,11 @@ Library found_in(void* from) {
   find_in(from, "coll_cuda_follow", to.follow);
   find_in(from, "coll_cuda_launch", to.launch);
   find_in(from, "coll_cuda_synchronize", to.synchronize);
+  find_in(from, "coll_cuda_capture", to.capture);
+  find_in(from, "coll_cuda_event", to.event);
+  find_in(from, "coll_cuda_free_event", to.free_event);
+  find_in(from, "coll_cuda_mark", to.mark);
+  find_in(from, "coll_cuda_after", to.after);
   return to;
 }
 

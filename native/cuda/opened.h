@@ -24,6 +24,11 @@ struct Library {
   decltype(&coll_cuda_follow) follow;
   decltype(&coll_cuda_launch) launch;
   decltype(&coll_cuda_synchronize) synchronize;
+  decltype(&coll_cuda_capture) capture;
+  decltype(&coll_cuda_event) event;
+  decltype(&coll_cuda_free_event) free_event;
+  decltype(&coll_cuda_mark) mark;
+  decltype(&coll_cuda_after) after;
 };
 
 // Where COLLECTIVES_CUDA_LIBRARY says, or beside the library of which this is part. The first one

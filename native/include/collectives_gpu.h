@@ -36,6 +36,24 @@ coll_status coll_gpu_free(int32_t device, void* memory);
  * streams of all ranks held, before what they get. `stream` is a cudaStream_t, NULL the default
  * one. As coll_run(), all ranks make the same calls in the same order. */
 coll_status coll_gpu_run(coll_comm* comm, const coll_call* call, int32_t device, void* stream);
+/* A call that is planned once: its code, and all memory of the GPU that it takes, are there then.
+ * All ranks make it, as a collective, and begin it in the same order among their other calls.
+ * `*persistent` is there once this, or coll_resume(), has returned COLL_OK. */
+typedef struct coll_gpu_persistent coll_gpu_persistent;
+coll_status coll_gpu_persistent_new(coll_comm* comm, const coll_call* call, int32_t device,
+                                    coll_gpu_persistent** persistent);
+/* Enqueues it, as coll_gpu_run() does. */
+coll_status coll_gpu_persistent_run(coll_gpu_persistent* persistent, void* stream);
+/* Before its communicator is closed. NULL is allowed. */
+coll_status coll_gpu_persistent_free(coll_gpu_persistent* persistent);
+
+/* Of calls that are captured into a graph the streams of all ranks are one, or have joined one
+ * capture. A call of which no other was made before is refused there, as it has to take memory of
+ * the GPU: a persistent one is not. What a graph uses stays until its communicator is closed, and
+ * no replay may come later. */
+
+/* What is enqueued on `stream` from now on comes after what is on `other` now. */
+coll_status coll_gpu_follow(int32_t device, void* stream, void* other);
 /* Waits until the stream is done; COLL_TIMEOUT where a collective gave up on the GPU. */
 coll_status coll_gpu_wait(coll_comm* comm, int32_t device, void* stream);
 

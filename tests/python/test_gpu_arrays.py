@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = [ROOT / "build" / preset / "libemulated_gpu.so" for preset in ("package", "dev")]
 
 
-def run(name: str, library: Path) -> subprocess.CompletedProcess[str]:
+def run(module: str, name: str, library: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.gpu_program", name],
+        [sys.executable, "-m", f"tests.{module}", name],
         cwd=ROOT,
         env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": str(library)},
         capture_output=True,
@@ -28,14 +28,21 @@ def run(name: str, library: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+CALLS = ["devices", "allreduce", "others", "groups", "mistakes", "differing", "alone"]
+BREADTH = [
+    "parts", "blocks", "exscan", "reproducible", "persistent", "graphs", "streams", "dlpack",
+    "empty", "frameworks",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "name",
-    ["devices", "allreduce", "others", "groups", "mistakes", "differing", "alone"],
+    ("module", "name"),
+    [("gpu_program", name) for name in CALLS] + [("gpu_breadth_program", name) for name in BREADTH],
 )
-def test_arrays_of_the_emulated_gpu(name: str) -> None:
+def test_arrays_of_the_emulated_gpu(module: str, name: str) -> None:
     there = [path for path in LIBRARIES if path.exists()]
     assert there, "make test builds the emulated GPU"
-    done = run(name, max(there, key=lambda path: path.stat().st_mtime))
+    done = run(module, name, max(there, key=lambda path: path.stat().st_mtime))
     assert done.returncode == 0, done.stderr
 
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library of kernels without a GPU: what native/cuda/library.h promises, of memory of this
 // process and threads in the place of blocks. Tests open it by COLLECTIVES_CUDA_LIBRARY. It has
-// three devices; streams are nothing, as everything is done when it is enqueued.
+// three devices; what is enqueued is done at once (streams.h). Graphs are made and replayed by
+// functions that only tests know.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "cuda/emulation.h"
 #include "cuda/families.h"
 #include "cuda/library.h"
+#include "streams.h"
 
 namespace coll::cuda {
 namespace {
@@ -26,6 +28,7 @@ struct Allocation {
 };
 std::mutex mutex;
 std::map<std::uintptr_t, Allocation> allocations;
+Streams streams;
 
 std::int32_t refuse(const char* text, Sentence* why) noexcept {
   std::snprintf(why->text, sizeof(why->text), "%s", text);
@@ -77,9 +80,10 @@ std::int32_t coll_cuda_blocks(std::int32_t, std::int32_t dtype, std::int32_t op,
 
 std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** memory,
                                 Sentence* why) noexcept {
+  const std::lock_guard lock(mutex);
+  if (streams.capturing()) return refuse("taking memory of a GPU: a stream is captured", why);
   *memory = zeros(bytes);
   if (*memory == nullptr) return refuse("taking memory of a GPU: there is none left", why);
-  const std::lock_guard lock(mutex);
   allocations[reinterpret_cast<std::uintptr_t>(*memory)] = {bytes, device};
   return 0;
 }
@@ -87,6 +91,7 @@ std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** m
 void coll_cuda_free(std::int32_t, void* memory) noexcept {
   const std::lock_guard lock(mutex);
   allocations.erase(reinterpret_cast<std::uintptr_t>(memory));
+  streams.forget(memory);
   std::free(memory);
 }
 
@@ -112,22 +117,90 @@ std::int32_t coll_cuda_owner(const void* pointer) noexcept {
   return at - begin < allocation.bytes ? allocation.device : -1;
 }
 
-std::int32_t coll_cuda_follow(std::int32_t, void*, void*, Sentence*) noexcept { return 0; }
+std::int32_t coll_cuda_follow(std::int32_t, void* stream, void* other, Sentence* why) noexcept {
+  const std::lock_guard lock(mutex);
+  return streams.follow(stream, other) ? 0 : refuse("ordering a stream: captured apart", why);
+}
 
 std::int32_t coll_cuda_launch(std::int32_t, const void* launch, std::int32_t dtype, std::int32_t op,
-                              std::size_t shared, void*, Sentence* why) noexcept {
+                              std::size_t shared, void* stream, Sentence* why) noexcept {
   Launch told = *static_cast<const Launch*>(launch);
   if (told.ranks * told.channels > kBlocks) {
     return refuse("launching a collective: too many blocks to run together", why);
   }
-  const auto run = [&]<class Element, class Operation>(std::uint32_t units) {
-    told.units = units;
-    emulate<Element, Operation>(told, kThreads, shared);
+  if (coll_cuda_blocks(0, dtype, op, shared) == 0) {
+    return refuse("launching a collective: no such kernel", why);
+  }
+  const auto run = [=] {
+    Launch whole = told;
+    return use_kernel(dtype, op, [&]<class Element, class Operation>(std::uint32_t units) {
+      whole.units = units;
+      emulate<Element, Operation>(whole, kThreads, shared);
+    });
   };
-  return use_kernel(dtype, op, run) ? 0 : refuse("launching a collective: no such kernel", why);
+  const std::lock_guard lock(mutex);
+  return streams.launch(stream, told.ticks, run)
+             ? 0
+             : refuse("launching a collective: it may run beside the one before it", why);
 }
 
 std::int32_t coll_cuda_synchronize(std::int32_t, void*, Sentence*) noexcept { return 0; }
+
+std::int32_t coll_cuda_capture(std::int32_t, void* stream, std::uint64_t* capture,
+                               Sentence*) noexcept {
+  const std::lock_guard lock(mutex);
+  *capture = streams.capture_of(stream);
+  return 0;
+}
+
+std::int32_t coll_cuda_event(std::int32_t, void** event, Sentence*) noexcept {
+  *event = zeros(1);
+  return 0;
+}
+
+void coll_cuda_free_event(std::int32_t, void* event) noexcept {
+  const std::lock_guard lock(mutex);
+  streams.forget(event);
+  std::free(event);
+}
+
+std::int32_t coll_cuda_mark(std::int32_t, void* event, void* stream, Sentence*) noexcept {
+  const std::lock_guard lock(mutex);
+  streams.mark(event, stream);
+  return 0;
+}
+
+std::int32_t coll_cuda_after(std::int32_t, void* stream, void* event, Sentence*) noexcept {
+  const std::lock_guard lock(mutex);
+  streams.after(stream, event);
+  return 0;
+}
+
+#pragma GCC visibility push(default)
+void emulated_begin_capture(void* stream) {
+  const std::lock_guard lock(mutex);
+  streams.begin_capture(stream);
+}
+
+std::uint64_t emulated_end_capture(void* stream) {
+  const std::lock_guard lock(mutex);
+  return streams.end_capture(stream);
+}
+
+// 0, or -1: a launch of it is not ordered.
+std::int32_t emulated_replay(std::uint64_t graph, void* stream) {
+  const std::lock_guard lock(mutex);
+  return streams.replay(graph, stream) ? 0 : -1;
+}
+
+// Bytes of its memory that are taken.
+std::size_t emulated_taken() {
+  const std::lock_guard lock(mutex);
+  std::size_t sum = 0;
+  for (const auto& [at, allocation] : allocations) sum += allocation.bytes;
+  return sum;
+}
+#pragma GCC visibility pop
 
 }  // extern "C"
 

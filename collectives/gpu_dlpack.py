@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of a GPU that show themselves by DLPack alone.
+
+The protocol: https://dmlc.github.io/dlpack/latest/python_spec.html. Who takes an array names the
+stream on which it will be used, and the owner makes that stream wait for what it has enqueued.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+from collectives.arrays import DTYPES, NAMES
+from collectives.errors import InvalidArgumentError
+
+_GPU = 2  # kDLCUDA
+_MANAGED = 13  # kDLCUDAManaged
+_READ_ONLY = 1  # of the flags
+
+# By kind and bits, as DLPack numbers them.
+_KINDS = {0: "int", 1: "uint", 2: "float", 5: "complex"}
+_NAMED = {(4, 16): "bfloat16", (6, 8): "bool", (10, 8): "float8_e4m3fn", (12, 8): "float8_e5m2"}
+
+
+class Shown(NamedTuple):
+    """What a capsule tells; whoever holds ``capsule`` holds the memory."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None  # in elements
+    dtype: int
+    device: int
+    read_only: bool
+    capsule: Any
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
+_pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_in.restype, _pointer_in.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+
+
+def on_gpu(x: Any) -> bool:
+    """Whether an array says by DLPack that it is on a GPU of CUDA's."""
+    tell = getattr(x, "__dlpack_device__", None)
+    return tell is not None and int(tell()[0]) in (_GPU, _MANAGED)
+
+
+def shown(x: Any, stream: int, what: str) -> Shown:
+    """Take an array that is on a GPU; ``stream`` then comes after what its owner has enqueued."""
+    try:
+        capsule = _exported(x, stream)
+    except (RuntimeError, BufferError, ValueError) as error:
+        raise InvalidArgumentError(f"{what} cannot be read through DLPack: {error}") from error
+    # Not renamed as one whose memory is taken over: it goes, and frees, when nobody holds it.
+    if _is_valid(capsule, b"dltensor_versioned"):
+        whole = _Versioned.from_address(_pointer_in(capsule, b"dltensor_versioned"))
+        if whole.major != 1:
+            raise InvalidArgumentError(f"{what} is of version {whole.major} of DLPack, 1 is known")
+        return _read(whole.tensor, bool(whole.flags & _READ_ONLY), capsule, what)
+    if _is_valid(capsule, b"dltensor"):
+        tensor = _Tensor.from_address(_pointer_in(capsule, b"dltensor"))
+        return _read(tensor, False, capsule, what)
+    raise InvalidArgumentError(f"{what} gives something by DLPack that is no tensor")
+
+
+def _exported(x: Any, stream: int) -> Any:
+    try:
+        return x.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:  # of an owner that knows the protocol from before version 1
+        return x.__dlpack__(stream=stream)
+
+
+def _read(tensor: _Tensor, read_only: bool, capsule: Any, what: str) -> Shown:
+    n = tensor.ndim
+    code = _code_of(tensor, what)
+    shape = tuple(tensor.shape[:n])
+    strides = tuple(tensor.strides[:n]) if tensor.strides else None
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Shown(address, shape, strides, code, tensor.device_id, read_only, capsule)
+
+
+def _code_of(tensor: _Tensor, what: str) -> int:
+    named = _NAMED.get((tensor.code, tensor.bits))
+    if named is None and tensor.code in _KINDS:
+        named = f"{_KINDS[tensor.code]}{tensor.bits}"
+    if tensor.lanes != 1 or named not in DTYPES:
+        raise InvalidArgumentError(
+            f"{what} has kind {tensor.code} of DLPack with {tensor.bits} bits in {tensor.lanes} "
+            f"lanes: supported are {', '.join(NAMES.values())}"
+        )
+    return DTYPES[named]

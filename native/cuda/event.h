@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A moment of a GPU's streams, as long as its owner lives.
+#pragma once
+
+#include "cuda/opened.h"
+
+namespace coll::cuda {
+
+class Event {
+ public:
+  // Throws Error(system).
+  explicit Event(int device) : device_(device) {
+    Sentence why{};
+    check(library().event(device, &event_, &why), why);
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { library().free_event(device_, event_); }
+
+  // From now on it is when what is on the stream now is done.
+  void mark(void* stream) {
+    Sentence why{};
+    check(library().mark(device_, event_, stream, &why), why);
+  }
+  // What is enqueued on the stream from now on comes after it.
+  void hold_back(void* stream) const {
+    Sentence why{};
+    check(library().after(device_, stream, event_, &why), why);
+  }
+
+ private:
+  int device_;
+  void* event_ = nullptr;
+};
+
+}  // namespace coll::cuda
