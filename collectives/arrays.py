@@ -299,6 +299,11 @@ def _as_numpy(x: Array, what: str) -> tuple[Any, bool]:
         return array, array.flags.writeable
     if isinstance(x, np.generic):
         return np.asarray(x), False
+    if hasattr(x, "__cuda_array_interface__"):
+        raise UnsupportedError(
+            f"{what} is in memory of a GPU, which this call does not take yet: pass a copy in "
+            "memory of the host"
+        )
     if hasattr(x, "__dlpack__"):
         return _from_dlpack(x, what)
     try:

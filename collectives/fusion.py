@@ -34,8 +34,10 @@ class Deferred:
     target_span: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        """Look where its arrays lie."""
-        if self.key is not None and self.source is not None and self.target is not None:
+        """Look where its arrays lie; of those on a GPU, too, which are made on their own."""
+        if self.source is None or self.target is None:
+            return
+        if self.key is not None or self.target.device >= 0:
             self.source_span = span(self.source)
             same = self.target is self.source
             self.target_span = self.source_span if same else span(self.target)

@@ -90,6 +90,30 @@ def reproducible() -> None:
     on_all(work)
 
 
+def accumulate() -> None:
+    def work(comm: cl.Communicator) -> None:
+        # 2048 is the last whole number that has a neighbour in float16.
+        first = [2048, 1, 1][comm.rank]
+        x, named = GpuArray(np.full(900, first, "f2")), GpuArray(np.full(900, first, "f2"))
+        comm.allreduce(x, accumulate="float32")
+        assert (x.seen == 2050).all()
+        comm.allreduce(named, algorithm="ring")
+        assert (named.seen == 2048).any()
+        ring = partial(comm.allreduce, named, algorithm="ring")
+        for call in (partial(ring, accumulate="float32"), partial(ring, reproducible=True)):
+            refused(call, cl.UnsupportedError, "ring rounds sums of float16 on their way")
+        wide = GpuArray(np.ones(3, "f4"))
+        refused(
+            lambda: comm.allreduce(wide, accumulate="float64"),
+            cl.UnsupportedError,
+            "accumulate= is there of float32",
+        )
+        comm.allreduce(wide, accumulate="float32")
+        assert (wide.seen == RANKS).all()
+
+    on_all(work)
+
+
 def persistent() -> None:
     def work(comm: cl.Communicator) -> None:
         x, out = GpuArray(np.zeros(900, "f4")), GpuArray(np.zeros(900, "f4"))
@@ -175,6 +199,25 @@ def streams() -> None:
         refused(partial(handle_of, wrong), cl.InvalidArgumentError, "stream is ")
 
 
+def structures() -> None:
+    def work(comm: cl.Communicator) -> None:
+        x, y = GpuArray(np.full(5, comm.rank, "f4")), GpuArray(np.full(70, comm.rank, "f8"))
+        host = np.full(3, 1.0)
+        tree = comm.allreduce({"x": x, "more": [y, host]})
+        assert tree["x"] is x
+        assert (x.seen == 3).all()
+        assert (y.seen == 3).all()
+        assert (host == RANKS).all()
+        y.seen[...] = comm.rank
+        assert comm.broadcast([x, y], 1)[1] is y
+        assert (y.seen == 1).all()
+        refused(lambda: comm.allreduce([x, y, x]), cl.InvalidArgumentError, "shares memory")
+        for call in (lambda: comm.send(x, 0), lambda: comm.recv(x)):
+            refused(call, cl.UnsupportedError, "x is in memory of a GPU, which this call does not")
+
+    on_all(work)
+
+
 class Tensor(ctypes.Structure):
     """DLTensor, of dlpack.h, and what follows it in a DLManagedTensor."""
 
@@ -194,6 +237,14 @@ class Tensor(ctypes.Structure):
     )
 
 
+def capsule_of(what: ctypes.Structure, name: bytes) -> Any:
+    """Return a capsule, which goes without a word."""
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return make(ctypes.addressof(what), name, None)
+
+
 class Exported:
     """An array that shows itself by DLPack alone, of a version before the first."""
 
@@ -209,10 +260,32 @@ class Exported:
 
     def __dlpack__(self, stream: int) -> Any:
         self.streams.append(stream)
-        make = ctypes.pythonapi.PyCapsule_New
-        make.restype = ctypes.py_object
-        make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+        return capsule_of(self.tensor, b"dltensor")
+
+
+class Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned, which begins with what was added."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    )
+
+
+class ExportedNow(Exported):
+    """The same of version 1, which can say that it must not be written."""
+
+    def __init__(self, values: Any, flags: int, major: int = 1) -> None:
+        super().__init__(values)
+        self.whole = Versioned(major, 0, None, None, flags, self.tensor)
+
+    def __dlpack__(self, stream: int, max_version: tuple[int, int] = (0, 0)) -> Any:
+        assert max_version == (1, 0)
+        return capsule_of(self.whole, b"dltensor_versioned")
 
 
 def dlpack() -> None:
@@ -224,6 +297,13 @@ def dlpack() -> None:
             comm.allreduce(x)
         assert (x.held.seen == 9).all()
         assert x.streams == [1, 12]
+        y = ExportedNow(np.full((20, 3), comm.rank, "f4"), 0)
+        comm.allreduce(x, y)
+        assert (y.held.seen == 27).all()
+        fixed, later = ExportedNow(np.zeros(3, "f4"), 1), ExportedNow(np.zeros(3, "f4"), 0, 2)
+        wrong = cl.InvalidArgumentError
+        refused(lambda: comm.allreduce(y, fixed), wrong, "out is read-only")
+        refused(lambda: comm.allreduce(later), wrong, "version 2 of DLPack")
         x.tensor.bits = 24
         refused(lambda: comm.allreduce(x), cl.InvalidArgumentError, "kind 2 of DLPack with 24 bits")
 

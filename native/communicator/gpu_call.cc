@@ -19,6 +19,9 @@ std::string words_of(const Call& call, int ranks, int device, GpuWork work) {
   if (Layout(call.kind, 1, 0, 1).rooted()) words += ", root " + std::to_string(call.root);
   if (call.algorithm >= 0) words += ", algorithm " + std::to_string(call.algorithm);
   if (call.mode >= 0) words += ", mode " + std::to_string(call.mode);
+  if (accumulates_wider(call)) {
+    words += std::string(", accumulated in ") + name_of(folded_dtype(call));
+  }
   if (call.reproducible != Reproducible::no) words += ", reproducible";
   if (call.counts != nullptr) words += ", parts " + std::to_string(hash_counts(call, ranks));
   return words + ", on GPU " + std::to_string(device);

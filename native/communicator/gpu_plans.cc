@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
 
 #include "algorithms/algorithm.h"
 #include "base/error.h"
@@ -114,7 +115,9 @@ GpuPlanHeld GpuPlans::get(const Call& call, const Choice& choice, bool captured)
     kept_.splice(kept_.begin(), kept_, found);
   } else {
     refuse_captured(captured);
-    kept_.push_front({key, std::make_shared<const GpuPlan>(make(call, choice))});
+    auto plan = std::make_shared<const GpuPlan>(make(call, choice));
+    reserve(*plan);
+    kept_.push_front({key, std::move(plan)});
     if (kept_.size() > kMostKept) kept_.pop_back();
   }
   return kept_.front().plan;
@@ -159,10 +162,9 @@ GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
 }
 
 // What a launch before this one still uses is given back when it is done: so devices free memory.
-void GpuPlans::grow(Memories& memory, std::size_t bytes, bool captured) {
+void GpuPlans::grow(Memories& memory, std::size_t bytes) {
   for (cuda::DeviceMemory& mine : memory) {
     if (mine.bytes() >= bytes) continue;
-    refuse_captured(captured);
     cuda::DeviceMemory more(device_, bytes);
     std::swap(mine, more);
     if (!in_graphs_.empty()) outgrown_.push_back(std::move(more));
@@ -176,9 +178,9 @@ std::size_t GpuPlans::ring_bytes(const GpuPlan& plan) const noexcept {
   return channels * (plan.packets ? room_.packet_ring_bytes : room_.ring_bytes);
 }
 
-void GpuPlans::reserve(const GpuPlan& plan, bool captured) {
-  grow(plan.packets ? packets_ : stages_, ring_bytes(plan), captured);
-  grow(scratch_, plan.scratch_bytes, captured);
+void GpuPlans::reserve(const GpuPlan& plan) {
+  grow(plan.packets ? packets_ : stages_, ring_bytes(plan));
+  grow(scratch_, plan.scratch_bytes);
 }
 
 cuda::Launch GpuPlans::launch_of(const GpuPlan& plan) const {

@@ -32,15 +32,12 @@ class GpuPlans {
  public:
   GpuPlans(int ranks, int device);
 
-  // Throws Error: the plan does not prove, or does not run on a GPU. `captured`: it is for a
-  // launch that becomes part of a graph. Then no memory of the GPU is taken, which a capture
-  // forbids: what is not there already is refused.
+  // With all memory of the GPU that launches of it need. Throws Error: the plan does not prove, or
+  // does not run on a GPU, or that is full. `captured`: it is for a launch that becomes part of a
+  // graph. Then no memory is taken, which a capture forbids: what is not there already is refused.
   GpuPlanHeld get(const Call& call, const Choice& choice, bool captured);
 
-  // Takes what all launches share, as far as this plan needs it. Throws Error(system): the device
-  // is full.
-  void reserve(const GpuPlan& plan, bool captured);
-  // A launch of it, once that is there.
+  // A launch of it, with what all launches share.
   cuda::Launch launch_of(const GpuPlan& plan) const;
   // A graph has a launch of it: whatever that uses stays where it is, since nobody tells when the
   // graph is gone.
@@ -70,7 +67,8 @@ class GpuPlans {
   GpuPlan make(const Call& call, const Choice& choice) const;
   int channels_for(const Call& call, std::int32_t op, std::size_t shared) const;
   std::size_t ring_bytes(const GpuPlan& plan) const noexcept;
-  void grow(Memories& memory, std::size_t bytes, bool captured);
+  void reserve(const GpuPlan& plan);
+  void grow(Memories& memory, std::size_t bytes);
 
   int ranks_, device_;
   cuda::Room room_;

@@ -28,9 +28,17 @@ void check_owner(const void* buffer, std::size_t elements, const char* which, in
                   ", and the call is one on GPU " + std::to_string(device));
 }
 
+// A block keeps sums of narrow floats in float32 until it writes them. So what is folded in one op
+// is accumulated there.
+bool accumulated_in_one_fold(const Call& call) noexcept {
+  return accumulates_wider(call) && call.accumulate == Accumulate::float32;
+}
+
 void refuse_unsupported(const Call& call) {
-  if (accumulates_wider(call)) {
-    throw Error(Status::unsupported, "accumulate= is not there on GPUs yet");
+  if (accumulates_wider(call) && !accumulated_in_one_fold(call)) {
+    throw Error(Status::unsupported,
+                "on GPUs accumulate= is there of float32 for narrow floats, and of nothing else "
+                "yet: convert the array");
   }
   if (sums_exactly(call)) {
     throw Error(Status::unsupported,
@@ -40,6 +48,18 @@ void refuse_unsupported(const Call& call) {
   if (call.algorithm >= kGivenSchedules) {
     throw Error(Status::unsupported, "algorithms of the program do not run on GPUs yet");
   }
+}
+
+// On the CPU another algorithm sends partial sums as float32, for which there is no kernel here.
+void check_one_fold(const Call& call, const Wish& wish) {
+  const auto table = algorithms();
+  const auto index = static_cast<std::size_t>(call.algorithm);
+  if (!wish.one_fold || call.algorithm < 0 || index >= table.size()) return;
+  if (table[index]->tree.one_fold) return;
+  throw Error(Status::unsupported, std::string(table[index]->name) + " rounds sums of " +
+                                       name_of(call.dtype) +
+                                       " on their way, which accumulate= and reproducible= on a "
+                                       "GPU forbid: choose a direct algorithm, or none");
 }
 
 Error gave_up(const cuda::Record& record) {
@@ -114,17 +134,17 @@ void GpuTeam::launch(double timeout) {
 
 void GpuTeam::prepare() {
   prepared_.reset();
-  try_to([this] {
-    prepared_ = plans_.get(parts_.front().call, choice(), false);
-    plans_.reserve(*prepared_, false);
-  });
+  try_to([this] { prepared_ = plans_.get(parts_.front().call, choice(), false); });
 }
 
 Choice GpuTeam::choice() const {
   const Call& call = parts_.front().call;
   const std::size_t element = size_of(call.dtype);
+  Wish wish = wish_of(call);
+  wish.one_fold = wish.one_fold || accumulated_in_one_fold(call);
+  check_one_fold(call, wish);
   const Choice choice = choose_gpu(call.kind, ranks_, vector_elements(call, ranks_) * element,
-                                   element <= cuda::kWordBytes, wish_of(call));
+                                   element <= cuda::kWordBytes, wish);
   check_blocks(call, algorithms()[static_cast<std::size_t>(choice.algorithm)]->passes_on);
   return choice;
 }
@@ -167,7 +187,6 @@ void GpuTeam::launch_all(double timeout) {
   const bool captured = capture() != 0;
   const GpuPlanHeld plan =
       first.prepared != nullptr ? first.prepared : plans_.get(first.call, choice(), captured);
-  plans_.reserve(*plan, captured);
   const cuda::Launch told = launch_of(*plan, timeout);
   cuda::Sentence why{};
   const cuda::Library& library = cuda::library();

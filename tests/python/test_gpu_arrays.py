@@ -31,7 +31,7 @@ def run(module: str, name: str, library: Path) -> subprocess.CompletedProcess[st
 CALLS = ["devices", "allreduce", "others", "groups", "mistakes", "differing", "alone"]
 BREADTH = [
     "parts", "blocks", "exscan", "reproducible", "persistent", "graphs", "streams", "dlpack",
-    "empty", "frameworks",
+    "empty", "frameworks", "structures", "accumulate",
 ]  # fmt: skip
 
 
