@@ -24,12 +24,12 @@ from collectives.names import integer
 
 def anywhere(x: Array, what: str) -> Operand:
     """Resolve an array of the host, or of a GPU; ``what`` opens the sentence of an error."""
-    return operand(x, what) if type(x) is np.ndarray else _on_gpu(x, what) or operand(x, what)
+    return operand(x, what) if type(x) is np.ndarray else on_gpu(x, what) or operand(x, what)
 
 
 def output(out: Array, like: Operand, what: str) -> Operand:
     """Resolve an array that is given to be written, in memory of the kind that ``like`` has."""
-    target = _on_gpu(out, what) or arrays.output(out, what)
+    target = on_gpu(out, what) or arrays.output(out, what)
     if not _together(target, like):
         raise InvalidArgumentError(
             f"{what} is in memory of {_owner(target)}, but x of {_owner(like)}: pass arrays of one"
@@ -56,7 +56,7 @@ def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
         raise InvalidArgumentError(
             f"result: a new {type(like.array).__name__} on a GPU cannot be made here: pass out="
         )
-    found = _on_gpu(made, "result")
+    found = on_gpu(made, "result")
     assert found is not None
     return found
 
@@ -122,7 +122,8 @@ def _is_tensor(torch: ModuleType | None, x: Any) -> bool:
     return torch is not None and isinstance(x, getattr(torch, "Tensor", ()))
 
 
-def _on_gpu(x: Array, what: str) -> Operand | None:
+def on_gpu(x: Array, what: str) -> Operand | None:
+    """Resolve an array of a GPU; None for any other."""
     torch = sys.modules.get("torch")
     if _is_tensor(torch, x):
         assert torch is not None

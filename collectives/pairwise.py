@@ -9,9 +9,10 @@ import numpy as np
 
 from collectives import arrays
 from collectives._ffi import ffi, lib
-from collectives.arrays import Array, Operand, operand
+from collectives.arrays import Array, Operand
 from collectives.caller import NOTHING, Caller
 from collectives.errors import InvalidArgumentError
+from collectives.gpu_messages import lent as resolved
 from collectives.handle import Handle
 from collectives.names import checked_seconds, integer
 from collectives.request import ANY_SOURCE, ANY_TAG, Dropped, Request, Status, empty_message, filled
@@ -25,7 +26,8 @@ class Pairwise(Caller):
     Messages of one sender meet the receives of one rank in the order of their sending; receives
     meet messages in the order of their posting. Both ends have the same dtype. Messages and
     collectives do not disturb one another; a message call begins when the collectives in flight
-    (``async_op``) that were called before it are done.
+    (``async_op``) that were called before it are done. Arrays of a GPU travel through a copy in
+    memory of the host.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -48,7 +50,7 @@ class Pairwise(Caller):
         if (borrowed := arrays.borrow(x)) is not None:
             self._call("send", lib.coll_send, *borrowed, peer, number, seconds)
             return
-        given = operand(x, "send: x")
+        given = resolved(x, "send: x")
         self._call("send", lib.coll_send, *given[:3], peer, number, seconds)
 
     def recv(
@@ -111,7 +113,7 @@ class Pairwise(Caller):
             self._call("sendrecv", lib.coll_sendrecv, *way)
             return _written(out)
         message = _message_for("sendrecv", status)
-        given, target = operand(x, "sendrecv: x"), _writable(out, "sendrecv: out")
+        given, target = resolved(x, "sendrecv: x"), _writable(out, "sendrecv: out")
         way = (*given[:3], peer, number, *target[:3], *pattern, message, seconds)
         try:
             self._call("sendrecv", lib.coll_sendrecv, *way)
@@ -153,7 +155,7 @@ class Pairwise(Caller):
         Wait for it before close(): what has not left then is lost.
         """
         peer, number = _rank("isend: to", to, self.size), _tag("isend: tag", tag)
-        given = operand(x, "isend: x")
+        given = resolved(x, "isend: x")
         return self._post("isend", lib.coll_isend, given, peer, number)
 
     def irecv(self, x: Array, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
@@ -183,7 +185,7 @@ def _message_for(call: str, status: Status | None) -> Any:
 
 
 def _writable(x: Array, what: str) -> Operand:
-    target = operand(x, what)
+    target = resolved(x, what)
     if not target.writable:
         raise InvalidArgumentError(f"{what} is read-only: pass an array that can be written")
     return target

@@ -212,100 +212,39 @@ def structures() -> None:
         assert comm.broadcast([x, y], 1)[1] is y
         assert (y.seen == 1).all()
         refused(lambda: comm.allreduce([x, y, x]), cl.InvalidArgumentError, "shares memory")
-        for call in (lambda: comm.send(x, 0), lambda: comm.recv(x)):
-            refused(call, cl.UnsupportedError, "x is in memory of a GPU, which this call does not")
+        refused(
+            lambda: comm.allreduce(x, op="adasum"),
+            cl.UnsupportedError,
+            "x is in memory of a GPU, which this call does not",
+        )
 
     on_all(work)
 
 
-class Tensor(ctypes.Structure):
-    """DLTensor, of dlpack.h, and what follows it in a DLManagedTensor."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-        ("manager", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-    )
-
-
-def capsule_of(what: ctypes.Structure, name: bytes) -> Any:
-    """Return a capsule, which goes without a word."""
-    make = ctypes.pythonapi.PyCapsule_New
-    make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return make(ctypes.addressof(what), name, None)
-
-
-class Exported:
-    """An array that shows itself by DLPack alone, of a version before the first."""
-
-    def __init__(self, values: Any) -> None:
-        self.held = GpuArray(values)
-        self.streams: list[int] = []
-        self.shape = (ctypes.c_int64 * self.held.seen.ndim)(*self.held.seen.shape)
-        at = self.held.__cuda_array_interface__["data"][0]
-        self.tensor = Tensor(at - 8, 2, 0, self.held.seen.ndim, 2, 32, 1, self.shape, None, 8)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (2, 0)
-
-    def __dlpack__(self, stream: int) -> Any:
-        self.streams.append(stream)
-        return capsule_of(self.tensor, b"dltensor")
-
-
-class Versioned(ctypes.Structure):
-    """DLManagedTensorVersioned, which begins with what was added."""
-
-    _fields_ = (
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("manager", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", Tensor),
-    )
-
-
-class ExportedNow(Exported):
-    """The same of version 1, which can say that it must not be written."""
-
-    def __init__(self, values: Any, flags: int, major: int = 1) -> None:
-        super().__init__(values)
-        self.whole = Versioned(major, 0, None, None, flags, self.tensor)
-
-    def __dlpack__(self, stream: int, max_version: tuple[int, int] = (0, 0)) -> Any:
-        assert max_version == (1, 0)
-        return capsule_of(self.whole, b"dltensor_versioned")
-
-
-def dlpack() -> None:
+def messages() -> None:
     def work(comm: cl.Communicator) -> None:
-        x = Exported(np.full((20, 3), comm.rank, "f4"))
-        assert comm.allreduce(x) is x
-        assert (x.held.seen == 3).all()
-        with cl.on_stream(12):
-            comm.allreduce(x)
-        assert (x.held.seen == 9).all()
-        assert x.streams == [1, 12]
-        y = ExportedNow(np.full((20, 3), comm.rank, "f4"), 0)
-        comm.allreduce(x, y)
-        assert (y.held.seen == 27).all()
-        fixed, later = ExportedNow(np.zeros(3, "f4"), 1), ExportedNow(np.zeros(3, "f4"), 0, 2)
-        wrong = cl.InvalidArgumentError
-        refused(lambda: comm.allreduce(y, fixed), wrong, "out is read-only")
-        refused(lambda: comm.allreduce(later), wrong, "version 2 of DLPack")
-        x.tensor.bits = 24
-        refused(lambda: comm.allreduce(x), cl.InvalidArgumentError, "kind 2 of DLPack with 24 bits")
+        right, left = (comm.rank + 1) % RANKS, (comm.rank - 1) % RANKS
+        x, into = GpuArray(np.full(700, comm.rank, "f4")), GpuArray(np.full(800, 9.0, "f4"))
+        status = cl.Status()
+        assert comm.sendrecv(x, right, into, left, status=status) is into
+        assert (status.count, status.dtype) == (700, "float32")
+        assert (into.seen[:700] == left).all()
+        assert (into.seen[700:] == 9).all()
+        # What is sent may change at once; one end may be of the host.
+        request = comm.isend(x, right, 5)
+        x.seen[...] = -1
+        host = np.zeros(700, "f4")
+        assert comm.recv(host, left, 5) is host
+        assert (host == left).all()
+        request.wait()
+        later = comm.irecv(x, left, 6)
+        comm.send(host, right, 6)
+        assert later.wait() is x
+        assert (x.seen == (comm.rank - 2) % RANKS).all()
+        small = GpuArray(np.zeros(3, "f4"))
+        comm.isend(x, comm.rank, 7)
+        refused(lambda: comm.recv(small, comm.rank, 7), cl.InvalidArgumentError, "700")
+        assert (small.seen == 0).all()
 
     on_all(work)
 

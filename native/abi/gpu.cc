@@ -40,13 +40,16 @@ std::shared_ptr<GpuTeam> gpu_team_of(coll_comm& comm, int32_t device) {
 
 namespace {
 
-// To begin with a GPU takes memory of it.
-void check_known_or_free(const coll_comm& comm, int32_t device, void* stream) {
-  if (comm.gpus.count(device) != 0) return;
+bool captured(int32_t device, void* stream) {
   std::uint64_t capture = 0;
   cuda::Sentence why{};
   cuda::check(kernels_for(device).capture(device, stream, &capture, &why), why);
-  if (capture == 0) return;
+  return capture != 0;
+}
+
+// To begin with a GPU takes memory of it.
+void check_known_or_free(const coll_comm& comm, int32_t device, void* stream) {
+  if (comm.gpus.count(device) != 0 || !captured(device, stream)) return;
   throw Error(Status::unsupported,
               "the stream is being captured into a graph, and this communicator has made no call "
               "on GPU " +
@@ -108,6 +111,24 @@ coll_status coll_gpu_allocate(int32_t device, size_t bytes, void** memory) {
 coll_status coll_gpu_free(int32_t device, void* memory) {
   return guarded([&] {
     coll::kernels_for(device).free(device, memory);
+    return Status::ok;
+  });
+}
+
+coll_status coll_gpu_copy(int32_t device, void* to, const void* from, size_t bytes, void* stream) {
+  return guarded([&] {
+    const coll::cuda::Library& library = coll::kernels_for(device);
+    if (bytes == 0) return Status::ok;
+    if (to == nullptr || from == nullptr) {
+      throw coll::Error(Status::invalid_argument, "there is no memory to copy");
+    }
+    if (coll::captured(device, stream)) {
+      throw coll::Error(Status::unsupported,
+                        "the stream is being captured into a graph, of which a copy to or from "
+                        "the host, as a message needs it, is no part: make it before or after");
+    }
+    coll::cuda::Sentence why{};
+    coll::cuda::check(library.copy(device, to, from, bytes, stream, &why), why);
     return Status::ok;
   });
 }

@@ -50,6 +50,10 @@ void coll_cuda_free_host(void* memory) noexcept;
 // To memory of the device. The bytes are there when this returns.
 std::int32_t coll_cuda_upload(std::int32_t device, void* to, const void* from, std::size_t bytes,
                               Sentence* why) noexcept;
+// Between memory of the device and of the host, after what is on the stream. The bytes are there
+// when this returns.
+std::int32_t coll_cuda_copy(std::int32_t device, void* to, const void* from, std::size_t bytes,
+                            void* stream, Sentence* why) noexcept;
 // The device whose memory this is; -1: it is the host's.
 std::int32_t coll_cuda_owner(const void* pointer) noexcept;
 // What is enqueued on `stream` from now on comes after what is on `other` now.

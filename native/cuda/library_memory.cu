@@ -72,6 +72,16 @@ std::int32_t coll_cuda_upload(std::int32_t device, void* to, const void* from, s
   return outcome(error, "copying to a GPU", why);
 }
 
+std::int32_t coll_cuda_copy(std::int32_t device, void* to, const void* from, std::size_t bytes,
+                            void* stream, Sentence* why) noexcept {
+  const CurrentDevice current(device);
+  auto* const on = static_cast<cudaStream_t>(stream);
+  cudaError_t error = current.error();
+  if (error == cudaSuccess) error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on);
+  if (error == cudaSuccess) error = cudaStreamSynchronize(on);
+  return outcome(error, "copying between a GPU and the host", why);
+}
+
 std::int32_t coll_cuda_owner(const void* pointer) noexcept {
   cudaPointerAttributes found;
   if (cudaPointerGetAttributes(&found, pointer) != cudaSuccess) {

@@ -52,6 +52,7 @@ Library found_in(void* from) {
   find_in(from, "coll_cuda_allocate_host", to.allocate_host);
   find_in(from, "coll_cuda_free_host", to.free_host);
   find_in(from, "coll_cuda_upload", to.upload);
+  find_in(from, "coll_cuda_copy", to.copy);
   find_in(from, "coll_cuda_owner", to.owner);
   find_in(from, "coll_cuda_follow", to.follow);
   find_in(from, "coll_cuda_launch", to.launch);

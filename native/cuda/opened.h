@@ -20,6 +20,7 @@ struct Library {
   decltype(&coll_cuda_allocate_host) allocate_host;
   decltype(&coll_cuda_free_host) free_host;
   decltype(&coll_cuda_upload) upload;
+  decltype(&coll_cuda_copy) copy;
   decltype(&coll_cuda_owner) owner;
   decltype(&coll_cuda_follow) follow;
   decltype(&coll_cuda_launch) launch;

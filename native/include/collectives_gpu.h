@@ -31,6 +31,10 @@ int32_t coll_gpu_owner(const void* memory);
 /* Memory of a GPU, all zero, and its end. */
 coll_status coll_gpu_allocate(int32_t device, size_t bytes, void** memory);
 coll_status coll_gpu_free(int32_t device, void* memory);
+/* Between memory of a GPU and of the host, after what is on the stream; it waits until the bytes
+ * are there. So messages (coll_send() and the like) carry such arrays through memory of the host.
+ * COLL_UNSUPPORTED where the stream is being captured into a graph. */
+coll_status coll_gpu_copy(int32_t device, void* to, const void* from, size_t bytes, void* stream);
 
 /* Makes the call on arrays of this GPU. When it returns, the collective is enqueued: after what the
  * streams of all ranks held, before what they get. `stream` is a cudaStream_t, NULL the default

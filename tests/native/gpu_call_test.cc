@@ -136,6 +136,19 @@ TEST(memory_of_others_is_refused_before_anybody_hears_of_it) {
   });
 }
 
+TEST(copies_between_the_host_and_a_gpu) {
+  const Array array(4, 2);
+  std::vector<float> host(4);
+  ok(coll_gpu_copy(0, host.data(), array.data(), 16, nullptr));
+  CHECK(host.back() == 2);
+  host.assign(4, 5);
+  ok(coll_gpu_copy(0, array.data(), host.data(), 12, nullptr));
+  CHECK(array.data()[2] == 5 && array.data()[3] == 2);
+  CHECK(fails(coll_gpu_copy(0, nullptr, host.data(), 8, nullptr), COLL_INVALID_ARGUMENT,
+              "no memory to copy"));
+  ok(coll_gpu_copy(0, nullptr, nullptr, 0, nullptr));
+}
+
 TEST(what_no_kernel_does_is_refused_on_all_ranks) {
   in_threads(2, [](const Comm& comm) {
     const Array in(8, 1), out(8);

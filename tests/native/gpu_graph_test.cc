@@ -3,10 +3,9 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
+#include <string>
 
 #include "gpu_of_test.h"
 
@@ -17,7 +16,9 @@ using namespace coll::testing;
 // What gpu/emulated_library.cc has for tests.
 template <class Function>
 Function* emulated(const char* name) {
-  void* const library = ::dlopen(std::getenv("COLLECTIVES_CUDA_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+  const char* const said = std::getenv("COLLECTIVES_CUDA_LIBRARY");
+  const std::string file = said != nullptr ? said : "";
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   return reinterpret_cast<Function*>(::dlsym(library, name));
 }
 void begin_capture(void* stream) { emulated<void(void*)>("emulated_begin_capture")(stream); }
@@ -239,6 +240,14 @@ TEST(a_capture_is_refused_what_it_would_break_of) {
     CHECK(captured(allreduce(in, out, 50)));  // the first call of all
     ok(run_on(comm, allreduce(in, out, 50), stream));
     CHECK(captured(allreduce(in, out, 51)));  // a new length
+    meet(comm);
+    if (rank == 0) {
+      begin_capture(stream);
+      CHECK(fails(coll_gpu_copy(0, out.data(), in.data(), 8, stream), COLL_UNSUPPORTED,
+                  "a copy to or from the host"));
+      end_capture(stream);
+    }
+    meet(comm);
     ok(run_on(comm, allreduce(in, out, 51), stream));
     CHECK(out.all(2) || out.data()[50] == 2);
   });

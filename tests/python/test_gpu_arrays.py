@@ -30,8 +30,8 @@ def run(module: str, name: str, library: Path) -> subprocess.CompletedProcess[st
 
 CALLS = ["devices", "allreduce", "others", "groups", "mistakes", "differing", "alone"]
 BREADTH = [
-    "parts", "blocks", "exscan", "reproducible", "persistent", "graphs", "streams", "dlpack",
-    "empty", "frameworks", "structures", "accumulate",
+    "parts", "blocks", "exscan", "reproducible", "persistent", "graphs", "streams",
+    "empty", "frameworks", "structures", "accumulate", "messages",
 ]  # fmt: skip
 
 

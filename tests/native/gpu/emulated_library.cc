@@ -108,6 +108,12 @@ std::int32_t coll_cuda_upload(std::int32_t, void* to, const void* from, std::siz
   return 0;
 }
 
+std::int32_t coll_cuda_copy(std::int32_t, void* to, const void* from, std::size_t bytes, void*,
+                            Sentence*) noexcept {
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+
 std::int32_t coll_cuda_owner(const void* pointer) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(pointer);
   const std::lock_guard lock(mutex);
