@@ -96,23 +96,27 @@ set_tests_properties(
   PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"
 )
 
-# The GPU's kernel as threads, under the thread sanitizer in every build where that can be: as it is
-# nothing is reported, with its orders weakened races are.
-if(NOT "address" IN_LIST COLL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
-  add_executable(cuda_races "${folder}/races/cuda_races.cc")
-  target_link_libraries(cuda_races PRIVATE ${inside} collectives_options Threads::Threads)
-  target_include_directories(cuda_races PRIVATE "${folder}")
-  target_compile_options(cuda_races PRIVATE -fsanitize=thread -O1 -g1 -Wno-tsan)
-  target_link_options(cuda_races PRIVATE -fsanitize=thread)
-  set_target_properties(cuda_races PROPERTIES TEST_LAUNCHER "${thread_launcher}")
-  add_test(NAME cuda_races COMMAND cuda_races as_it_is)
-  set_tests_properties(cuda_races PROPERTIES TIMEOUT 300)
-  foreach(mutant IN ITEMS relaxed_release relaxed_acquire no_barrier)
-    add_test(NAME cuda_races_${mutant} COMMAND cuda_races ${mutant})
+# The GPU's kernels as threads, under the thread sanitizer in every build where that can be: as they
+# are nothing is reported, with their orders weakened races are.
+function(coll_add_races name)
+  add_executable(${name} "${folder}/races/${name}.cc")
+  target_link_libraries(${name} PRIVATE ${inside} collectives_options Threads::Threads)
+  target_include_directories(${name} PRIVATE "${folder}")
+  target_compile_options(${name} PRIVATE -fsanitize=thread -O1 -g1 -Wno-tsan)
+  target_link_options(${name} PRIVATE -fsanitize=thread)
+  set_target_properties(${name} PROPERTIES TEST_LAUNCHER "${thread_launcher}")
+  add_test(NAME ${name} COMMAND ${name} as_it_is)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  foreach(mutant IN LISTS ARGN)
+    add_test(NAME ${name}_${mutant} COMMAND ${name} ${mutant})
     set_tests_properties(
-      cuda_races_${mutant}
+      ${name}_${mutant}
       PROPERTIES TIMEOUT 300 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1" PASS_REGULAR_EXPRESSION
                  "ThreadSanitizer: data race"
     )
   endforeach()
+endfunction()
+if(NOT "address" IN_LIST COLL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  coll_add_races(cuda_races relaxed_release relaxed_acquire no_barrier)
+  coll_add_races(sparse_races relaxed_arrival no_barrier)
 endif()
