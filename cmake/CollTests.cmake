@@ -118,5 +118,7 @@ function(coll_add_races name)
 endfunction()
 if(NOT "address" IN_LIST COLL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   coll_add_races(cuda_races relaxed_release relaxed_acquire no_barrier)
-  coll_add_races(sparse_races relaxed_arrival no_barrier)
+  coll_add_races(
+    sparse_races selection_relaxed_arrival selection_no_barrier sum_relaxed_arrival sum_no_barrier
+  )
 endif()

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/code.h"
+#include "cuda/counters.h"
 
 namespace coll::cuda {
 
@@ -51,6 +51,17 @@ class BlockScan {
     if (group_.thread() == 0) *room = by_first;
     sync();
     return *room;
+  }
+
+  // Whether this block is the last of so many to come here; it sees what all others have done. The
+  // word is 0 before and after.
+  constexpr bool last(std::uint32_t* arrived, std::uint32_t blocks) noexcept {
+    sync();
+    std::uint32_t before = 0;
+    if (group_.thread() == 0) before = Counters<Ways>::arrive(arrived);
+    if (told(before) != blocks - 1) return false;
+    if (group_.thread() == 0) *arrived = 0;
+    return true;
   }
 
  private:

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/counters.h"
 #include "cuda/selection_input.h"
 
 namespace coll::cuda {
@@ -42,14 +41,7 @@ class SelectionBlock {
   constexpr Word* words() const noexcept { return as<Word>(s_.words); }
 
   // Whether this block is the last one to come here; it sees what all others have done.
-  constexpr bool last() noexcept {
-    scan_.sync();
-    std::uint32_t before = 0;
-    if (thread() == 0) before = Count::arrive(&s_.state->arrived);
-    if (scan_.told(before) != blocks_ - 1) return false;
-    if (thread() == 0) s_.state->arrived = 0;
-    return true;
-  }
+  constexpr bool last() noexcept { return scan_.last(&s_.state->arrived, blocks_); }
 
   Group& group_;
   const Selection& s_;

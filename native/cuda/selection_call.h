@@ -5,38 +5,23 @@
 #include "cuda/magnitudes.h"
 #include "cuda/selection.h"
 #include "cuda/sparse_library.h"
-#include "kernels/dtype.h"
+#include "cuda/sparse_values.h"
 
 namespace coll::cuda {
 
 // Calls `use` with the Kind of a selection; false: there is none.
-template <template <class> class KindOf, class Use>
-bool use_selection_of(Dtype dtype, Use&& use) {
-  switch (dtype) {
-    case Dtype::float32:
-      use.template operator()<KindOf<kernels::Plain<float>>>();
-      return true;
-    case Dtype::float64:
-      use.template operator()<KindOf<kernels::Plain<double>>>();
-      return true;
-    case Dtype::float16:
-      use.template operator()<KindOf<Half>>();
-      return true;
-    case Dtype::bfloat16:
-      use.template operator()<KindOf<Bfloat16>>();
-      return true;
-    default:
-      return false;
-  }
-}
-
 template <class Use>
 bool use_selection(const SelectionCall& call, Use&& use) {
   if (call.n > kMostSparse || call.k > call.n || !exists(static_cast<Dtype>(call.dtype))) {
     return false;
   }
-  return call.residual != nullptr ? use_selection_of<Fed>(static_cast<Dtype>(call.dtype), use)
-                                  : use_selection_of<Given>(static_cast<Dtype>(call.dtype), use);
+  return use_values(static_cast<Dtype>(call.dtype), [&]<class Element>() {
+    if (call.residual != nullptr) {
+      use.template operator()<Fed<Element>>();
+    } else {
+      use.template operator()<Given<Element>>();
+    }
+  });
 }
 
 template <class Kind>

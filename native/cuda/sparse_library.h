@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cuda/library.h"
+#include "cuda/merge.h"
 #include "cuda/tiles.h"
 
 namespace coll::cuda {
@@ -33,6 +34,15 @@ extern "C" {
 std::size_t coll_cuda_select_room(const SelectionCall* call) noexcept;
 std::int32_t coll_cuda_select(std::int32_t device, const SelectionCall* call, void* stream,
                               Sentence* why) noexcept;
+// A stage of a sum of sparse vectors of such values, whose pointers are the device's.
+std::int32_t coll_cuda_merge(std::int32_t device, const Merge* merge, std::int32_t stage,
+                             std::int32_t dtype, void* stream, Sentence* why) noexcept;
+// Sets memory of the device to 0.
+std::int32_t coll_cuda_clear(std::int32_t device, void* memory, std::size_t bytes, void* stream,
+                             Sentence* why) noexcept;
+// From memory of the device, once the stream has done all that is on it.
+std::int32_t coll_cuda_download(std::int32_t device, void* to, const void* from, std::size_t bytes,
+                                void* stream, Sentence* why) noexcept;
 }
 #pragma GCC visibility pop
 

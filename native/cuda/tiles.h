@@ -10,7 +10,7 @@
 namespace coll::cuda {
 
 // Elements of a tile: as many as a block keeps sums of in its shared memory, of up to eight bytes;
-// of float32 a multiprocessor runs three such blocks at a time.
+// of float32 a multiprocessor runs two such blocks at a time.
 inline constexpr std::uint32_t kSparseTile = 1U << 14;
 
 // Indices are of 32 bits, those of CuPy and SciPy.

@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "cuda"
 # Threads of a block (kBlockThreads) times these are the registers of a multiprocessor.
 MOST_REGISTERS = 128
-# Selections of four floats, given and fed.
-SPARSE_KERNELS = 4 * 2
+# Of four floats: selections, given and fed, and sums.
+SPARSE_KERNELS = 4 * 3
 # Six floats by five operations are four kernels each, and so on: native/cuda/families.h.
 KERNELS = 6 * 4 + 4 * 2 + 8 * 2 + 3 + 3 + 2 + 1 + SPARSE_KERNELS
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels of sparse vectors move through the memory of the device, beside the least that there
 // can be. Chunks of so few threads are short, so what is kept for each is more than on a GPU.
-#include <cmath>
 #include <random>
 
 #include "counted_bytes.h"
-#include "selection_job.h"
+#include "merge_job.h"
 
 namespace {
 
@@ -58,6 +57,32 @@ TEST(error_feedback_adds_and_selects_in_one_reading) {
   CHECK(within(bytes_of<cuda::Fed<F32>>(x, residual.get(), kGuesses), 12, 13));
   const Lines again(kElements * sizeof(float));
   CHECK(within(bytes_of<cuda::Fed<F32>>(x, again.get(), kNone), 20, 21));
+}
+
+// Of vectors of a hundredth of the elements each, at other places.
+constexpr std::size_t kRanks = 8, kEvery = 100, kMerged = 8 * cuda::kSparseTile;
+
+double bytes_of_sum(bool sparse) {
+  std::vector<OnGpu<std::uint32_t>> there;
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    Sparse<std::uint32_t> x;
+    for (std::size_t i = rank; i < kMerged; i += kEvery) {
+      x.indices.push_back(i);
+      x.values.push_back(std::bit_cast<std::uint32_t>(1.0F));
+    }
+    there.emplace_back(x, kMerged, 2);
+  }
+  MergeJob<F32, Counted> job(kMerged, sparse, kMerged / kEvery * kRanks + kRanks, sparse ? 0 : 1);
+  for (auto& one : there) job.add(one.view());
+  return Counted::each(kMerged, [&] { job.sum(); });
+}
+
+// Each entry is read once, six bytes; what comes of it is written once. What is known of each tile
+// is little beside it.
+TEST(sums_read_each_entry_once_and_write_the_outcome_once) {
+  const double entries = 6.0 * kRanks / kEvery;
+  CHECK(within(bytes_of_sum(false), entries + 4, (entries + 4) * 1.02));
+  CHECK(within(bytes_of_sum(true), 2 * entries, 2 * entries * 1.05));
 }
 
 }  // namespace

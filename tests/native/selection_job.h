@@ -48,8 +48,8 @@ void select(cuda::Selection s, const Grid& grid, cuda::SelectionState* state = n
   cuda::in_stages(s, kBits, Kind::kFed, [&](const cuda::Selection& told, cuda::Stage stage) {
     cuda::emulate_blocks(
         grid.blocks, grid.threads, sizeof(cuda::SelectionShared),
-        [&](cuda::ThreadGroup& group, std::uint32_t block) {
-          cuda::Selector<Kind, Ways, cuda::ThreadGroup>(group, told, block, grid.blocks).run(stage);
+        [&](cuda::BlockThread& group, std::uint32_t block) {
+          cuda::Selector<Kind, Ways, cuda::BlockThread>(group, told, block, grid.blocks).run(stage);
         });
     return true;
   });

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of sparse sums: what a block does in each stage.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/counters.h"
+#include "cuda/lanes.h"
+#include "cuda/magnitudes.h"
+#include "cuda/merge.h"
+#include "cuda/unrolled.h"
+#include "cuda/vectors.h"
+
+namespace coll::cuda {
+
+template <class Element, class Ways, class Group>
+class Merger {
+ public:
+  constexpr Merger(Group& group, const Merge& m, std::uint32_t block, std::uint32_t blocks) noexcept
+      : group_(group),
+        m_(m),
+        shared_(*as<MergeShared>(group.shared())),
+        sums_(as<Value>(group.shared() + sizeof(MergeShared))),
+        scan_(group, &shared_.scan),
+        block_(block),
+        blocks_(blocks) {}
+
+  constexpr void run(MergeStage stage) noexcept {
+    // Nothing that follows from wrong indices may be touched.
+    if (stage != MergeStage::find && m_.state->wrong != 0) return;
+    switch (stage) {
+      case MergeStage::find:
+        return find();
+      case MergeStage::place:
+        return place();
+      case MergeStage::merge:
+        return merge();
+      case MergeStage::pack:
+        return pack();
+    }
+  }
+
+ private:
+  using Value = typename Element::Value;
+  using Memory = typename Element::Memory;
+  using Bits = typename MagnitudeOf<Element>::Word;
+  static constexpr std::uint32_t kPrefetched = 8;
+
+  constexpr std::uint32_t thread() const noexcept {
+    return static_cast<std::uint32_t>(group_.thread());
+  }
+  constexpr std::uint32_t threads() const noexcept {
+    return static_cast<std::uint32_t>(group_.threads());
+  }
+  constexpr std::uint32_t tiles() const noexcept { return tiles_in(m_.n); }
+
+  static constexpr std::uint64_t index_at(const SparseVector& x, std::uint32_t i) noexcept {
+    Ways::read(x.index_bytes);
+    if (x.index_bytes == sizeof(std::uint16_t)) return as<const std::uint16_t>(x.places)[i];
+    if (x.index_bytes == sizeof(std::uint32_t)) return as<const std::uint32_t>(x.places)[i];
+    return as<const std::uint64_t>(x.places)[i];
+  }
+  static constexpr Value value_at(const SparseVector& x, std::uint32_t i) noexcept {
+    Ways::read(sizeof(Memory));
+    return Element{}.load(as<const kernels::Stored<Memory>>(x.values)[i].value);
+  }
+  static constexpr Run run_at(const SparseVector& x, std::uint32_t tile) noexcept {
+    Ways::read(sizeof(Run));
+    return x.runs[tile];
+  }
+
+  // ---- runs of whole indices --------------------------------------------------------------------
+
+  constexpr void find() noexcept {
+    const std::uint32_t first = block_ * threads() + thread(), step = blocks_ * threads();
+    for (std::uint32_t r = 0; r < m_.ranks; ++r) {
+      const SparseVector& x = m_.sources[r];
+      if (x.index_bytes == sizeof(std::uint16_t)) continue;
+      for (std::uint32_t tile = first; tile < tiles(); tile += step) {
+        const std::uint32_t at = first_from(x, std::uint64_t{tile} * kSparseTile);
+        x.runs[tile] = {at, first_from(x, (std::uint64_t{tile} + 1) * kSparseTile) - at};
+        Ways::written(sizeof(Run));
+      }
+      for (std::uint32_t i = first; i < x.entries; i += step) {
+        const std::uint64_t here = index_at(x, i);
+        const bool ascends = i == 0 || index_at(x, i - 1) < here;
+        if (here >= m_.n || !ascends) Counters<Ways>::add(&m_.state->wrong, 1);
+      }
+    }
+  }
+
+  static constexpr std::uint32_t first_from(const SparseVector& x, std::uint64_t index) noexcept {
+    std::uint32_t low = 0, high = x.entries;
+    while (low < high) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      if (index_at(x, middle) < index) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  // ---- where a sparse sum goes ------------------------------------------------------------------
+
+  // As much room for a tile as it can take.
+  constexpr void place() noexcept {
+    for (std::uint32_t tile = block_ * threads() + thread(); tile < tiles();
+         tile += blocks_ * threads()) {
+      const std::uint32_t length = tile_length(m_.n, tile);
+      std::uint32_t entries = 0;
+      for (std::uint32_t r = 0; r < m_.ranks; ++r) {
+        const std::uint32_t count = run_at(m_.sources[r], tile).count;
+        entries += count == kWhole ? length : count;
+      }
+      m_.sum.runs[tile].count =
+          whole_is_shorter(entries, length, sizeof(Memory)) ? length : entries;
+      Ways::written(sizeof(Run));
+    }
+    if (!scan_.last(&m_.state->arrived, blocks_)) return;
+    over_tiles([this](std::uint32_t tile) { return m_.sum.runs[tile].count; },
+               [this](std::uint32_t tile, std::uint32_t before) { m_.sum.runs[tile].at = before; });
+  }
+
+  // give(tile, sum of what tiles before it have); returns the sum of all. By one block.
+  template <class Have, class Give>
+  constexpr std::uint32_t over_tiles(Have have, Give give) noexcept {
+    const std::uint32_t each = (tiles() + threads() - 1) / threads();
+    const std::uint32_t from = each * thread(), first = from < tiles() ? from : tiles();
+    const std::uint32_t end = tiles() - first < each ? tiles() : first + each;
+    std::uint64_t mine = 0;
+    for (std::uint32_t tile = first; tile < end; ++tile) mine += have(tile);
+    const auto sums = scan_.sums(mine);
+    auto before = static_cast<std::uint32_t>(sums.before);
+    for (std::uint32_t tile = first; tile < end; ++tile) {
+      const std::uint32_t here = have(tile);
+      give(tile, before);
+      before += here;
+    }
+    return static_cast<std::uint32_t>(sums.all);
+  }
+
+  // ---- sums -------------------------------------------------------------------------------------
+
+  constexpr void merge() noexcept {
+    for (std::uint32_t tile = block_; tile < tiles(); tile += blocks_) {
+      const std::uint32_t length = tile_length(m_.n, tile);
+      for (std::uint32_t i = thread(); i < length; i += threads()) sums_[i] = Value{};
+      scan_.sync();
+      for (std::uint32_t r = 0; r < m_.ranks; r += kPrefetched) add_ranks(r, tile, length);
+      if (m_.outputs > 0) give_dense(tile, length);
+      if (m_.sum.runs != nullptr) give_sparse(tile, length);
+      scan_.sync();
+    }
+    if (m_.sum.runs == nullptr || !scan_.last(&m_.state->arrived, blocks_)) return;
+    const std::uint32_t all =
+        over_tiles([this](std::uint32_t tile) { return m_.starts[tile]; },
+                   [this](std::uint32_t tile, std::uint32_t before) { m_.starts[tile] = before; });
+    if (thread() == 0) m_.starts[tiles()] = all;
+  }
+
+  struct Entry {
+    Run run;
+    std::uint32_t place;
+    Value value;
+  };
+  // What this thread adds first of a run, read before anything is added: so reading one vector does
+  // not wait for the one before.
+  constexpr Entry first_entry(std::uint32_t r, std::uint32_t tile) noexcept {
+    Entry entry{};
+    if (r >= m_.ranks) return entry;
+    entry.run = run_at(m_.sources[r], tile);
+    if (thread() >= entry.run.count) return entry;
+    if (entry.run.count != kWhole) entry.place = place_at(r, tile, entry.run.at + thread());
+    if (entry.run.count != kWhole) entry.value = value_at(m_.sources[r], entry.run.at + thread());
+    return entry;
+  }
+  constexpr std::uint32_t place_at(std::uint32_t r, std::uint32_t tile,
+                                   std::uint32_t i) const noexcept {
+    const SparseVector& x = m_.sources[r];
+    const std::uint64_t index = index_at(x, i);
+    return x.index_bytes == sizeof(std::uint16_t)
+               ? static_cast<std::uint32_t>(index)
+               : static_cast<std::uint32_t>(index - std::uint64_t{tile} * kSparseTile);
+  }
+
+  constexpr void add_ranks(std::uint32_t first, std::uint32_t tile, std::uint32_t length) noexcept {
+    Entry entries[kPrefetched] = {};
+    unrolled<kPrefetched>([&](std::uint32_t i) { entries[i] = first_entry(first + i, tile); });
+    unrolled<kPrefetched>([&](std::uint32_t i) {
+      if (first + i >= m_.ranks) return;
+      add(first + i, tile, length, entries[i]);
+      scan_.sync();
+    });
+  }
+
+  constexpr void add(std::uint32_t r, std::uint32_t tile, std::uint32_t length,
+                     const Entry& entry) noexcept {
+    const SparseVector& x = m_.sources[r];
+    const Run run = entry.run;
+    if (run.count == kWhole) {
+      for (std::uint32_t i = thread(); i < length; i += threads()) {
+        sums_[i] += value_at(x, run.at + i);
+      }
+      return;
+    }
+    if (thread() < run.count) sums_[entry.place] += entry.value;
+    for (std::uint32_t i = thread() + threads(); i < run.count; i += threads()) {
+      sums_[place_at(r, tile, run.at + i)] += value_at(x, run.at + i);
+    }
+  }
+  constexpr Bits result(std::uint32_t i) const noexcept {
+    return std::bit_cast<Bits>(static_cast<Memory>(Element{}.round(divided(sums_[i], m_.divisor))));
+  }
+  static constexpr bool there(Bits bits) noexcept { return MagnitudeOf<Element>::of(bits) != 0; }
+
+  // ---- all values -------------------------------------------------------------------------------
+
+  constexpr void give_dense(std::uint32_t tile, std::uint32_t length) noexcept {
+    constexpr auto kLanes = static_cast<std::uint32_t>(kVectorBytes / sizeof(Memory));
+    const std::size_t from = std::size_t{tile} * kSparseTile * sizeof(Memory);
+    const bool even = all_aligned();
+    const std::uint32_t vectors = even ? length / kLanes : 0;
+    for (std::uint32_t v = thread(); v < vectors; v += threads()) {
+      Lane lane{};
+      unrolled<kLanes>([&](std::uint32_t i) { lane.bits[i] = result(v * kLanes + i); });
+      const auto vector = std::bit_cast<Vector<kVectorBytes>>(lane);
+      for (std::uint32_t o = 0; o < m_.outputs; ++o) {
+        store_vector(m_.dense[o] + from + v * kVectorBytes, vector);
+      }
+      Ways::written(m_.outputs * kVectorBytes);
+    }
+    for (std::uint32_t i = vectors * kLanes + thread(); i < length; i += threads()) {
+      for (std::uint32_t o = 0; o < m_.outputs; ++o) {
+        as<kernels::Stored<Bits>>(m_.dense[o] + from)[i].value = result(i);
+      }
+      Ways::written(m_.outputs * sizeof(Memory));
+    }
+  }
+  struct Lane {
+    Bits bits[kVectorBytes / sizeof(Memory)];
+  };
+  constexpr bool all_aligned() const noexcept {
+    std::uintptr_t places = 0;
+    for (std::uint32_t o = 0; o < m_.outputs; ++o) {
+      places |= reinterpret_cast<std::uintptr_t>(m_.dense[o]);
+    }
+    return places % kVectorBytes == 0;
+  }
+
+  // ---- what is not zero -------------------------------------------------------------------------
+
+  struct Segment {
+    std::uint32_t first, end;
+  };
+  // Lanes that run in step have elements that follow one another.
+  constexpr Segment segment(std::uint32_t length) const noexcept {
+    const std::uint32_t teams = threads() / Lanes::kCount, team = thread() / Lanes::kCount;
+    const std::uint32_t each =
+        ((length + teams - 1) / teams + Lanes::kCount - 1) / Lanes::kCount * Lanes::kCount;
+    const std::uint32_t from = team * each, first = from < length ? from : length;
+    return {first, length - first < each ? length : first + each};
+  }
+
+  struct Ranking {
+    std::uint32_t before, all;
+  };
+  // How many elements are not zero in the segments before this one, and in all. bits(i): an
+  // element.
+  template <class BitsOf>
+  constexpr Ranking ranking(std::uint32_t length, BitsOf bits) noexcept {
+    const Lanes lanes(thread());
+    const Segment mine = segment(length);
+    std::uint32_t count = 0;
+    for (std::uint32_t i = mine.first; i < mine.end; i += Lanes::kCount) {
+      const std::uint32_t here = i + lanes.lane();
+      count += lanes.votes(here < mine.end && there(bits(here))).all;
+    }
+    if (lanes.lane() == 0) shared_.counts[thread() / Lanes::kCount] = count;
+    scan_.sync();
+    Ranking found{0, 0};
+    for (std::uint32_t team = 0; team < threads() / Lanes::kCount; ++team) {
+      if (team < thread() / Lanes::kCount) found.before += shared_.counts[team];
+      found.all += shared_.counts[team];
+    }
+    return found;
+  }
+  // put(to, i, bits) for those that are not zero, in their order, from `to` on.
+  template <class BitsOf, class Put>
+  constexpr void each_there(std::uint32_t length, std::uint32_t to, BitsOf bits, Put put) noexcept {
+    const Lanes lanes(thread());
+    const Segment mine = segment(length);
+    for (std::uint32_t i = mine.first; i < mine.end; i += Lanes::kCount) {
+      const std::uint32_t here = i + lanes.lane();
+      const Bits one = here < mine.end ? bits(here) : Bits{0};
+      const auto votes = lanes.votes(there(one));
+      if (there(one)) put(to + votes.before, here, one);
+      to += votes.all;
+    }
+  }
+
+  constexpr void give_sparse(std::uint32_t tile, std::uint32_t length) noexcept {
+    const auto bits = [this](std::uint32_t i) { return result(i); };
+    const Ranking found = ranking(length, bits);
+    const std::uint32_t at = run_at(m_.sum, tile).at;
+    auto* const values = as<kernels::Stored<Bits>>(m_.sum.values) + at;
+    const bool whole = whole_is_shorter(found.all, length, sizeof(Memory));
+    if (thread() == 0) {
+      m_.sum.runs[tile].count = whole ? kWhole : found.all;
+      m_.starts[tile] = found.all;
+      Ways::written(sizeof(std::uint32_t) * 2);
+    }
+    if (whole) {
+      for (std::uint32_t i = thread(); i < length; i += threads()) values[i].value = result(i);
+      Ways::written((length + threads() - 1 - thread()) / threads() * sizeof(Memory));
+      return;
+    }
+    auto* const places = as<std::uint16_t>(m_.sum.places) + at;
+    each_there(length, found.before, bits, [&](std::uint32_t to, std::uint32_t i, Bits one) {
+      places[to] = static_cast<std::uint16_t>(i);
+      values[to].value = one;
+      Ways::written(sizeof(std::uint16_t) + sizeof(Memory));
+    });
+  }
+
+  constexpr void pack() noexcept {
+    for (std::uint32_t tile = block_; tile < tiles(); tile += blocks_) {
+      const std::uint32_t start = m_.starts[tile], length = tile_length(m_.n, tile);
+      const Run run = run_at(m_.sum, tile);
+      const auto* const values = as<const kernels::Stored<Bits>>(m_.sum.values) + run.at;
+      if (run.count == kWhole) {
+        const auto bits = [values](std::uint32_t i) {
+          Ways::read(sizeof(Memory));
+          return values[i].value;
+        };
+        const Ranking found = ranking(length, bits);
+        each_there(length, start + found.before, bits,
+                   [&](std::uint32_t to, std::uint32_t i, Bits one) { put(to, tile, i, one); });
+        scan_.sync();
+        continue;
+      }
+      for (std::uint32_t i = thread(); i < run.count; i += threads()) {
+        const auto place = static_cast<std::uint32_t>(index_at(m_.sum, run.at + i));
+        Ways::read(sizeof(Memory));
+        put(start + i, tile, place, values[i].value);
+      }
+    }
+  }
+  constexpr void put(std::uint32_t to, std::uint32_t tile, std::uint32_t i, Bits bits) noexcept {
+    const std::uint64_t index = std::uint64_t{tile} * kSparseTile + i;
+    as<kernels::Stored<Bits>>(m_.out_values)[to].value = bits;
+    if (m_.index_bytes == sizeof(std::uint32_t)) {
+      as<std::uint32_t>(m_.out_indices)[to] = static_cast<std::uint32_t>(index);
+    } else {
+      as<std::uint64_t>(m_.out_indices)[to] = index;
+    }
+    Ways::written(sizeof(Memory) + m_.index_bytes);
+  }
+
+  Group& group_;
+  const Merge& m_;
+  MergeShared& shared_;
+  Value* sums_;
+  BlockScan<Ways, Group> scan_;
+  std::uint32_t block_, blocks_;
+};
+
+}  // namespace coll::cuda
