@@ -88,7 +88,9 @@ foreach(source IN LISTS c_files)
 endforeach()
 
 # A GPU that is made of threads, for tests of what calls the library of kernels.
-add_library(emulated_gpu MODULE "${folder}/gpu/emulated_library.cc")
+add_library(
+  emulated_gpu MODULE "${folder}/gpu/emulated_library.cc" "${folder}/gpu/emulated_sparse.cc"
+)
 target_link_libraries(emulated_gpu PRIVATE collectives_options Threads::Threads)
 target_include_directories(emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native")
 set_tests_properties(

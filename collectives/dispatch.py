@@ -18,6 +18,7 @@ from collectives.sparse.calls import (
 )
 from collectives.sparse.compression import QSGD
 from collectives.sparse.conversion import is_sparse
+from collectives.sparse.on_gpu import gpu_sparse_allreduce, is_on_gpu
 
 if TYPE_CHECKING:
     from collectives.reductions import Reductions
@@ -63,6 +64,8 @@ def unusual_allreduce(
     """Make the call. ``refused``: options that are there for usual ones only."""
     _check_fits(x, call.op, options)
     compress = options.get("compress")
+    if is_sparse(x) and is_on_gpu(x):
+        return gpu_sparse_allreduce(comm, x, call, {"out": out, **refused}, options)
     if is_sparse(x):
         return sparse_call(comm, "allreduce", x, call, {"out": out, **refused}, options)
     refused = {**refused, "algorithm": call.algorithm, "reproducible": call.reproducible}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from collectives import arrays
-from collectives.arrays import NAMES, Array, operand
+from collectives.arrays import NAMES, Array, Operand
 from collectives.checks import in_place_target
 from collectives.compression.codec import Compressor, dense_vector
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.gpu_arrays import anywhere
 from collectives.names import checked_seconds
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ def compressed_allreduce(
     if op not in ("sum", "avg"):
         raise InvalidArgumentError(f"allreduce: op {op!r} is not there with compress: sum, avg are")
     seconds = None if timeout is None else checked_seconds("allreduce: timeout", timeout)
-    source = operand(x, "allreduce: x")
+    source = anywhere(x, "allreduce: x")
     if NAMES[source.dtype] not in _FLOATS:
         raise InvalidArgumentError(
             f"allreduce: x is {NAMES[source.dtype]}: compress is there for {', '.join(_FLOATS)}"
         )
     target = in_place_target("allreduce", source, out)
+    if source.device >= 0:
+        return _on_gpu(comm, compress, source, target, op, seconds, async_op=async_op)
     vector, into = dense_vector(source, "allreduce: x"), dense_vector(target, "allreduce: out")
     later = async_op or not comm._plain
 
@@ -50,4 +53,28 @@ def compressed_allreduce(
         return arrays.delivered(target)
 
     # In its turn: it reads x, and what the compressor keeps, when calls before it are done.
+    return comm._alone("allreduce", run, async_op)
+
+
+def _on_gpu(
+    comm: Reductions,
+    compress: Compressor,
+    source: Operand,
+    target: Operand,
+    op: str,
+    seconds: float | None,
+    *,
+    async_op: bool,
+) -> Array:
+    from collectives.compression.topk import TopK  # both for those who use it
+    from collectives.compression.topk_gpu import top_k_allreduce
+
+    if not isinstance(compress, TopK):
+        raise UnsupportedError("allreduce: of what compresses, arrays on a GPU have cl.TopK so far")
+    topk = compress
+
+    def run(_: str) -> Array:
+        top_k_allreduce(topk, comm, source, target, op, seconds)
+        return arrays.delivered(target)
+
     return comm._alone("allreduce", run, async_op)

@@ -10,12 +10,13 @@ import numpy as np
 
 from collectives.compression.codec import Vector
 from collectives.compression.time_left import TimeLeft
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.names import integer, real
 from collectives.sparse.selection import select_above, top_k
 from collectives.sparse.vector import Sparse
 
 if TYPE_CHECKING:
+    from collectives.compression.topk_gpu import GpuKept
     from collectives.reductions import Reductions
 
 _Threshold: TypeAlias = tuple[float | None, int]  # and how often it was used
@@ -81,6 +82,7 @@ class TopK:
         self.residual: Vector | None = None
         self._threshold: float | None = None
         self._uses = 0
+        self._on_gpu: GpuKept | None = None
 
     def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Choose, add up, keep the rest. A call that fails leaves what is kept as it was."""
@@ -107,7 +109,13 @@ class TopK:
 
         Copies of ``residual`` and ``speed``, and of ``reuse`` the threshold and how often it was
         used: arrays, numbers and None by name.
+
+        Raises UnsupportedError where what is kept is on a GPU.
         """
+        if self._on_gpu is not None:
+            raise UnsupportedError(
+                "TopK.state: what is kept is on a GPU, and not copied from there yet"
+            )
         kept = {name: None if x is None else np.array(x) for name, x in self._arrays()}
         return {**kept, "threshold": self._threshold, "uses": self._uses}
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from collectives.arrays import NAMES, numpy_dtype, operand
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.sparse.on_gpu import is_on_gpu, of_cupyx
 from collectives.sparse.vector import MOST_ELEMENTS, Sparse
 
 Shape: TypeAlias = tuple[int, ...]
@@ -42,6 +43,8 @@ def is_sparse(x: Any) -> bool:
     tensors: Any = getattr(torch, "Tensor", ())
     if torch is not None and isinstance(x, tensors):
         return str(x.layout).startswith("torch.sparse")
+    if of_cupyx(x):
+        return True
     scipy = sys.modules.get("scipy.sparse")
     return scipy is not None and bool(scipy.issparse(x))
 
@@ -49,6 +52,10 @@ def is_sparse(x: Any) -> bool:
 def converted(x: Any, what: str) -> Converted:
     """Return any sparse array as a vector; ``what`` opens the sentence of an error."""
     torch = sys.modules.get("torch")
+    if is_on_gpu(x):
+        raise UnsupportedError(
+            f"{what} is a sparse array on a GPU, which has allreduce only so far"
+        )
     if isinstance(x, Sparse):
         return _of_vector(x)
     if torch is not None and isinstance(x, torch.Tensor):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from collectives.arrays import NAMES, Array, Operand, operand
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.gpu_arrays import anywhere
 from collectives.names import integer
 
 if TYPE_CHECKING:
@@ -78,7 +79,13 @@ class Sparse:
     @property
     def dtype(self) -> Any:
         """Of the values: as their array has it."""
-        return operand(self.values, "Sparse: values").array.dtype
+        values = anywhere(self.values, "Sparse: values")
+        return values.array.dtype if hasattr(values.array, "dtype") else NAMES[values.dtype]
+
+    @property
+    def device(self) -> int:
+        """The GPU that it is on; -1: it is in memory of the host."""
+        return anywhere(self.values, "Sparse: values").device
 
     @property
     def density(self) -> float:
@@ -91,6 +98,8 @@ class Sparse:
         Raises InvalidArgumentError where an index is none of the vector.
         """
         places, values = self.operands("Sparse.dense")
+        if places.device >= 0:
+            raise UnsupportedError('Sparse.dense: it is on a GPU: allreduce(x, output="dense")')
         index = np.asarray(places.array)
         if wrong := [i for i in _ends(index) if not 0 <= i < self.length]:
             raise InvalidArgumentError(
@@ -108,8 +117,10 @@ class Sparse:
 
     def operands(self, what: str) -> tuple[Operand, Operand]:
         """Return indices and values as the native layer sees them; for the library itself."""
-        places = operand(self.indices, f"{what}: indices")
-        values = operand(self.values, f"{what}: values")
+        places = anywhere(self.indices, f"{what}: indices")
+        values = anywhere(self.values, f"{what}: values")
+        if places.device != values.device:
+            raise InvalidArgumentError(f"{what}: indices and values are in memories of two kinds")
         for name, array in (("indices", places), ("values", values)):
             if len(array.shape) != 1:
                 raise InvalidArgumentError(

@@ -9,6 +9,7 @@
 
 #include "abi/guarded.h"
 #include "communicator/communicator.h"
+#include "communicator/gpu_sparse_team.h"
 #include "communicator/gpu_team.h"
 #include "communicator/steps.h"
 #include "communicator/wire_communicator.h"
@@ -23,6 +24,7 @@ struct coll_comm {
   std::function<void()> deliver = nullptr;
   // Whom it shares GPUs with, by GPU.
   std::map<int, std::shared_ptr<coll::GpuTeam>> gpus = {};
+  std::map<int, std::shared_ptr<coll::GpuSparseTeam>> sparse_gpus = {};
 };
 
 namespace coll {

@@ -26,13 +26,18 @@ std::string path() {
   return said != nullptr && *said != 0 ? said : beside_this();
 }
 
-template <class Function>
-void find_in(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(::dlsym(library, name));
+void* named_in(void* library, const char* name) {
+  void* const function = ::dlsym(library, name);
   if (function == nullptr) {
     throw Error(Status::unsupported, "the library of kernels for GPUs has no function " +
                                          std::string(name) + ": it is of another version");
   }
+  return function;
+}
+
+template <class Function>
+void find_in(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(named_in(library, name));
 }
 
 Library found_in(void* from) {
@@ -65,7 +70,12 @@ Library found_in(void* from) {
   return to;
 }
 
-Library opened() {
+struct Opened {
+  void* handle;
+  Library library;
+};
+
+Opened opened() {
   const std::string file = path();
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -76,18 +86,22 @@ Library opened() {
                     "): build it by scripts/cuda_build.sh, and let COLLECTIVES_CUDA_LIBRARY say "
                     "where it is");
   }
-  return found_in(handle);
+  return {handle, found_in(handle)};
 }
 
-}  // namespace
-
-const Library& library() {
+const Opened& the_one() {
   static std::mutex mutex;
-  static std::optional<Library> found;
+  static std::optional<Opened> found;
   const std::lock_guard lock(mutex);
   if (!found) found = opened();
   return *found;
 }
+
+}  // namespace
+
+const Library& library() { return the_one().library; }
+
+void* function_of_library(const char* name) { return named_in(the_one().handle, name); }
 
 Devices devices() {
   Devices found;

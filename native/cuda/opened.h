@@ -44,6 +44,9 @@ struct Devices {
 };
 Devices devices();
 
+// A function of the same library, for what is declared beside library.h. Throws as library().
+void* function_of_library(const char* name);
+
 // 0, or throws Error(system) with the sentence.
 void check(std::int32_t outcome, const Sentence& why);
 

@@ -333,6 +333,7 @@ coll_status coll_variable_get(int32_t index, coll_variable* out);
 #include "collectives_directory.h"  /* values between ranks that are not connected yet */
 #include "collectives_exact.h"      /* exact sums of several contributions */
 #include "collectives_gpu.h"        /* arrays in the memory of a GPU */
+#include "collectives_gpu_sparse.h" /* sparse vectors there */
 #include "collectives_memory.h"     /* arrays that all ranks can reach */
 #include "collectives_messages.h"   /* messages between two ranks */
 #include "collectives_persistent.h" /* calls that are prepared once and begun often */

@@ -32,6 +32,19 @@ const std::vector<Row> kGpu = {
      COLL_UNSUPPORTED, COLL_UNSUPPORTED},
     {"coll_gpu_wait", [](coll_comm* c) -> int { return coll_gpu_wait(c, 0, nullptr); }, kGone,
      COLL_UNSUPPORTED},
+    {"coll_gpu_top_k_room",
+     [](coll_comm*) -> int { return coll_gpu_top_k_room(0, nullptr, nullptr); }, kNone, kNone},
+    {"coll_gpu_top_k", [](coll_comm*) -> int { return coll_gpu_top_k(0, nullptr, nullptr); }, kNone,
+     kNone},
+    {"coll_gpu_sparse_run",
+     [](coll_comm* c) -> int { return coll_gpu_sparse_run(c, nullptr, 0, nullptr); }, kGone,
+     COLL_UNSUPPORTED},
+    {"coll_gpu_sparse_entries",
+     [](coll_comm* c) -> int { return coll_gpu_sparse_entries(c, 0, nullptr, nullptr); }, kGone,
+     COLL_UNSUPPORTED},
+    {"coll_gpu_sparse_take",
+     [](coll_comm* c) -> int { return coll_gpu_sparse_take(c, 0, nullptr, 4, nullptr, nullptr); },
+     kGone, COLL_UNSUPPORTED},
 };
 
 }  // namespace
