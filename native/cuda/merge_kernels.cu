@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of sparse vectors: their kernel for each kind of value, and how it is launched.
+#include <algorithm>
+
 #include "cuda/block_group.h"
 #include "cuda/current_device.h"
 #include "cuda/merger.h"
@@ -32,8 +34,8 @@ cudaError_t launch_stage(std::int32_t device, const Merge& merge, MergeStage sta
                            cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared));
   if (error != cudaSuccess) return error;
   const unsigned most = static_cast<unsigned>(multiprocessors) * kEach, tiles = tiles_in(merge.n);
-  merge_stage<Element> < <<tiles<most ? tiles : most, kBlockThreads, kShared, stream>>>(merge,
-                                                                                        stage);
+  const unsigned blocks = std::min(tiles, most);
+  merge_stage<Element><<<blocks, kBlockThreads, kShared, stream>>>(merge, stage);
   return cudaGetLastError();
 }
 

@@ -256,12 +256,18 @@ class Merger {
   struct Segment {
     std::uint32_t first, end;
   };
-  // Lanes that run in step have elements that follow one another.
+  // Lanes that run in step, of which this is one, are a team.
+  constexpr std::uint32_t teams() const noexcept {
+    const std::uint32_t all = threads() / Lanes::kCount;
+    return all < 1 ? 1 : all < kScanLines ? all : kScanLines;
+  }
+  constexpr std::uint32_t team() const noexcept { return thread() / Lanes::kCount % kScanLines; }
+
+  // Teams have elements that follow one another.
   constexpr Segment segment(std::uint32_t length) const noexcept {
-    const std::uint32_t teams = threads() / Lanes::kCount, team = thread() / Lanes::kCount;
     const std::uint32_t each =
-        ((length + teams - 1) / teams + Lanes::kCount - 1) / Lanes::kCount * Lanes::kCount;
-    const std::uint32_t from = team * each, first = from < length ? from : length;
+        ((length + teams() - 1) / teams() + Lanes::kCount - 1) / Lanes::kCount * Lanes::kCount;
+    const std::uint32_t from = team() * each, first = from < length ? from : length;
     return {first, length - first < each ? length : first + each};
   }
 
@@ -279,12 +285,12 @@ class Merger {
       const std::uint32_t here = i + lanes.lane();
       count += lanes.votes(here < mine.end && there(bits(here))).all;
     }
-    if (lanes.lane() == 0) shared_.counts[thread() / Lanes::kCount] = count;
+    if (lanes.lane() == 0) shared_.counts[team()] = count;
     scan_.sync();
     Ranking found{0, 0};
-    for (std::uint32_t team = 0; team < threads() / Lanes::kCount; ++team) {
-      if (team < thread() / Lanes::kCount) found.before += shared_.counts[team];
-      found.all += shared_.counts[team];
+    for (std::uint32_t i = 0; i < teams(); ++i) {
+      if (i < team()) found.before += shared_.counts[i];
+      found.all += shared_.counts[i];
     }
     return found;
   }

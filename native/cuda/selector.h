@@ -237,9 +237,9 @@ class Selector : SelectionOutcome<Kind, Ways, Group> {
   constexpr void count_one(Word word, int digit, std::uint64_t prefix) noexcept {
     const std::uint64_t bits =
         std::uint64_t{Magnitude::of(word)} >> shift_of(Magnitude::kBits, digit);
-    const int width = width_of(digit);
+    const std::uint32_t width = static_cast<std::uint32_t>(width_of(digit)) & 15U;
     if (bits >> width != prefix) return;
-    Count::add(&shared_.bins[bits & ((std::uint64_t{1} << width) - 1)], 1);
+    Count::add(&shared_.bins[bits & ((std::uint64_t{1} << width) - 1) & (kBins - 1)], 1);
   }
 };
 
