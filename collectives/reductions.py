@@ -127,9 +127,10 @@ class Reductions(Caller):
     ) -> SparsePlan:
         """Tell all ranks at which indices this one will have values, and where it wants sums.
 
-        ``out_indices``: integers below ``length``, one-dimensional, in any order; those that come
-        several times have several values, which add up. ``in_indices``: where it wants sums, of
-        the same dtype; where it has values, if None. Each rank has indices of its own. Later
+        ``out_indices``: integers below ``length``, which is 2^48 at most, one-dimensional, in any
+        order; those that come several times have several values, which add up. ``in_indices``:
+        where it wants sums, of the same dtype; where it has values, if None. Each rank has indices
+        of its own. Later
         ``plan.reduce(values)`` moves values only: half of the bytes of allreduce, or less, where
         ranks do not want all. Up to 16 ranks they go whichever way has less to move, straight or
         through a rank that gives the index (``plan.way``), more through a butterfly of two layers;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -157,12 +157,16 @@ def make_plan(
     """Make the plan of ``comm.sparse_plan``."""
     here = _indices(given, "out_indices")
     there = here if asked is None else _indices(asked, "in_indices")
+    if _is_none(given):
+        here = _indices(np.empty(0, there.array.dtype), "out_indices")
+    elif _is_none(asked):
+        there = _indices(np.empty(0, here.array.dtype), "in_indices")
     if there.dtype != here.dtype:
         raise InvalidArgumentError("sparse_plan: both lists of indices must have the same dtype")
     request = ffi.new("coll_sparse_indices *")
     request.size = ffi.sizeof("coll_sparse_indices")
     elements = integer(length)
-    if elements is None or not 0 <= elements < MOST_ELEMENTS:
+    if elements is None or not 0 <= elements <= MOST_ELEMENTS:
         raise InvalidArgumentError(f"sparse_plan: a vector cannot have {length!r} elements")
     request.length, request.index_dtype = elements, here.dtype
     request.given, request.given_count = here.pointer, here.elements
@@ -186,7 +190,7 @@ def make_plan(
 
 
 def _widths(degrees: Sequence[int]) -> list[int]:
-    found = [integer(degree) for degree in degrees]
+    found = [integer(degree) for degree in degrees] if isinstance(degrees, Iterable) else [None]
     if any(width is None or not 0 < width < 1 << 31 for width in found):
         raise InvalidArgumentError(
             f"sparse_plan: degrees are {degrees!r:.80}: give the width of each layer, 1 or more"
@@ -194,10 +198,15 @@ def _widths(degrees: Sequence[int]) -> list[int]:
     return [width for width in found if width is not None]
 
 
+def _is_none(given: npt.ArrayLike | None) -> bool:
+    """Return whether it is a list of none, which has no dtype: NumPy makes floats of it."""
+    return isinstance(given, list | tuple) and len(given) == 0
+
+
 def _indices(given: npt.ArrayLike, name: str) -> Operand:
     array = given if hasattr(given, "__dlpack__") else np.asarray(given)
-    if isinstance(given, list | tuple) and len(given) == 0:
-        array = np.empty(0, np.int64)  # of a list of none NumPy makes floats
+    if _is_none(given):
+        array = np.empty(0, np.int64)
     found = operand(array, name)
     if len(found.shape) != 1:
         raise InvalidArgumentError(f"sparse_plan: {name} must have one dimension")

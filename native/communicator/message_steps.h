@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ class MessageSteps : public Steps {
   double limit() const noexcept { return limit_; }
   // For all messages of this call.
   std::uint64_t name() const;
+
+  // Of messages whose length only their senders know, or who may be about another call.
+  static constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max() / 2;
 
   [[noreturn]] static void wrong_message(int from, const char* why) {
     throw Error(Status::internal, "rank " + std::to_string(from) + " sent a message that " + why,

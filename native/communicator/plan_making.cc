@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -12,9 +11,6 @@
 
 namespace coll {
 namespace {
-
-// Of messages, whose length follows from indices that only their sender has.
-constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max() / 2;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(Status::invalid_argument, "sparse_plan: " + why);
@@ -44,9 +40,6 @@ std::vector<int> degrees_of(const PlanWish& wish, int ranks) {
   return degrees;
 }
 
-// Whether each index can belong to a rank of its own: who settles it looks at all ranks for each.
-bool are_few(const std::vector<int>& degrees) { return degrees.size() == 1; }
-
 std::vector<std::uint64_t> words_in(std::span<const std::byte> bytes) {
   std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
   if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * sizeof words[0]);
@@ -58,10 +51,10 @@ std::vector<std::uint64_t> words_in(std::span<const std::byte> bytes) {
 PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish)
     : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::sparse_plan),
       length_(wish.length),
-      shares_(false),
+      shares_(wish.degrees.empty() && ranks > 1 && ranks <= kFewRanks),
       degrees_(degrees_of(wish, ranks)),
-      sketches_(static_cast<std::size_t>(ranks)) {
-  shares_ = wish.degrees.empty() && are_few(degrees_);
+      sketches_(static_cast<std::size_t>(ranks)),
+      way_(ranks == 1 && wish.degrees.empty() ? PlanWay::direct : PlanWay::butterfly) {
   const Indices given = read_indices(wish, wish.given, wish.given_count);
   Indices asked;
   if (wish.asked != nullptr) asked = read_indices(wish, wish.asked, wish.asked_count);

@@ -54,7 +54,6 @@ class PlanReduce : public MessageSteps {
   std::uint64_t name_ = 0;  // in front of each message
   std::uint64_t said_ = 0;
   std::vector<std::uint64_t> heard_;
-  bool agreed_ = false;
   std::size_t round_ = 0;
   Values values_;                 // that the present round picks from
   std::vector<Values> messages_;  // by member

@@ -2,12 +2,6 @@
 #include "sparse/butterfly.h"
 
 namespace coll {
-namespace {
-
-constexpr int kFew = 16;  // ranks that exchange with one another
-
-}  // namespace
-
 std::vector<ButterflyLayer> butterfly(const std::vector<int>& degrees, int rank,
                                       const std::vector<std::uint64_t>& bounds) {
   std::vector<ButterflyLayer> layers;
@@ -31,7 +25,7 @@ std::vector<ButterflyLayer> butterfly(const std::vector<int>& degrees, int rank,
 
 std::vector<int> usual_degrees(int p) {
   if (p <= 1) return {};
-  if (p <= kFew) return {p};
+  if (p <= kFewRanks) return {p};
   int least = p;  // the smallest factor from the square root on
   for (int d = 2; d * d <= p; ++d) {
     if (p % d == 0) least = p / d;

@@ -20,6 +20,9 @@ struct ButterflyLayer {
 std::vector<ButterflyLayer> butterfly(const std::vector<int>& degrees, int rank,
                                       const std::vector<std::uint64_t>& bounds);
 
+// So many ranks exchange with one another.
+inline constexpr int kFewRanks = 16;
+
 // Degrees for p ranks: one layer while these are few, else two, the first one wider, since what
 // ranks have in common shrinks what is left for the next.
 std::vector<int> usual_degrees(int p);

@@ -44,6 +44,7 @@ Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks) {
   const auto p = static_cast<std::size_t>(ranks);
   std::vector<ShareTraffic> all(p);
   for (std::size_t i = 0; i < told.size(); ++i) {
+    all[i % p].given += told[i].given;
     add(all[i % p].first, told[i].first);
     add(all[i % p].second, told[i].second);
     add(all[i % p].direct, told[i].direct);
@@ -52,11 +53,18 @@ Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks) {
   if (second == 0) return Sharing::direct;  // the same, then
   const std::uint64_t both = busiest(all, &ShareTraffic::first) + second;
   const std::uint64_t one = busiest(all, &ShareTraffic::direct);
-  return one * kValueBytes <= both * kValueBytes + kRoundBytes ? Sharing::direct : Sharing::owners;
+  if (one <= both) return Sharing::direct;
+  // A round is worth some bytes, but not more of them than half of what pairs take that are summed
+  // by parts and gathered.
+  std::uint64_t given = 0;
+  for (const ShareTraffic& rank : all) given = std::max(given, rank.given);
+  const bool few = one * p <= 2 * (p - 1) * given;
+  return few && (one - both) * kValueBytes <= kRoundBytes ? Sharing::direct : Sharing::owners;
 }
 
 StretchShares::StretchShares(std::span<const Indices> given, std::span<const Indices> asked)
     : ranks_(given.size()), traffic_(given.size()) {
+  for (std::size_t r = 0; r < ranks_; ++r) traffic_[r].given = given[r].size();
   unite(given, asked);
   settle();
 }

@@ -20,11 +20,12 @@ namespace coll {
 
 enum class Sharing : std::uint8_t { owners, direct };
 
-// Values that a rank sends and gets.
+// Values that a rank gives, sends and gets.
 struct ShareTraffic {
   struct Way {
     std::uint64_t out = 0, in = 0;
   };
+  std::uint64_t given = 0;
   Way first, second;  // of owners, by round
   Way direct;
 };
@@ -35,7 +36,8 @@ Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks);
 
 class StretchShares {
  public:
-  // By rank: the indices of this stretch that it gives, and that it asks for; at most 256 ranks.
+  // By rank: the indices of this stretch that it gives, and that it asks for; at most
+  // 256 ranks.
   StretchShares(std::span<const Indices> given, std::span<const Indices> asked);
 
   const std::vector<ShareTraffic>& traffic() const noexcept { return traffic_; }

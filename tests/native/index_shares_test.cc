@@ -142,14 +142,17 @@ TEST(what_is_to_do_is_shared_out) {
 
 TEST(the_cheapest_way_is_taken) {
   const auto of = [](std::uint64_t down, std::uint64_t up, std::uint64_t direct) {
-    const ShareTraffic one{.first = {down, 0}, .second = {0, up}, .direct = {direct, 1}};
+    const ShareTraffic one{
+        .given = 600, .first = {down, 0}, .second = {0, up}, .direct = {direct, 1}};
     const std::vector<ShareTraffic> told(4, one);  // by two ranks of two stretches
     return cheapest_sharing(told, 2);
   };
   CHECK(of(1 << 20, 0, 2 << 20) == Sharing::direct);
   CHECK(of(1 << 20, 1 << 20, 4 << 20) == Sharing::owners);
   CHECK(of(1 << 20, 1 << 20, 2 << 20) == Sharing::direct);
-  CHECK(of(100, 100, 1000) == Sharing::direct);  // a round saved
+  CHECK(of(100, 100, 600) == Sharing::direct);  // a round saved
+  CHECK(of(100, 100, 601) == Sharing::owners);  // for more than pairs would take
+  CHECK(of(300, 290, 600) == Sharing::direct);
 }
 
 TEST(what_is_no_share_is_refused) {

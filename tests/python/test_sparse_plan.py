@@ -61,6 +61,59 @@ def test_sums_over_the_wire(p: int, degrees: list[int] | None) -> None:
         check(p, degrees, seed, on_wired_ranks, same=seed == 0)
 
 
+@pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
+@pytest.mark.parametrize("degrees", [None, [3], [2, 2]])
+def test_long_messages(among: Any, degrees: list[int] | None) -> None:
+    """Longer than what a receiver that has not asked for them has room for."""
+    n, p = 400_000, 4 if degrees == [2, 2] else 3
+
+    def body(comm: cl.Communicator) -> None:
+        everything = np.arange(n)
+        mine = everything[comm.rank :: comm.size] if degrees is None else everything
+        plan = comm.sparse_plan(mine, everything, length=n, degrees=degrees)
+        for turn in range(3):
+            sums = plan.reduce(np.full(mine.size, turn + 1.0, "float32"), timeout=30)
+            wanted = (turn + 1) * (1 if degrees is None else p)
+            np.testing.assert_array_equal(sums, np.full(n, wanted, "float32"))
+
+    among(p, body)
+
+
+@pytest.mark.parametrize("among", [on_ranks, on_wired_ranks])
+def test_long_values_of_another_dtype(among: Any) -> None:
+    def body(comm: cl.Communicator) -> None:
+        plan = comm.sparse_plan(np.arange(300_000), length=300_000)
+        dtype = "float64" if comm.rank else "float32"
+        with pytest.raises(cl.MismatchError, match="float64"):
+            plan.reduce(np.ones(300_000, dtype), timeout=30)
+
+    among(2, body)
+
+
+@pytest.mark.parametrize("ranks", [17, 37])
+def test_many_ranks(ranks: int) -> None:
+    """Primes have one layer only."""
+
+    def body(comm: cl.Communicator) -> tuple[str, list[float]]:
+        wants = [comm.rank, (comm.rank + 1) % comm.size, 0]
+        plan = comm.sparse_plan([comm.rank], wants, length=comm.size + 1)
+        return plan.way, plan.reduce(np.ones(1)).tolist()
+
+    assert on_ranks(ranks, body) == [("kylix", [1.0, 1.0, 1.0])] * ranks
+
+
+def test_lists_of_none() -> None:
+    def body(comm: cl.Communicator) -> None:
+        some = np.arange(4, dtype=np.int32)
+        plan = comm.sparse_plan([], some, length=9)
+        assert plan.way == "direct"
+        assert plan.reduce(np.empty(0)).tolist() == [0] * 4
+        assert comm.sparse_plan(some, [], length=9).reduce(np.ones(4)).size == 0
+        assert comm.sparse_plan([], [], length=9).reduce(np.empty(0)).size == 0
+
+    on_ranks(1, body)
+
+
 def test_values_alone_travel() -> None:
     def body(comm: cl.Communicator) -> tuple[int, int]:
         where = np.arange(0, 100_000, 10, dtype=np.int32)
@@ -75,6 +128,25 @@ def test_values_alone_travel() -> None:
 
     for planned, pairs in on_ranks(4, body):
         assert planned <= 0.52 * pairs
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5])
+def test_few_values_take_half_of_pairs_too(ranks: int) -> None:
+    where = np.random.default_rng(ranks).choice(100_000, 1000, replace=False).astype(np.int32)
+
+    def body(comm: cl.Communicator) -> tuple[int, int, int]:
+        x = cl.Sparse(where, np.ones(where.size, "float32"), 100_000)
+        comm.allreduce(x, algorithm="ssar_split_allgather", coding="raw")
+        pairs = last(comm).nbytes
+        comm.allreduce(x, coding="coded")
+        coded = last(comm).nbytes
+        plan = comm.sparse_plan(where, length=100_000)
+        plan.reduce(np.ones(where.size, "float32"))
+        return plan.sent[0], pairs, coded
+
+    planned, pairs, coded = np.array(on_ranks(ranks, body)).max(axis=0)
+    assert planned <= 0.52 * pairs
+    assert planned <= 0.9 * coded
 
 
 @pytest.mark.parametrize("skewed", [False, True])
@@ -223,8 +295,9 @@ def test_lengths_and_degrees_that_are_none() -> None:
         for length in (5.0, "a", -1, 2**64, True):
             with pytest.raises(cl.InvalidArgumentError, match="elements"):
                 comm.sparse_plan(np.arange(3), length=length)  # type: ignore[arg-type]
-        with pytest.raises(cl.InvalidArgumentError, match="degrees"):
-            comm.sparse_plan(np.arange(3), length=9, degrees=["a"])  # type: ignore[list-item]
+        for degrees in (["a"], 4):
+            with pytest.raises(cl.InvalidArgumentError, match="degrees"):
+                comm.sparse_plan(np.arange(3), length=9, degrees=degrees)  # type: ignore[arg-type]
         assert comm.sparse_plan([], length=9).reduce(np.empty(0)).size == 0
 
     on_ranks(1, body)
