@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-peers bench-torch bench-hosts bench-kernels bench-sparse regret test test-sanitizers test-extras test-torch test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers bench-torch bench-hosts bench-kernels bench-sparse bench-gpu regret test test-sanitizers test-extras test-torch test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -33,6 +33,9 @@ bench-kernels: setup ## kernels of sparse vectors beside memcpy, a read and a sc
 
 bench-sparse: setup ## sparse allreduce beside Gloo and MPICH, 5 min (BENCH_SPARSE="--hosts": between shaped hosts; needs root)
 	@$(in_venv) python -m bench.sparse $(BENCH_SPARSE)
+
+bench-gpu: ## checks and measures on a GPU, 8 min; needs no set-up, fetches nothing (BENCH_GPU="--help")
+	@scripts/gpu_bench.sh $(BENCH_GPU)
 
 regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 40 min, and its page (REGRET="--hosts 4")
 	@$(in_venv) python -m bench.regret $(REGRET)

@@ -87,12 +87,17 @@ foreach(source IN LISTS c_files)
   coll_add_test("${source}" collectives)
 endforeach()
 
-# A GPU that is made of threads, for tests of what calls the library of kernels.
+# A GPU that is made of threads, for tests of what calls the library of kernels, and of the command
+# that measures on a GPU.
 add_library(
-  emulated_gpu MODULE "${folder}/gpu/emulated_library.cc" "${folder}/gpu/emulated_sparse.cc"
+  emulated_gpu MODULE
+  "${folder}/gpu/emulated_library.cc" "${folder}/gpu/emulated_sparse.cc"
+  "${folder}/gpu/emulated_yardsticks.cc"
 )
 target_link_libraries(emulated_gpu PRIVATE collectives_options Threads::Threads)
-target_include_directories(emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native")
+target_include_directories(
+  emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/bench"
+)
 set_tests_properties(
   gpu_call_test gpu_graph_test
   PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"

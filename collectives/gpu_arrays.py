@@ -149,7 +149,7 @@ def _tensor(torch: ModuleType, x: Any, what: str) -> Operand:
 
 def _shown(x: Any, shown: dict[str, Any], what: str) -> Operand:
     """Resolve what has the CUDA array interface, version 3 or earlier."""
-    dtype, shape = np.dtype(shown["typestr"]), tuple(shown["shape"])
+    dtype, shape = _dtype_of(x, shown), tuple(shown["shape"])
     code = arrays.code_of(dtype, what)
     address, read_only = shown["data"]
     if shown.get("mask") is not None:
@@ -196,6 +196,14 @@ def _exported(x: Any, what: str) -> Operand | None:
         shown.device,
         stream,
     )
+
+
+def _dtype_of(x: Any, shown: dict[str, Any]) -> np.dtype[Any]:
+    """Return the dtype; bfloat16 and float8 have no letters of their own: the array tells."""
+    told = getattr(x, "dtype", None)
+    known = isinstance(told, np.dtype) and told.str == shown["typestr"]
+    found: np.dtype[Any] = told if known else np.dtype(shown["typestr"])
+    return found
 
 
 def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, size: int) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -29,6 +30,7 @@ class GpuArray:
         self.strides: tuple[int, ...] | None = None
         self.stream = 1
         self.device = SimpleNamespace(id=device)
+        self.dtype = values.dtype
         self.seen = np.frombuffer(
             ffi.buffer(self._memory, max(values.nbytes, 1)), values.dtype, values.size
         ).reshape(values.shape)
@@ -89,6 +91,10 @@ def allreduce() -> None:
                 x = GpuArray((np.arange(n) % 50 + comm.rank).astype(dtype))
                 assert comm.allreduce(x) is x
                 assert (x.seen == np.arange(n) % 50 * RANKS + 3).all()
+        for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2):  # of which letters say nothing
+            x = GpuArray(np.full(5, comm.rank, kind))
+            comm.allreduce(x)
+            assert (x.seen == 3).all()
         x, out = GpuArray(np.full((2, 3), comm.rank, "f4")), GpuArray(np.zeros((2, 3), "f4"))
         assert comm.allreduce(x, out, op="max", algorithm="ring") is out
         assert (out.seen == RANKS - 1).all()

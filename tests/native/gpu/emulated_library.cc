@@ -6,12 +6,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "cuda/emulation.h"
 #include "cuda/families.h"
 #include "cuda/library.h"
+#include "emulated_streams.h"
 #include "streams.h"
 
 namespace coll::cuda {
@@ -193,7 +196,6 @@ std::uint64_t emulated_end_capture(void* stream) {
   return streams.end_capture(stream);
 }
 
-// 0, or -1: a launch of it is not ordered.
 std::int32_t emulated_replay(std::uint64_t graph, void* stream) {
   const std::lock_guard lock(mutex);
   return streams.replay(graph, stream) ? 0 : -1;
@@ -209,5 +211,10 @@ std::size_t emulated_taken() {
 #pragma GCC visibility pop
 
 }  // extern "C"
+
+void emulated_enqueue(void* stream, std::function<void()> work) {
+  const std::lock_guard lock(mutex);
+  streams.enqueue(stream, std::move(work));
+}
 
 }  // namespace coll::cuda

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace coll::cuda {
@@ -46,6 +47,14 @@ class Streams {
       if (known != latest_[ticks]) return false;
       known = ++latest_[ticks];
       return run();
+    });
+  }
+
+  // What needs no ticks.
+  void enqueue(void* stream, std::function<void()> work) {
+    now_or_later(stream, [work = std::move(work)](void*) {
+      work();
+      return true;
     });
   }
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What others do with the same vectors on the same stream, where they are installed."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from bench.gpu.operands import Operands
+from bench.gpu.rounds import Enqueue
+
+CUPY, TORCH = "CuPy ElementwiseKernel", "torch add and copy"
+
+
+class MissingError(Exception):
+    """A peer is not there; the text says which, and why."""
+
+
+def peer(name: str, operands: Operands) -> Enqueue:
+    """Return a way of CUPY or TORCH; raise MissingError."""
+    module = "cupy" if name == CUPY else "torch"
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        raise MissingError(f"{name}: {error}") from None
+    return _elementwise(found, operands) if name == CUPY else _add_and_copy(found, operands)
+
+
+def _elementwise(cupy: ModuleType, operands: Operands) -> Enqueue:
+    """One kernel that reads all inputs and writes all outputs: the same bytes as the fused plan."""
+    ranks = range(operands.ranks)
+    body = "float sum = " + " + ".join(f"x{r}" for r in ranks) + "; "
+    body += "; ".join(f"y{r} = sum" for r in ranks)
+    kernel = cupy.ElementwiseKernel(
+        ", ".join(f"float32 x{r}" for r in ranks),
+        ", ".join(f"float32 y{r}" for r in ranks),
+        body,
+        f"sum_of_{operands.ranks}",
+    )
+    arrays = [cupy.asarray(array) for array in (*operands.inputs, *operands.outputs)]
+    stream = cupy.cuda.ExternalStream(operands.yard.stream)
+
+    def enqueue() -> None:
+        with stream:
+            kernel(*arrays)
+
+    return enqueue
+
+
+def _add_and_copy(torch: ModuleType, operands: Operands) -> Enqueue:
+    """Add into the first output, input after input, then copy it to the others."""
+    device = f"cuda:{operands.yard.device}"
+    inputs = [torch.as_tensor(x, device=device) for x in operands.inputs]
+    first, *others = [torch.as_tensor(out, device=device) for out in operands.outputs]
+    stream = torch.cuda.ExternalStream(operands.yard.stream)
+
+    def enqueue() -> None:
+        with torch.cuda.stream(stream):
+            torch.add(inputs[0], inputs[1], out=first)
+            for x in inputs[2:]:
+                first.add_(x)
+            for out in others:
+                out.copy_(first)
+
+    return enqueue

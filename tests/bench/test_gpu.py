@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be told of bench.gpu without a GPU: bytes, figures, a whole run on an emulated one."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from bench.gpu import __main__ as program
+from bench.gpu import checks, libraries, peers, report
+from bench.gpu.figures import Cell, Goal
+from bench.gpu.moved import DEPTH, LAG, moved
+from bench.gpu.rounds import _turned, ratios
+from bench.gpu.rows import ROWS, dense
+from collectives._ffi import check, ffi, lib
+from collectives.names import MODES, algorithm_index
+from tests.mutation import words
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARIES = [ROOT / "build" / preset / "libemulated_gpu.so" for preset in ("package", "dev")]
+
+
+@pytest.mark.parametrize("p", range(2, 9))
+def test_plans_move_the_bytes_that_formulas_say(p: int) -> None:
+    """The least is 2 p n: each input read once, each output written once."""
+    assert moved("direct_two_shot", p, "push") == 2 * p
+    assert moved("direct_two_shot", p, "pull") == 3 * p - 1
+    assert moved("ring", p, "pull") == 5 * p - 5
+    assert moved("ring", p, "push") == 5 * p - 6
+    assert moved("ring", p, "staged") == 7 * p - 6
+    # A ring that reads two, writes one, sends it on by a copy, and copies its input first moves
+    # (6 p - 4) n; ours has no need to.
+    assert max(moved("ring", p, mode) for mode in ("pull", "push")) < 6 * p - 4
+    if p in (2, 4, 8):
+        assert moved("recursive_halving", p, "push") == 5 * p - 6
+
+
+@pytest.mark.parametrize("mode", ["staged", "inline", "pull", "push"])
+@pytest.mark.parametrize("name", ["ring", "direct_one_shot", "double_tree", "circulant"])
+def test_bytes_are_those_of_another_reader(name: str, mode: str) -> None:
+    data, length = ffi.new("int32_t **"), ffi.new("size_t *")
+    check(
+        lib.coll_plan(
+            algorithm_index("allreduce", name), 5, 0, MODES[mode], DEPTH, LAG, data, length
+        )
+    )
+    plan = words.read(ffi.unpack(data[0], length[0]))
+    lib.coll_free(data[0])
+    assert isinstance(plan, words.Plan)
+    cells = [
+        2 if mode == "inline" and place == words.STAGE else 1
+        for rank in plan.ranks
+        for op in rank.ops
+        for operand in (*op.sources, *op.destinations)
+        for place, _ in operand.cells
+    ]
+    assert moved(name, 5, mode) == Fraction(sum(cells), plan.outline.chunks)
+
+
+def test_all_ways_of_ours_have_bytes() -> None:
+    for name, (algorithm, mode) in dense.OURS.items():
+        least = moved(dense.OURS[dense.FUSED][0], 4, dense.OURS[dense.FUSED][1])
+        assert moved(algorithm, 4, mode) >= least, name
+
+
+def test_figures_have_goals_and_spread() -> None:
+    cell = Cell("a row", 8, 1 << 28, "float32")
+    figure = cell.figure("times", [1.0, 1.2, 1.1], Goal(most=1.15))
+    assert (figure.median, figure.least, figure.most) == (1.1, 1.0, 1.2)
+    assert (figure.goal, figure.met) == ("<= 1.15", True)
+    assert figure.as_json()["low"] is None  # of three rounds nothing is known
+    assert cell.figure("times", [1.9] * 9, Goal(least=2)).met is False
+    assert cell.figure("us", [3.0]).met is None
+    assert [report.size(n) for n in (0, 1000, 4096, 3 << 20, 1 << 30)] == [
+        "0", "1000", "4 KiB", "3 MiB", "1 GiB",
+    ]  # fmt: skip
+
+
+def test_rounds_turn_and_ratios_are_within_a_round() -> None:
+    assert [_turned(["a", "b", "c"], turn)[0] for turn in range(4)] == ["a", "b", "c", "a"]
+    assert ratios([2.0, 6.0], [1.0, 2.0]) == [2.0, 3.0]
+
+
+def test_without_a_gpu_one_sentence_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def none(name: str, *_: object) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.delenv(libraries.KERNELS, raising=False)
+    monkeypatch.setattr(ctypes, "CDLL", none)
+    assert program.main([]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("bench.gpu: there is no GPU here: the driver's libcuda.so.1 is not")
+    assert said.count("\n") == 1
+
+
+def test_a_driver_that_cannot_begin_or_counts_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Driver:
+        outcome = 100
+
+        def __init__(self, name: str) -> None:
+            assert name == "libcuda.so.1"
+
+        def cuInit(self, flags: int) -> int:  # noqa: N802
+            return self.outcome
+
+        def cuDeviceGetCount(self, count: object) -> int:  # noqa: N802
+            return 0
+
+    monkeypatch.setattr(ctypes, "CDLL", Driver)
+    assert libraries.driver() == "the driver cannot begin (CUDA error 100)"
+    Driver.outcome = 0
+    assert libraries.driver() == "the driver counts none"
+
+
+def test_what_is_not_installed_is_left_out_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.gpu.checks.shutil.which", lambda name: None)
+    found = checks.sanitized(1)
+    assert (found.passed, found.words) == (None, "compute-sanitizer is not installed")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(peers.MissingError, match="CuPy ElementwiseKernel: "):
+        peers.peer(peers.CUPY, None)  # type: ignore[arg-type]
+
+
+def emulated(*arguments: str) -> subprocess.CompletedProcess[str]:
+    there = [path for path in LIBRARIES if path.exists()]
+    assert there, "make test builds the emulated GPU"
+    library = str(max(there, key=lambda path: path.stat().st_mtime))
+    return subprocess.run(
+        [sys.executable, "-m", "bench.gpu", *arguments],
+        cwd=ROOT,
+        env={**os.environ, libraries.KERNELS: library, libraries.YARDSTICKS: library},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def test_a_whole_run_on_the_emulated_gpu(tmp_path: Path) -> None:
+    output = tmp_path / "gpu.json"
+    done = emulated("--tiny", "--all", "--output", str(output))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tests/gpu: passed: 1 passed" in done.stdout
+    assert done.stdout.startswith("on emulated, 16 multiprocessors, CUDA 0\n")
+    assert "goals met" in done.stdout.splitlines()[-1]
+    kept = json.loads(output.read_text())
+    assert kept["gpu"]["gpu"] == "emulated"
+    assert {"commit", "date"} <= kept["machine"].keys()
+    rows = {(row["row"], row["ranks"], row["what"]) for row in kept["rows"]}
+    assert {row for row, _, _ in rows} == {
+        "short allreduce", "empty step of a ring", "B", *(f"allreduce, {n}" for n in dense.OURS),
+    }  # fmt: skip
+    assert ("allreduce, fused", 4, "times its 8 n bytes at B") in rows
+    assert ("allreduce, fused", 2, "times by hand") in rows
+
+
+def test_rows_are_chosen_and_time_ends_a_run_in_words(tmp_path: Path) -> None:
+    output = tmp_path / "gpu.json"
+    done = emulated("--tiny", "--no-checks", "--seconds", "0", "--rows", "dense", "small",
+                    "--output", str(output))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(output.read_text())
+    assert kept["rows"] == []
+    assert len(kept["left_out"]) == 2
+    assert all(sentence.endswith("no time was left") for sentence in kept["left_out"])
+    assert set(ROWS) == {"small", "steps", "dense"}
