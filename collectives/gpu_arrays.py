@@ -200,7 +200,7 @@ def _exported(x: Any, what: str) -> Operand | None:
 
 def _dtype_of(x: Any, shown: dict[str, Any]) -> np.dtype[Any]:
     """Return the dtype; bfloat16 and float8 have no letters of their own: the array tells."""
-    told = getattr(x, "dtype", None)
+    told: Any = getattr(x, "dtype", None)
     known = isinstance(told, np.dtype) and told.str == shown["typestr"]
     found: np.dtype[Any] = told if known else np.dtype(shown["typestr"])
     return found

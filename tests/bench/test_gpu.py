@@ -130,6 +130,38 @@ def test_what_is_not_installed_is_left_out_by_name(monkeypatch: pytest.MonkeyPat
         peers.peer(peers.CUPY, None)  # type: ignore[arg-type]
 
 
+def test_the_script_finds_a_python_that_has_the_package() -> None:
+    done = subprocess.run(
+        [str(ROOT / "scripts/gpu_bench.sh"), "--help"],
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "python -m bench.gpu" in done.stdout
+
+
+def test_the_script_names_what_a_python_lacks(tmp_path: Path) -> None:
+    """A copy of it in a checkout without .venv, and a Python without packages."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/gpu_bench.sh").write_bytes((ROOT / "scripts/gpu_bench.sh").read_bytes())
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(tmp_path / "scripts/gpu_bench.sh")],
+        env={**os.environ, "PYTHON": str(bare)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(
+        "which the package needs: install it, or its wheel"
+    )
+
+
 def emulated(*arguments: str) -> subprocess.CompletedProcess[str]:
     there = [path for path in LIBRARIES if path.exists()]
     assert there, "make test builds the emulated GPU"
