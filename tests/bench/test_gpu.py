@@ -10,6 +10,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -128,6 +129,39 @@ def test_what_is_not_installed_is_left_out_by_name(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(peers.MissingError, match="CuPy ElementwiseKernel: "):
         peers.peer(peers.CUPY, None)  # type: ignore[arg-type]
+
+
+def test_peers_read_all_inputs_and_write_all_outputs() -> None:
+    """On stand-ins: neither CuPy nor torch is here."""
+    called: list[tuple[object, ...]] = []
+
+    class Stream:
+        def __init__(self, address: int) -> None:
+            assert address == 7
+
+        def __enter__(self) -> None:
+            called.append(("on the stream",))
+
+        def __exit__(self, *_: object) -> None:
+            called.append(("done",))
+
+    def kernel(*text: str) -> object:
+        assert text == (
+            "float32 x0, float32 x1", "float32 y0, float32 y1",
+            "float sum = x0 + x1; y0 = sum; y1 = sum", "sum_of_2",
+        )  # fmt: skip
+        return lambda *arrays: called.append(arrays)
+
+    cupy = SimpleNamespace(
+        ElementwiseKernel=kernel,
+        asarray=lambda array: array,
+        cuda=SimpleNamespace(ExternalStream=Stream),
+    )
+    operands = SimpleNamespace(
+        ranks=2, inputs=["a", "b"], outputs=["c", "d"], yard=SimpleNamespace(stream=7)
+    )
+    peers._elementwise(cupy, operands)()  # type: ignore[arg-type]
+    assert called == [("on the stream",), ("a", "b", "c", "d"), ("done",)]
 
 
 def test_the_script_finds_a_python_that_has_the_package() -> None:
