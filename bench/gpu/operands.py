@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 
 from bench.gpu.arrays import GpuArray, GpuMemory
-from bench.gpu.yardsticks import GpuError, Vectors, Yardsticks
+from bench.gpu.rounds import Enqueue
+from bench.gpu.yardsticks import GpuError, Graph, Vectors, Yardsticks
 
 DTYPES = {"float32": np.dtype(np.float32), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
@@ -59,6 +60,19 @@ class Operands(AbstractContextManager["Operands"]):
         if wrong:
             everything = self.vectors.n * self.ranks
             raise WrongError(f"{self._named(way)}: {wrong} of {everything} elements are wrong")
+
+    def replay(self, way: str, graph: Graph, enqueue: Enqueue) -> None:
+        """Replay a way into poisoned outputs, and look at them. Raise as :meth:`check`.
+
+        ``enqueue`` makes the call again where they are wrong: it says so if a kernel gave up.
+        """
+        self.poison()
+        graph.seconds()
+        try:
+            self.check(f"{way}, replayed")
+        except WrongError:
+            enqueue()
+            raise
 
     def _named(self, way: str) -> str:
         return f"{way}, {self.ranks} ranks, {self.nbytes} bytes of {self.dtype}"

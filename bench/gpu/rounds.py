@@ -10,22 +10,30 @@ from contextlib import ExitStack
 from bench.gpu.yardsticks import Graph, Yardsticks
 
 Enqueue = Callable[[], None]
+Check = Callable[[str, Graph], None]
 Times = dict[str, list[float]]  # of each way, one for each round: seconds of a call
 MOST_REPLAYS = 200
 
 
 def measure(
-    yard: Yardsticks, ways: Mapping[str, Enqueue], calls: int, rounds: int, least_s: float
+    yard: Yardsticks,
+    ways: Mapping[str, Enqueue],
+    calls: int,
+    rounds: int,
+    least_s: float,
+    check: Check | None = None,
 ) -> Times:
     """Capture ``calls`` calls of each way, and replay each in all rounds for ``least_s`` or so.
 
-    What a way allocates it must have allocated before.
+    What a way allocates it must have allocated before. ``check`` replays a way and looks at it.
     """
     with ExitStack() as held:
         graphs = {}
         for name, enqueue in ways.items():
             graphs[name] = captured(yard, enqueue, calls)
             held.callback(graphs[name].close)
+            if check is not None:
+                check(name, graphs[name])
         replays = {name: _replays(graph, least_s) for name, graph in graphs.items()}
         times: Times = {name: [] for name in ways}
         for turn in range(rounds):

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from bench.gpu.arrays import GpuMemory
-from bench.gpu.rounds import Enqueue, Times, measure
+from bench.gpu.rounds import Check, Enqueue, Times, measure
 from bench.gpu.yardsticks import Yardsticks
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -58,10 +58,13 @@ class Bench:
         if sentence not in self.left_out:
             self.left_out.append(sentence)
 
-    def measure(self, ways: dict[str, Enqueue], calls: int = 1) -> Times:
+    def measure(
+        self, ways: dict[str, Enqueue], calls: int = 1, check: Check | None = None
+    ) -> Times:
         """Measure these ways by turns, ``calls`` calls in a graph."""
-        calls = min(calls, self.extent.most_calls)
-        return measure(self.yard, ways, calls, self.extent.rounds, self.extent.least_s)
+        extent = self.extent
+        calls = min(calls, extent.most_calls)
+        return measure(self.yard, ways, calls, extent.rounds, extent.least_s, check)
 
     def copy(self) -> None:
         """Enqueue the copy that tells the bandwidth."""

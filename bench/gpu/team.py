@@ -12,6 +12,7 @@ from typing import Any
 import collectives as cl
 
 Work = Callable[[cl.Communicator], Any]
+TIMEOUT_S = 20.0  # of a wait, on the GPU too: what hangs shall not take the whole run with it
 SWITCH_S = 1e-4  # every call waits for the interpreter lock once per rank
 
 
@@ -20,7 +21,7 @@ class Team:
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
-        self.comms = cl.local(ranks)
+        self.comms = cl.local(ranks, timeout=TIMEOUT_S)
         self._threads = ThreadPoolExecutor(ranks)
         self._interval = sys.getswitchinterval()
 

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -197,11 +198,19 @@ def test_the_script_names_what_a_python_lacks(tmp_path: Path) -> None:
 
 
 def emulated(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return _python("-m", "bench.gpu", *arguments)
+
+
+def program_on_emulated(text: str) -> subprocess.CompletedProcess[str]:
+    return _python("-c", textwrap.dedent(text))
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
     there = [path for path in LIBRARIES if path.exists()]
     assert there, "make test builds the emulated GPU"
     library = str(max(there, key=lambda path: path.stat().st_mtime))
     return subprocess.run(
-        [sys.executable, "-m", "bench.gpu", *arguments],
+        [sys.executable, *arguments],
         cwd=ROOT,
         env={**os.environ, libraries.KERNELS: library, libraries.YARDSTICKS: library},
         capture_output=True,
@@ -238,3 +247,26 @@ def test_rows_are_chosen_and_time_ends_a_run_in_words(tmp_path: Path) -> None:
     assert len(kept["left_out"]) == 2
     assert all(sentence.endswith("no time was left") for sentence in kept["left_out"])
     assert set(ROWS) == {"small", "steps", "dense"}
+
+
+def test_a_replay_that_writes_nothing_or_something_else_is_noticed() -> None:
+    done = program_on_emulated(
+        """
+        from bench.gpu.operands import Operands, WrongError
+        from bench.gpu.rounds import captured
+        from bench.gpu.yardsticks import Yardsticks
+        from bench.gpu import libraries
+
+        yard, calls = Yardsticks(libraries.yardsticks()), []
+        with Operands(yard, 2, 64, "float32") as operands:
+            right = captured(yard, lambda: yard.fused(operands.vectors), 2)
+            operands.replay("right", right, lambda: calls.append("again"))
+            wrong = captured(yard, lambda: yard.nothing(2), 2)
+            try:
+                operands.replay("nothing", wrong, lambda: calls.append("again"))
+            except WrongError as error:
+                print(error, calls)
+        """
+    )
+    words = "nothing, replayed, 2 ranks, 64 bytes of float32: 32 of 32 elements are wrong ['again']"
+    assert done.stdout.strip() == words, done.stderr
