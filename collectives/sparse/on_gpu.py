@@ -16,6 +16,7 @@ from collectives import gpu_arrays
 from collectives._ffi import ffi, lib
 from collectives.arrays import NAMES, Operand
 from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.gpu_streams import follow, lead
 from collectives.names import checked_seconds, op_code
 from collectives.sparse.vector import Sparse
 
@@ -169,7 +170,8 @@ def request_of(
 
 def _run(comm: Caller, given: OnGpu, call: SparseCall, dense: bool) -> Any:
     places, values = given.indices, given.values
-    device, stream = gpu_arrays.place_of("allreduce", values, places)
+    device, stream, others = gpu_arrays.place_of("allreduce", values, places)
+    follow(device, stream, others)
     on = ffi.cast("void *", stream)
     width = _INDICES[NAMES[places.dtype]]
     request = request_of(
@@ -185,6 +187,7 @@ def _run(comm: Caller, given: OnGpu, call: SparseCall, dense: bool) -> Any:
     if out is not None:
         request.output = out.pointer
     comm._handle.call("sparse allreduce", lib.coll_gpu_sparse_run, request, device, on)
+    lead(device, stream, others)
     found = ffi.new("size_t *")
     comm._handle.call("sparse allreduce", lib.coll_gpu_sparse_entries, device, on, found)
     if out is not None:
