@@ -24,10 +24,6 @@ class Array(GpuArray):
     """As CuPy's, as far as it is asked."""
 
     @property
-    def dtype(self) -> Any:
-        return self.seen.dtype
-
-    @property
     def size(self) -> int:
         return int(self.seen.size)
 

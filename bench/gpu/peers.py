@@ -49,6 +49,8 @@ def _elementwise(cupy: ModuleType, operands: Operands) -> Enqueue:
 
 def _add_and_copy(torch: ModuleType, operands: Operands) -> Enqueue:
     """Add into the first output, input after input, then copy it to the others."""
+    if not torch.cuda.is_available():
+        raise MissingError(f"{TORCH}: this torch sees no GPU")
     device = f"cuda:{operands.yard.device}"
     inputs = [torch.as_tensor(x, device=device) for x in operands.inputs]
     first, *others = [torch.as_tensor(out, device=device) for out in operands.outputs]
