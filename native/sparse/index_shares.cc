@@ -53,12 +53,15 @@ Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks) {
   if (second == 0) return Sharing::direct;  // the same, then
   const std::uint64_t both = busiest(all, &ShareTraffic::first) + second;
   const std::uint64_t one = busiest(all, &ShareTraffic::direct);
-  if (one <= both) return Sharing::direct;
-  // A round is worth some bytes, but not more of them than half of what pairs take that are summed
-  // by parts and gathered.
+  const auto within = [one, both](double share) {
+    return static_cast<double>(one) <= share * static_cast<double>(both);
+  };
+  if (within(1.04)) return Sharing::direct;
+  // A round is worth some bytes more, but not more than a tenth, or than half of what pairs take
+  // that are summed by parts and gathered.
   std::uint64_t given = 0;
   for (const ShareTraffic& rank : all) given = std::max(given, rank.given);
-  const bool few = one * p <= 2 * (p - 1) * given;
+  const bool few = within(1.1) || one * p <= 2 * (p - 1) * given;
   return few && (one - both) * kValueBytes <= kRoundBytes ? Sharing::direct : Sharing::owners;
 }
 

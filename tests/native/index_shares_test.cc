@@ -152,7 +152,11 @@ TEST(the_cheapest_way_is_taken) {
   CHECK(of(1 << 20, 1 << 20, 2 << 20) == Sharing::direct);
   CHECK(of(100, 100, 600) == Sharing::direct);  // a round saved
   CHECK(of(100, 100, 601) == Sharing::owners);  // for more than pairs would take
-  CHECK(of(300, 290, 600) == Sharing::direct);
+  CHECK(of(300, 290, 610) == Sharing::direct);  // hardly more
+  CHECK(of(30'000, 30'000, 62'400) == Sharing::direct);
+  CHECK(of(30'000, 30'000, 62'500) == Sharing::owners);
+  CHECK(of(3000, 3000, 6500) == Sharing::direct);
+  CHECK(of(3000, 3000, 6700) == Sharing::owners);
 }
 
 TEST(what_is_no_share_is_refused) {
