@@ -159,6 +159,7 @@ def graphs() -> None:
         refused(lambda: comm.allreduce(other), cl.UnsupportedError, "being captured into a graph")
         comm.barrier()
         assert (x.seen == comm.rank + 1).all()
+        comm.barrier()  # all have looked
         if comm.rank == 0:
             graph = emulated.emulated_end_capture(ctypes.c_void_p(77))
             for _ in range(2):

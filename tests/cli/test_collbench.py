@@ -293,13 +293,13 @@ def test_ctrl_c_ends_everything_cleanly() -> None:
 
 @pytest.mark.processes
 def test_it_ends_quietly_when_nobody_reads_its_rows() -> None:
-    process, ids = started(2, 20_000)  # so that the next row comes soon, and not before
+    process, ids = started(2, 1_000_000)  # so that the next row comes soon, and not before
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
     with process.stderr as complaints:
         assert complaints.read() == ""
-    assert process.wait(20) == 128 + signal.SIGPIPE
+    assert process.wait(60) == 128 + signal.SIGPIPE
     assert not any(Path(f"/proc/{pid}").exists() for pid in ids)
 
 
