@@ -98,6 +98,7 @@ target_link_libraries(emulated_gpu PRIVATE collectives_options Threads::Threads)
 target_include_directories(
   emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/bench"
 )
+target_compile_options(emulated_gpu PRIVATE -Og) # compiled in half the time
 set_tests_properties(
   gpu_call_test gpu_graph_test
   PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"

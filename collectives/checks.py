@@ -166,8 +166,7 @@ def apart_target(call: str, source: Operand, out: Array | None, shapes: Sequence
 def received(call: str, x: Array | None, out: Array | None, rank: int, root: int) -> Operand:
     """Return where the part goes that a rank gets from the root, and hands nothing in itself."""
     if out is not None:
-        target = anywhere(out, f"{call}: out")
-        return target if target.device >= 0 else output(out, f"{call}: out")
+        return _written(out, f"{call}: out")
     if x is None:
         raise InvalidArgumentError(
             f"{call}: rank {rank} gives neither x nor out, so it is not known what it expects from "
@@ -175,6 +174,16 @@ def received(call: str, x: Array | None, out: Array | None, rank: int, root: int
         )
     like = anywhere(x, f"{call}: x")
     return like if like.writable else fresh(like, like.shape)
+
+
+def _written(out: Array, what: str) -> Operand:
+    """Resolve an array that is written and not read."""
+    there = gpu_arrays.on_gpu(out, what)
+    if there is None:
+        return output(out, what)
+    if not there.writable:
+        raise InvalidArgumentError(f"{what} is read-only: pass an array that can be written")
+    return there
 
 
 def checked_room(call: str, source: Operand, out: Array | None) -> int:

@@ -125,6 +125,7 @@ GROUPS = (
         "GPUs",
         "Arrays in their memory: [GPUs](gpu.md).",
         names=("devices", "Devices", "Device", "DeviceArray", "on_stream"),
+        within=(("collectives.cupy", "Backend"), ("collectives.cupy", "register")),
     ),
     Group(
         "Operations and algorithms of your own",

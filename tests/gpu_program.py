@@ -29,6 +29,7 @@ class GpuArray:
         self._memory = ffi.gc(place[0], lambda memory: lib.coll_gpu_free(device, memory))
         self.strides: tuple[int, ...] | None = None
         self.stream = 1
+        self.read_only = False
         self.device = SimpleNamespace(id=device)
         self.dtype = values.dtype
         self.seen = np.frombuffer(
@@ -42,7 +43,7 @@ class GpuArray:
         return {
             "shape": self.seen.shape,
             "typestr": self.seen.dtype.str,
-            "data": (address, False),
+            "data": (address, self.read_only),
             "strides": self.strides,
             "stream": self.stream,
             "version": 3,
@@ -152,6 +153,10 @@ def mistakes() -> None:
         elsewhere = GpuArray(np.zeros(4, "f4"), 1)
         refused(lambda: comm.allreduce(x, elsewhere), wrong, "memory of GPU 1, but x of GPU 0")
         refused(lambda: comm.allgather(x), wrong, "pass out=")
+        x.read_only = True
+        root = (comm.rank + 1) % RANKS  # so this rank only receives
+        refused(lambda: comm.scatter(None, x, root=root), wrong, "out is read-only")
+        x.read_only = False
         x.strides = (8,)
         refused(lambda: comm.allreduce(x), wrong, "strided memory of a GPU")
         x.strides = (4,)

@@ -54,7 +54,7 @@ class Matrix:
 
     def __init__(self, host: Any) -> None:
         self.host = host
-        self.format, self.shape = host.format, host.shape
+        self.format, self.shape, self.dtype = host.format, host.shape, host.dtype
 
     @property
     def data(self) -> Array:
@@ -67,6 +67,14 @@ class Matrix:
     @property
     def col(self) -> Array:
         return Array(self.host.col)
+
+    @property
+    def indices(self) -> Array:
+        return Array(self.host.indices)
+
+    @property
+    def indptr(self) -> Array:
+        return Array(self.host.indptr)
 
     @property
     def has_canonical_format(self) -> bool:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from bench.gpu.arrays import GpuArray
 from bench.gpu.operands import Operands
-from bench.gpu.rounds import Enqueue
+from bench.gpu.rounds import Enqueue, captured
+from bench.gpu.yardsticks import GpuError
 
 CUPY, TORCH = "CuPy ElementwiseKernel", "torch add and copy"
 
@@ -64,4 +66,34 @@ def _add_and_copy(torch: ModuleType, operands: Operands) -> Enqueue:
             for out in others:
                 out.copy_(first)
 
+    return enqueue
+
+
+def largest(x: GpuArray, k: int) -> Enqueue:
+    """Return torch's selection of the ``k`` largest magnitudes; raise MissingError.
+
+    It takes memory while it runs, which a capture may forbid: that is tried here.
+    """
+    name = "torch.topk of abs"
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise MissingError(f"{name}: {error}") from None
+    if not torch.cuda.is_available():
+        raise MissingError(f"{name}: this torch sees no GPU")
+    yard = x.memory.yard
+    given = torch.as_tensor(x, device=f"cuda:{yard.device}")
+    magnitude = torch.empty_like(given)
+    stream = torch.cuda.ExternalStream(yard.stream)
+
+    def enqueue() -> None:
+        with torch.cuda.stream(stream):
+            torch.abs(given, out=magnitude)
+            torch.topk(magnitude, k, sorted=False)
+
+    try:
+        enqueue()
+        captured(yard, enqueue, 1).close()
+    except (GpuError, RuntimeError) as error:
+        raise MissingError(f"{name}: it cannot be captured ({error})") from None
     return enqueue

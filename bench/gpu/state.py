@@ -29,11 +29,12 @@ class Extent:
     copy_bytes: int = 1024 * MIB
     turns: int = 500  # of a flag between two blocks
     most_calls: int = 1000  # in a graph
+    elements: int = 100_000_000  # of a vector that is sparse, or to be
 
 
 FULL = Extent()
 # To see that all of it works, on an emulated GPU, too.
-TINY = Extent((4, 2), (8 * KIB,), 2, 1e-5, 64 * KIB, 4, 2)
+TINY = Extent((4, 2), (8 * KIB,), 2, 1e-5, 64 * KIB, 4, 2, 40_000)
 
 
 @dataclass

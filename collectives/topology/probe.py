@@ -45,11 +45,11 @@ def _own_words(host: str | None) -> bytes:
     cpus = own_cpus()
     here = rooms()
     package, numa = here.around(cpus)
-    named = [host, ""] if host is not None else [_own_name(), _own_identity()]
+    named = [host, ""] if host is not None else [own_host(), _own_identity()]
     return json.dumps([*named, package, numa, cpus, here.source]).encode()
 
 
-def _own_name() -> str:
+def own_host() -> str:
     """Return the name of this machine, which may hold any bytes, or none."""
     name = "".join(c if c.isprintable() else "?" for c in socket.gethostname())
     return name or "localhost"

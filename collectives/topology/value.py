@@ -27,9 +27,9 @@ from collectives.topology.checked import (
 # From the nearest to the farthest: ranks whose nearest common room is a NUMA node, a package
 # (socket), a host, or none.
 LEVELS = ("numa", "package", "host", "network")
-# Who said where a rank is: hwloc, the kernel, or, without a name, whoever made the place.
-BY_HWLOC, BY_SYS, BY_HAND = "hwloc", "/sys", ""
-SOURCES = (BY_HWLOC, BY_SYS, BY_HAND)
+# Who said where a rank is: hwloc, the kernel, NVML of a GPU, or, without a name, whoever made it.
+BY_HWLOC, BY_SYS, BY_NVML, BY_HAND = "hwloc", "/sys", "NVML", ""
+SOURCES = (BY_HWLOC, BY_SYS, BY_NVML, BY_HAND)
 T = TypeVar("T")
 
 
@@ -68,8 +68,8 @@ class Place:
     """Where a rank is.
 
     ``package`` and ``numa`` number the sockets and the NUMA nodes of its host; ``cpus`` are those
-    that it may run on. ``source`` is who said so: ``"hwloc"``, ``"/sys"``, or ``""`` for a place
-    that was made by hand; places that differ in nothing else are equal.
+    that it may run on. ``source`` is who said so: ``"hwloc"``, ``"/sys"``, ``"NVML"`` of a GPU, or
+    ``""`` for a place that was made by hand; places that differ in nothing else are equal.
 
     Raises:
         InvalidArgumentError: ``host`` is no printable text, a number is below 0 or none, or there
@@ -214,6 +214,22 @@ class Topology:
 
         with open(path, "rb") as file:
             return topology_in(file.read(LONGEST + 1), str(path))
+
+    @staticmethod
+    def of_gpus(host: str | None = None) -> Topology:
+        """Return what links the GPUs of this machine, as NVML tells: rank i is GPU i.
+
+        GPUs that are joined by NVLinks have a link of their own; where all lead to NVSwitches, all
+        levels have the ports to these, else those of PCI Express. Speeds are what NVML says,
+        ``alpha`` is a guess: 1 us for NVLink, 2 us else. ``host`` names the machine otherwise.
+
+        Raises:
+            UnsupportedError: there is no NVML (``pip install nvidia-ml-py``), driver or GPU.
+        """
+        from collectives.topology.gpus import topology_of_gpus
+        from collectives.topology.probe import own_host
+
+        return topology_of_gpus(own_host() if host is None else host)
 
     def draw(self, *, format: str = "svg") -> str:
         """Return a drawing: ``"svg"``, or ``"text"`` for a terminal."""

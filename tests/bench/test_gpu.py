@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from bench.gpu import __main__ as program
@@ -20,7 +21,7 @@ from bench.gpu import checks, libraries, peers, report
 from bench.gpu.figures import Cell, Goal
 from bench.gpu.moved import DEPTH, LAG, moved
 from bench.gpu.rounds import _turned, ratios
-from bench.gpu.rows import ROWS, dense
+from bench.gpu.rows import ROWS, dense, selection
 from collectives._ffi import check, ffi, lib
 from collectives.names import MODES, algorithm_index
 from tests.mutation import words
@@ -232,7 +233,9 @@ def test_a_whole_run_on_the_emulated_gpu(tmp_path: Path) -> None:
     rows = {(row["row"], row["ranks"], row["what"]) for row in kept["rows"]}
     assert {row for row, _, _ in rows} == {
         "short allreduce", "empty step of a ring", "B", *(f"allreduce, {n}" for n in dense.OURS),
+        "top-k, 0.1 %", "top-k, 1 %", "sparse sum to dense, 1 %", "sparse sum to sparse, 1 %",
     }  # fmt: skip
+    assert ("top-k, 0.1 %", 1, "times one read at B") in rows
     assert ("allreduce, fused", 4, "times its 8 n bytes at B") in rows
     assert ("allreduce, fused", 2, "times by hand") in rows
 
@@ -246,7 +249,54 @@ def test_rows_are_chosen_and_time_ends_a_run_in_words(tmp_path: Path) -> None:
     assert kept["rows"] == []
     assert len(kept["left_out"]) == 2
     assert all(sentence.endswith("no time was left") for sentence in kept["left_out"])
-    assert set(ROWS) == {"small", "steps", "dense"}
+    assert set(ROWS) == {"small", "steps", "selection", "merging", "dense"}
+
+
+def test_the_largest_are_the_first_of_equal_ones() -> None:
+    x = np.array([1, -3, 2, 3, -2, 2, 0], "f4")
+    assert selection.largest_of(x, 2).tolist() == [1, 3]
+    assert selection.largest_of(x, 4).tolist() == [1, 2, 3, 4]
+
+
+def test_wrong_outcomes_of_sparse_vectors_are_noticed() -> None:
+    done = program_on_emulated(
+        """
+        import numpy as np
+        from bench.gpu import libraries
+        from bench.gpu.operands import WrongError
+        from bench.gpu.rows.merging import DENSE, SPARSE, Vectors
+        from bench.gpu.rows.selection import Selection
+        from bench.gpu.team import Team
+        from bench.gpu.yardsticks import Yardsticks
+
+        def noticed(look, *, of):
+            try:
+                look()
+            except WrongError as error:
+                assert of in str(error), error
+            else:
+                raise AssertionError(of)
+
+        yard = Yardsticks(libraries.yardsticks())
+        with Selection(yard, 5000, 50) as job:
+            job.enqueue()
+            job.check()
+            job.indices.poison()
+            noticed(lambda: job._compare("it", job.x.host(), 0), of="it of 50 of 5000: ")
+            yard.fill(job.residual.address, 10, False, 1)
+            job.enqueue()
+            noticed(job.check, of="with error feedback")
+        with Vectors(yard, 2, 3000) as vectors, Team(2) as team:
+            vectors.enqueue(team, DENSE)
+            vectors.check()
+            vectors.outputs[1].poison()
+            noticed(vectors.check, of="3000 sums are wrong")
+            noticed(lambda: vectors.check_union(team), of="a sparse sum has [0, 0] entries")
+            vectors.enqueue(team, SPARSE)
+            assert vectors.check_union(team) > 0
+        """
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_replay_that_writes_nothing_or_something_else_is_noticed() -> None:

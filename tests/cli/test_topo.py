@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from collectives import Topology
@@ -35,6 +37,14 @@ def test_places_only() -> None:
     assert told.exit_code == 0, told.output
     assert told.output.startswith("2 ranks on 1 host")
     assert "MB/s" not in told.output
+
+
+def test_gpus_without_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    told = call("topo", "--gpus")
+    assert told.exit_code == 1
+    assert "pip install nvidia-ml-py" in told.output
+    assert "leave FILE and --ranks out" in call("topo", "--gpus", "-n", 2).output
 
 
 def test_mistakes(tmp_path: Path) -> None:

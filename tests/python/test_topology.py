@@ -81,7 +81,10 @@ def test_an_edit_makes_another_value() -> None:
         (lambda: Place("a", numa=2**31), "numa is 2147483648"),
         (lambda: Place("a", cpus=3), "cpus is 3: give a list"),  # type: ignore[arg-type]
         (lambda: Place("a", cpus=(0, 1.5)), r"cpus\[1\] is 1.5"),  # type: ignore[arg-type]
-        (lambda: Place("a", source="me"), "source is 'me': give one of 'hwloc', '/sys', ''"),
+        (
+            lambda: Place("a", source="me"),
+            "source is 'me': give one of 'hwloc', '/sys', 'NVML', ''",
+        ),
         (lambda: Place("a", source=np.ones(2)), "source is array"),  # type: ignore[arg-type]
         (lambda: Topology(()), "one rank at least"),
         (lambda: Topology("ab"), "places is 'ab': give the place of each rank"),  # type: ignore[arg-type]
@@ -158,7 +161,10 @@ PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0}
         ({"places": [PLACE | {"package": -5}]}, "package is -5: give an integer"),
         ({"places": [PLACE | {"numa": 0.5}]}, "numa is 0.5: give an integer"),
         ({"places": [PLACE | {"cpus": "01"}]}, "cpus is '01': give a list of integers"),
-        ({"places": [PLACE | {"source": "x"}]}, "source is 'x': give one of 'hwloc', '/sys', ''"),
+        (
+            {"places": [PLACE | {"source": "x"}]},
+            "source is 'x': give one of 'hwloc', '/sys', 'NVML', ''",
+        ),
         ({"links": 3}, "links is 3: give an object"),
         ({"links": {"host": 3}}, r"links\['host'\]: 3 is there: give an object"),
         ({"links": {"moon": {"alpha": 1, "beta": 0}}}, "'moon' is no level: it is one of numa"),

@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bench.gpu.figures import Figure
-from bench.gpu.rows import dense, small, steps
+from bench.gpu.rows import dense, merging, selection, small, steps
 from bench.gpu.state import Bench
 
 ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "small": small.figures,
     "steps": steps.figures,
+    "selection": selection.figures,
+    "merging": merging.figures,
     "dense": dense.figures,  # last: it takes what time is left
 }

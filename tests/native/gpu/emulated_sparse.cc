@@ -7,6 +7,7 @@
 #include "cuda/merger.h"
 #include "cuda/selection_call.h"
 #include "cuda/selector.h"
+#include "emulated_streams.h"
 
 namespace coll::cuda {
 namespace {
@@ -34,6 +35,15 @@ void select_now(const SelectionCall& call) {
   });
 }
 
+template <class Element>
+void merge_now(const Merge& told, std::int32_t stage) {
+  emulate_blocks(kSparseBlocks, kSparseThreads, merge_shared_bytes<typename Element::Value>(),
+                 [&](BlockThread& group, std::uint32_t block) {
+                   Merger<Element, AsItIs, BlockThread>(group, told, block, kSparseBlocks)
+                       .run(static_cast<MergeStage>(stage));
+                 });
+}
+
 }  // namespace
 
 extern "C" {
@@ -42,30 +52,26 @@ std::size_t coll_cuda_select_room(const SelectionCall* call) noexcept {
   return bytes_of_room(*call, kSparseThreads);
 }
 
-std::int32_t coll_cuda_select(std::int32_t, const SelectionCall* call, void*,
+std::int32_t coll_cuda_select(std::int32_t, const SelectionCall* call, void* stream,
                               Sentence* why) noexcept {
   const auto run = [&]<class Kind>() {
-    if (call->k > 0) select_now<Kind>(*call);
+    if (call->k > 0) emulated_enqueue(stream, [told = *call] { select_now<Kind>(told); });
   };
   return use_selection(*call, run) ? 0 : refused("selecting: no such kernel", why);
 }
 
 std::int32_t coll_cuda_merge(std::int32_t, const Merge* merge, std::int32_t stage,
-                             std::int32_t dtype, void*, Sentence* why) noexcept {
+                             std::int32_t dtype, void* stream, Sentence* why) noexcept {
   const auto run = [&]<class Element>() {
     if (merge->n == 0) return;
-    emulate_blocks(kSparseBlocks, kSparseThreads, merge_shared_bytes<typename Element::Value>(),
-                   [&](BlockThread& group, std::uint32_t block) {
-                     Merger<Element, AsItIs, BlockThread>(group, *merge, block, kSparseBlocks)
-                         .run(static_cast<MergeStage>(stage));
-                   });
+    emulated_enqueue(stream, [told = *merge, stage] { merge_now<Element>(told, stage); });
   };
   return use_values(static_cast<Dtype>(dtype), run) ? 0 : refused("adding: no such kernel", why);
 }
 
-std::int32_t coll_cuda_clear(std::int32_t, void* memory, std::size_t bytes, void*,
+std::int32_t coll_cuda_clear(std::int32_t, void* memory, std::size_t bytes, void* stream,
                              Sentence*) noexcept {
-  std::memset(memory, 0, bytes);
+  emulated_enqueue(stream, [=] { std::memset(memory, 0, bytes); });
   return 0;
 }
 
