@@ -8,7 +8,7 @@ endif()
 include(CollUcx)
 set(abi_sources ${core_sources})
 list(FILTER abi_sources INCLUDE REGEX "/native/abi/")
-list(FILTER core_sources EXCLUDE REGEX "/native/abi/")
+list(FILTER core_sources EXCLUDE REGEX "/native/(abi|nccl)/")
 
 # No options for single files: not for instruction sets, as an inline function of a shared header,
 # compiled for AVX here, could be the copy that the linker keeps for all (kernels use the target

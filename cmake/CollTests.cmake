@@ -87,6 +87,22 @@ foreach(source IN LISTS c_files)
   coll_add_test("${source}" collectives)
 endforeach()
 
+# tests/native/nccl/<x>_test.cc: one program each over libnccl.so.2, as programs for NCCL see it.
+file(GLOB nccl_files CONFIGURE_DEPENDS "${folder}/nccl/*_test.cc")
+foreach(source IN LISTS nccl_files)
+  cmake_path(GET source STEM name)
+  set(name nccl_${name})
+  add_executable(${name} "${source}" "${folder}/check.cc")
+  target_link_libraries(
+    ${name} PRIVATE collectives_nccl collectives_options Threads::Threads
+  )
+  target_include_directories(${name} PRIVATE "${folder}")
+  coll_compile_quickly(${name} PRIVATE <functional> <string> <thread> <vector>)
+  set_target_properties(${name} PROPERTIES TEST_LAUNCHER "${launcher}")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endforeach()
+
 # A GPU that is made of threads, for tests of what calls the library of kernels, and of the command
 # that measures on a GPU.
 add_library(

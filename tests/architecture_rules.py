@@ -39,9 +39,11 @@ ARROWS: dict[str, set[str] | None] = {
     "bindings": set(),
     "communicator": None,
     "abi": None,
+    # A library of its own over the C interface; below that only what meets, and what multiplies.
+    "nccl": {"bootstrap", "kernels", "topology"},
 }
 # Who may include the C interface: the layers that speak it.
-SPEAKS_C = {"include", "bindings", "communicator", "abi"}
+SPEAKS_C = {"include", "bindings", "communicator", "abi", "nccl"}
 
 # Registries and model hubs, in pieces: this file is looked at too.
 HOSTS = [
@@ -99,7 +101,9 @@ def _may_include(own: str, folder: str) -> bool:
     if folder == "include":
         return own in SPEAKS_C
     allowed = _reached(own)
-    return folder in {own, "base"} or (folder != "abi" if allowed is None else folder in allowed)
+    if allowed is None:
+        return folder == own or folder not in {"abi", "nccl"}
+    return folder in {own, "base"} or folder in allowed
 
 
 def _reached(own: str) -> set[str] | None:

@@ -53,6 +53,8 @@ def planted(root: Path, name: str, text: str) -> Path:
         (rules.forbidden_includes, "native/kernels/a.cc", '#include "collectives.h"\n'),
         (rules.forbidden_includes, "native/plan/a.cc", '#include "neighbour.h"\n'),
         (rules.forbidden_includes, "native/unknown/a.cc", '#include "plan/plan.h"\n'),
+        (rules.forbidden_includes, "native/nccl/a.cc", '#include "communicator/call.h"\n'),
+        (rules.forbidden_includes, "native/abi/a.cc", '#include "nccl/nccl.h"\n'),
         (rules.forbidden_imports, "collectives/fast.py", "from collectives import _native\n"),
         (rules.forbidden_imports, "bench/a.py", "import collectives._native\n"),
         (rules.forbidden_imports, "collectives/a.py", "from collectives._native import lib\n"),

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives, messages and groups of calls.
+#include "nccl/driver.h"
+#include "nccl/group.h"
+#include "nccl/refused.h"
+
+namespace coll::nccl {
+namespace {
+
+ncclResult_t called(ncclComm_t comm, cudaStream_t stream, Operation operation) noexcept {
+  return noted(answered([&] {
+    ncclComm& own = ready(comm);
+    check(operation, own);
+    expect_host(operation.send, operation.recv, stream);
+    return submit(own, operation);
+  }));
+}
+
+}  // namespace
+}  // namespace coll::nccl
+
+using coll::nccl::answered;
+using coll::nccl::called;
+using coll::nccl::Form;
+
+extern "C" {
+
+ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                           ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_ALLREDUCE,
+                 .datatype = datatype,
+                 .op = op,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = count});
+}
+
+ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_REDUCE,
+                 .datatype = datatype,
+                 .op = op,
+                 .root = root,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = count});
+}
+
+ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                           ncclDataType_t datatype, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_BROADCAST,
+                 .datatype = datatype,
+                 .root = root,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = count});
+}
+
+ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                       cudaStream_t stream) {
+  return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
+}
+
+ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_ALLGATHER,
+                 .datatype = datatype,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = sendcount});
+}
+
+ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                               ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_REDUCE_SCATTER,
+                 .datatype = datatype,
+                 .op = op,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = recvcount});
+}
+
+ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                          ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_ALLTOALL,
+                 .datatype = datatype,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = count});
+}
+
+ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_GATHER,
+                 .datatype = datatype,
+                 .root = root,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = count});
+}
+
+ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count,
+                         ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
+  return called(comm, stream,
+                {.kind = COLL_SCATTER,
+                 .datatype = datatype,
+                 .root = root,
+                 .send = sendbuff,
+                 .recv = recvbuff,
+                 .count = count});
+}
+
+ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return called(
+      comm, stream,
+      {.form = Form::send, .datatype = datatype, .root = peer, .send = sendbuff, .count = count});
+}
+
+ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return called(
+      comm, stream,
+      {.form = Form::recv, .datatype = datatype, .root = peer, .recv = recvbuff, .count = count});
+}
+
+ncclResult_t ncclGroupStart() {
+  coll::nccl::start_group();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  return answered([] { return coll::nccl::end_group(true); });
+}
+
+// Drops the group, as NCCL does, and cannot say how long it would have taken.
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t*) {
+  const ncclResult_t ended = answered([] { return coll::nccl::end_group(false); });
+  if (ended != ncclSuccess) return ended;
+  return coll::nccl::refused("ncclGroupSimulateEnd", "the times of groups are not predicted");
+}
+
+}  // extern "C"

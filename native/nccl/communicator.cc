@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/communicator.h"
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+ncclComm::ncclComm(int its_rank, int of_ranks, coll::nccl::Config its_config)
+    : rank(its_rank), ranks(of_ranks), config(std::move(its_config)) {
+  algorithms.fill(-1);
+}
+
+ncclComm::~ncclComm() {
+  worker.wait();
+  alive = 0;
+  if (coll_comm* const own = engine.load()) coll_close(own);
+}
+
+ncclResult_t ncclComm::fail(ncclResult_t result, const std::string& text, bool for_good) {
+  {
+    const std::lock_guard lock(text_mutex_);
+    text_ = text;
+  }
+  if (for_good) state = result;
+  return coll::nccl::remember(result, text.c_str());
+}
+
+std::string ncclComm::sentence() {
+  const std::lock_guard lock(text_mutex_);
+  return text_;
+}
+
+namespace coll::nccl {
+
+ncclResult_t settled(ncclComm& comm, coll_status status) {
+  if (status == COLL_OK) [[likely]]
+    return ncclSuccess;
+  const bool goes_on =
+      status == COLL_INVALID_ARGUMENT || status == COLL_UNSUPPORTED || status == COLL_OUT_OF_MEMORY;
+  return comm.fail(result_of(status), coll_last_error(), !goes_on);
+}
+
+ncclComm& alive(ncclComm_t comm) {
+  if (comm == nullptr) throw Refusal(ncclInvalidArgument, "the communicator is a null pointer");
+  if (comm->alive != ncclComm::kAlive) {
+    throw Refusal(ncclInvalidArgument, "the communicator was destroyed, or never was one");
+  }
+  return *comm;
+}
+
+ncclComm& ready(ncclComm_t comm) {
+  ncclComm& own = alive(comm);
+  const ncclResult_t state = own.state.load(std::memory_order_acquire);
+  if (state == ncclInProgress) {
+    throw Refusal(ncclInvalidArgument,
+                  "the communicator is in progress: ask ncclCommGetAsyncError() until it says "
+                  "ncclSuccess");
+  }
+  if (state != ncclSuccess) {
+    throw Refusal(state, "the communicator has failed before: " + own.sentence());
+  }
+  if (own.finalized) {
+    throw Refusal(ncclInvalidArgument, "the communicator was finalized: destroy it");
+  }
+  if (own.engine.load(std::memory_order_acquire) == nullptr) {
+    throw Refusal(ncclInvalidUsage,
+                  "the communicator is not made yet: calls of it and ncclCommInitRank() do not go "
+                  "into one group");
+  }
+  return own;
+}
+
+Entered::Entered(ncclComm& comm) : comm_(comm) {
+  if (!comm.busy.exchange(true, std::memory_order_acquire)) return;
+  throw Refusal(
+      ncclInvalidUsage,
+      "two threads use one communicator at once: give each thread its own, or take turns");
+}
+
+void destroy(ncclComm* comm, bool by_force) {
+  const std::unique_ptr<ncclComm> owned(comm);
+  const auto in_call = [comm] { return comm->busy.load() || !comm->worker.idle(); };
+  if (by_force) {
+    comm->stopping = true;
+    coll_comm* const engine = comm->engine.load();
+    if (engine != nullptr && in_call()) coll_abort(engine, "ncclCommAbort");
+  }
+  while (in_call()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+}  // namespace coll::nccl

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an ncclComm_t points to: one rank's communicator of the C interface, and what the ABI adds.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bootstrap/secret.h"
+#include "nccl/config.h"
+#include "nccl/result.h"
+#include "nccl/settings.h"
+#include "nccl/values.h"
+#include "nccl/worker.h"
+
+namespace coll::nccl {
+
+// What ncclRedOpCreatePreMulSum() makes.
+struct Factor {
+  Dtype dtype = Dtype::int8;
+  Element value = {};             // where `read_at` is null
+  const void* read_at = nullptr;  // memory that is read when a call runs
+};
+
+}  // namespace coll::nccl
+
+struct ncclComm {
+  ncclComm(int its_rank, int of_ranks, coll::nccl::Config its_config);
+  ncclComm(const ncclComm&) = delete;
+  ncclComm& operator=(const ncclComm&) = delete;
+  ~ncclComm();  // after what its worker does
+
+  static constexpr std::uint64_t kAlive = 0x6d6d6f436c636370ULL;
+
+  std::uint64_t alive = kAlive;  // what an ncclComm_t must point to
+  int rank, ranks;
+  int device = -1;  // the GPU, -1: none
+  coll::nccl::Config config;
+  std::atomic<coll_comm*> engine{nullptr};  // null until the ranks have met
+  // What ncclCommGetAsyncError() says; after a failure nothing can be done any more.
+  std::atomic<ncclResult_t> state{ncclSuccess};
+  std::atomic<bool> busy{false};      // a thread is in a call
+  std::atomic<bool> stopping{false};  // it is to give up
+  bool finalized = false;
+
+  std::string job;                          // what these ranks call themselves, which no others do
+  std::map<std::string, int> shrunk;        // how often it was, by who was left out
+  std::vector<std::string> hosts;           // by rank, where they do not share memory
+  std::optional<coll::Secret> secret = {};  // that they have then
+  std::string address;                      // at which others reach this rank
+  std::int32_t mode = COLL_MODE_AUTO;
+  coll::nccl::Algorithms algorithms;
+
+  std::vector<std::optional<coll::nccl::Factor>> factors;  // by operation - ncclNumOps
+  std::vector<std::byte> scratch;
+  coll::nccl::Worker worker;
+
+  // Keeps the sentence, and for good the result.
+  ncclResult_t fail(ncclResult_t result, const std::string& text, bool for_good);
+  std::string sentence();
+
+ private:
+  std::mutex text_mutex_;
+  std::string text_;
+};
+
+namespace coll::nccl {
+
+// Throws Refusal for what is no communicator.
+ncclComm& alive(ncclComm_t comm);
+// The same where it is joined, has not failed and is in no call.
+ncclComm& ready(ncclComm_t comm);
+
+// While a thread is in a call of the communicator. Throws Refusal where another one is.
+class Entered {
+ public:
+  explicit Entered(ncclComm& comm);
+  ~Entered() { comm_.busy.store(false, std::memory_order_release); }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+
+ private:
+  ncclComm& comm_;
+};
+
+// What came of a call of the C interface. A failure is kept, for good where it ends the
+// communicator.
+ncclResult_t settled(ncclComm& comm, coll_status status);
+
+// Frees it. `by_force`: a call in flight ends first, on all ranks.
+void destroy(ncclComm* comm, bool by_force);
+
+}  // namespace coll::nccl

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a communicator gets its connections: through memory where all ranks are on one machine, else
+// over TCP, with memory among those of a machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nccl/communicator.h"
+#include "nccl/unique_id.h"
+
+namespace coll::nccl {
+
+// Meets the other ranks at the place of the id, and joins them. Throws Error, Refusal.
+void join(ncclComm& comm, const MeetingPlace& place);
+
+// Ranks of one machine that know by what name to meet. Throws Refusal.
+void join_memory(ncclComm& comm, const std::string& job);
+
+// The address of this machine from which a way leads to that one. Throws Refusal.
+std::string own_address(const std::string& towards);
+
+// What connects a rank to those of other machines, before it is connected.
+class Door {
+ public:
+  // Listens at an address of this machine. Throws Refusal.
+  explicit Door(const std::string& address);
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  ~Door();
+
+  const std::string& text() const noexcept { return text_; }
+  // Takes the listener. `doors`, `hosts`: of all ranks. Throws Refusal.
+  void join(ncclComm& comm, const std::string& job, const Secret& secret,
+            const std::vector<std::string>& doors);
+
+ private:
+  coll_listener* listener_ = nullptr;
+  std::string text_;
+};
+
+// What stops a communicator from waiting for others: a coll_stop_function.
+int32_t is_stopping(void* comm);
+
+}  // namespace coll::nccl

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/group.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "nccl/fusion.h"
+
+namespace coll::nccl {
+namespace {
+
+using Entry = std::variant<Operation, Work>;
+
+// What one communicator is to do.
+struct Batch {
+  ncclComm* comm;
+  std::vector<Entry> entries;
+};
+
+struct Group {
+  std::vector<Batch> batches;
+  ncclResult_t failure = ncclSuccess;
+
+  Batch& of(ncclComm& comm) {
+    const auto found = std::find_if(batches.begin(), batches.end(),
+                                    [&](const Batch& batch) { return batch.comm == &comm; });
+    if (found != batches.end()) return *found;
+    batches.push_back({&comm, {}});
+    return batches.back();
+  }
+};
+
+// Looked at in every call: without a constructor, so without a guard.
+constinit thread_local int depth = 0;
+thread_local Group group;
+
+ncclResult_t run_messages(ncclComm& comm, const std::vector<Operation>& messages) {
+  coll_comm* const engine = comm.engine.load();
+  std::vector<coll_request> requests(messages.size());
+  // Receives first: what comes meanwhile goes where it belongs.
+  for (const Form form : {Form::recv, Form::send}) {
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const Operation& it = messages[i];
+      if (it.form != form) continue;
+      const auto dtype = static_cast<std::int32_t>(dtype_of(it));
+      const coll_status status =
+          form == Form::recv
+              ? coll_irecv(engine, it.recv, it.count, dtype, it.root, 0, &requests[i])
+              : coll_isend(engine, it.send, it.count, dtype, it.root, 0, &requests[i]);
+      if (const ncclResult_t result = settled(comm, status); result != ncclSuccess) return result;
+    }
+  }
+  ncclResult_t first = ncclSuccess;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    coll_message got{};
+    ncclResult_t result = settled(comm, coll_wait(engine, requests[i], &got, 0));
+    if (result == ncclSuccess && messages[i].form == Form::recv) {
+      result = whole(comm, messages[i], got.count);
+    }
+    if (first == ncclSuccess) first = result;
+    if (comm.state.load() != ncclSuccess && comm.state.load() != ncclInProgress) return first;
+  }
+  return first;
+}
+
+ncclResult_t run_operations(ncclComm& comm, const std::vector<Operation>& all) {
+  std::vector<Operation> collectives, messages;
+  for (const Operation& operation : all) {
+    (operation.form == Form::collective ? collectives : messages).push_back(operation);
+  }
+  for (const auto& together : joined(collectives, comm)) {
+    const ncclResult_t result = run_joined(comm, together);
+    if (result != ncclSuccess) return result;
+  }
+  return messages.empty() ? ncclSuccess : run_messages(comm, messages);
+}
+
+ncclResult_t run_batch(Batch& batch) {
+  ncclComm& comm = *batch.comm;
+  const Entered entered(comm);
+  std::vector<Operation> operations;
+  for (Entry& entry : batch.entries) {
+    if (const auto* operation = std::get_if<Operation>(&entry)) {
+      operations.push_back(*operation);
+      continue;
+    }
+    if (const ncclResult_t result = std::get<Work>(entry)(comm); result != ncclSuccess) {
+      return result;
+    }
+  }
+  return operations.empty() ? ncclSuccess : run_operations(comm, operations);
+}
+
+// Never throws: of a worker.
+ncclResult_t run_to_the_end(Batch& batch) noexcept {
+  ncclComm& comm = *batch.comm;
+  ncclResult_t result = ncclSuccess;
+  const Outcome outcome = outcome_of([&] { result = run_batch(batch); });
+  return outcome.result == ncclSuccess ? result : comm.fail(outcome.result, outcome.text, false);
+}
+
+// The worker of a communicator that does not block does it; ncclCommGetAsyncError() tells the end.
+void leave_to_worker(Batch batch) {
+  ncclComm& comm = *batch.comm;
+  comm.state = ncclInProgress;
+  comm.worker.post([own = std::make_shared<Batch>(std::move(batch))] {
+    ncclComm& its = *own->comm;
+    const ncclResult_t result = run_to_the_end(*own);
+    ncclResult_t still = ncclInProgress;  // unless a failure was kept for good
+    its.state.compare_exchange_strong(still, result);
+  });
+}
+
+ncclResult_t run_all(std::vector<Batch> batches) {
+  bool in_progress = false;
+  std::vector<Batch*> blocking;
+  for (Batch& batch : batches) {
+    if (batch.comm->config.blocking) {
+      blocking.push_back(&batch);
+      continue;
+    }
+    in_progress = true;
+    leave_to_worker(std::move(batch));
+  }
+  std::vector<ncclResult_t> results(blocking.size(), ncclSuccess);
+  const bool several = blocking.size() > 1;
+  const auto run_one = [&](std::size_t i) {
+    results[i] = run_to_the_end(*blocking[i]);
+    // Ranks of this process that wait for one that has failed would wait for ever.
+    coll_comm* const engine = blocking[i]->comm->engine.load();
+    if (several && results[i] != ncclSuccess && engine != nullptr) {
+      coll_abort(engine, blocking[i]->comm->sentence().c_str());
+    }
+  };
+  for (std::size_t i = 1; i < blocking.size(); ++i) {
+    blocking[i]->comm->worker.post([&run_one, i] { run_one(i); });
+  }
+  if (!blocking.empty()) run_one(0);
+  for (const Batch* batch : blocking) batch->comm->worker.wait();
+  for (const ncclResult_t result : results) {
+    if (result != ncclSuccess) return result;
+  }
+  return in_progress ? ncclInProgress : ncclSuccess;
+}
+
+ncclResult_t submit_entry(ncclComm& comm, Entry entry) {
+  if (depth > 0) {
+    group.of(comm).entries.push_back(std::move(entry));
+    return ncclSuccess;
+  }
+  std::vector<Batch> alone(1);
+  alone.front().comm = &comm;
+  alone.front().entries.push_back(std::move(entry));
+  return run_all(std::move(alone));
+}
+
+}  // namespace
+
+ncclResult_t submit(ncclComm& comm, const Operation& operation) {
+  if (depth == 0 && comm.config.blocking) [[likely]] {
+    const Entered entered(comm);
+    return run(comm, operation);
+  }
+  return submit_entry(comm, operation);
+}
+
+ncclResult_t submit(ncclComm& comm, Work work) { return submit_entry(comm, std::move(work)); }
+
+ncclResult_t noted(ncclResult_t result) noexcept {
+  if (depth == 0 || result == ncclSuccess || result == ncclInProgress) return result;
+  if (group.failure == ncclSuccess) group.failure = result;
+  return result;
+}
+
+void start_group() { ++depth; }
+
+ncclResult_t end_group(bool run) {
+  if (depth == 0) {
+    throw Refusal(ncclInvalidUsage, "ncclGroupEnd() without an ncclGroupStart() before it");
+  }
+  if (--depth > 0) return ncclSuccess;
+  Group own = std::exchange(group, Group());
+  if (own.failure != ncclSuccess) return own.failure;
+  return run ? run_all(std::move(own.batches)) : ncclSuccess;
+}
+
+}  // namespace coll::nccl

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread asks for between ncclGroupStart() and ncclGroupEnd(), and how that runs: what goes
+// to one communicator one after another, in its order, different communicators at the same time.
+#pragma once
+
+#include <functional>
+
+#include "nccl/operation.h"
+
+namespace coll::nccl {
+
+// Work on a communicator that is no operation: to join it, to split it.
+using Work = std::function<ncclResult_t(ncclComm&)>;
+
+// Runs it, or, in a group, keeps it for the end; where the communicator does not block,
+// ncclInProgress is returned and its worker goes on.
+ncclResult_t submit(ncclComm& comm, const Operation& operation);
+ncclResult_t submit(ncclComm& comm, Work work);
+
+// A function that failed within a group makes the group fail.
+ncclResult_t noted(ncclResult_t result) noexcept;
+
+void start_group();
+// Throws Refusal where none was started. `run` false: it is dropped.
+ncclResult_t end_group(bool run);
+
+}  // namespace coll::nccl

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids, and communicators that are made of them.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nccl/communicator.h"
+#include "nccl/connect.h"
+#include "nccl/driver.h"
+#include "nccl/group.h"
+#include "nccl/meeting.h"
+
+namespace coll::nccl {
+namespace {
+
+template <class T>
+void check_place(const T* place, const char* what) {
+  if (place != nullptr) return;
+  throw Refusal(ncclInvalidArgument, std::string(what) + " is a null pointer");
+}
+
+void check_rank(int rank, int ranks) {
+  if (ranks >= 1 && rank >= 0 && rank < ranks) return;
+  throw Refusal(ncclInvalidArgument,
+                "rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                    ": there is at least one rank, and they are counted from 0");
+}
+
+// Of a group: there the communicator stays, to be destroyed, where it was not joined.
+ncclResult_t init_rank(ncclComm_t* place, int ranks, const ncclUniqueId& id, int rank,
+                       const ncclConfig_t* config) {
+  check_place(place, "comm");
+  *place = nullptr;
+  check_rank(rank, ranks);
+  const MeetingPlace at = place_of(id);
+  auto made = std::make_unique<ncclComm>(rank, ranks, config_of(config, {}));
+  const ncclResult_t result = submit(*made, [at](ncclComm& comm) {
+    const Outcome outcome = outcome_of([&] { join(comm, at); });
+    if (outcome.result == ncclSuccess) return ncclSuccess;
+    return comm.fail(outcome.result, outcome.text, true);
+  });
+  if (result == ncclSuccess || result == ncclInProgress) *place = made.release();
+  return result;
+}
+
+void make_local(ncclComm_t* place, int ranks, const int* devices) {
+  coll_options options{};
+  options.size = sizeof options;
+  options.ranks = ranks;
+  options.timeout = call_seconds();
+  std::vector<std::unique_ptr<ncclComm>> made;
+  for (int r = 0; r < ranks; ++r) made.push_back(std::make_unique<ncclComm>(r, ranks, Config()));
+  std::vector<coll_comm*> engines(made.size(), nullptr);
+  expect(coll_local(&options, engines.data()));
+  for (std::size_t r = 0; r < made.size(); ++r) {
+    made[r]->engine = engines[r];
+    made[r]->device = devices != nullptr ? devices[r] : static_cast<int>(r);
+    made[r]->algorithms = algorithms_for(wished_algorithms(), ranks);
+    if (without_peer_access() || without_shared_memory()) made[r]->mode = COLL_MODE_STAGED;
+  }
+  for (std::size_t r = 0; r < made.size(); ++r) place[r] = made[r].release();
+}
+
+}  // namespace
+}  // namespace coll::nccl
+
+using coll::nccl::answered;
+using coll::nccl::check_place;
+using coll::nccl::init_rank;
+using coll::nccl::noted;
+using coll::nccl::Refusal;
+
+extern "C" {
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
+  return answered([&] {
+    check_place(uniqueId, "uniqueId");
+    coll::nccl::debug_level();
+    *uniqueId = coll::nccl::text_of(coll::nccl::open_meeting());
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return noted(answered([&] { return init_rank(comm, nranks, commId, rank, nullptr); }));
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                    ncclConfig_t* config) {
+  return noted(answered([&] { return init_rank(comm, nranks, commId, rank, config); }));
+}
+
+// All meet at the first of the places: more would make the meeting of thousands faster.
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
+                                      ncclUniqueId* commIds, ncclConfig_t* config) {
+  return noted(answered([&] {
+    check_place(commIds, "commIds");
+    if (nId < 1 || nId > nranks) {
+      throw Refusal(ncclInvalidArgument, std::to_string(nId) + " unique ids for " +
+                                             std::to_string(nranks) +
+                                             " ranks: there is at least one, and at most one each");
+    }
+    return init_rank(newcomm, nranks, commIds[0], myrank, config);
+  }));
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
+  return noted(answered([&] {
+    check_place(comm, "comm");
+    if (ndev < 1) {
+      throw Refusal(ncclInvalidArgument, std::to_string(ndev) + " communicators are none");
+    }
+    coll::nccl::debug_level();
+    coll::nccl::look_for_driver();
+    coll::nccl::make_local(comm, ndev, devlist);
+    return ncclSuccess;
+  }));
+}
+
+}  // extern "C"

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/meeting.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "bootstrap/channel.h"
+#include "bootstrap/letters.h"
+#include "bootstrap/mesh_dial.h"
+#include "bootstrap/mesh_door.h"
+#include "bootstrap/wire_door.h"
+#include "bootstrap/words.h"
+#include "nccl/result.h"
+#include "nccl/settings.h"
+#include "transport/system_calls.h"
+
+namespace coll::nccl {
+namespace {
+
+constexpr int kMostRanks = 1024;
+constexpr int kServer = kMostRanks;  // behind all ranks: it need not be one
+constexpr std::size_t kMostWords = 1 << 12;
+constexpr char kWords = 'w', kFailure = 'f';  // the first character of a letter
+
+MeshTerms terms_of(int member, const Secret& secret) {
+  return {{.rank = member, .ranks = kMostRanks + 1, .job = "nccl", .attempt = 0}, secret};
+}
+
+// 0: it is none.
+int number_in(std::string_view digits) {
+  int number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+// One meeting, seen from the process that made the id.
+class Meeting {
+ public:
+  Meeting(TcpListener&& listener, const Secret& secret)
+      : terms_(terms_of(kServer, secret)),
+        door_(
+            std::move(listener), terms_, limits_,
+            [this](int rank) { return is_here(rank) ? 0 : 1; },
+            [this](int rank, int, Connection connection) {
+              lines_.push_back({rank, Letters(std::move(connection), kMostWords)});
+            }) {}
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  // Until all have what the others said, or the meeting has failed and all have been told.
+  void serve() {
+    try {
+      while (!complete()) turn();
+      tell_all(answer());
+    } catch (const Error& error) {
+      tell_all(kFailure + std::string(error.what()));
+    }
+    while (std::any_of(lines_.begin(), lines_.end(),
+                       [](const Line& line) { return !line.gone && !line.letters.all_sent(); })) {
+      wait();
+      for (Line& line : lines_) line.gone |= !line.letters.step().empty();
+    }
+  }
+
+ private:
+  struct Line {
+    int rank;
+    Letters letters;
+    std::optional<std::string> words = {};
+    bool gone = false;
+  };
+
+  bool is_here(int rank) const {
+    return std::any_of(lines_.begin(), lines_.end(),
+                       [rank](const Line& line) { return line.rank == rank; });
+  }
+
+  bool complete() const {
+    return ranks_ > 0 && static_cast<int>(lines_.size()) == ranks_ &&
+           std::all_of(lines_.begin(), lines_.end(),
+                       [](const Line& line) { return line.words.has_value(); });
+  }
+
+  void turn() {
+    door_.step();
+    for (Line& line : lines_) {
+      const std::string trouble = line.letters.step();
+      while (const std::optional<std::string> letter = line.letters.take()) {
+        hear(line, *letter);
+        line.letters.step();
+      }
+      if (trouble.empty()) continue;
+      throw Error(Status::bootstrap,
+                  "rank " + std::to_string(line.rank) + " came to meet the others, and " + trouble,
+                  line.rank);
+    }
+    if (!complete()) wait();
+  }
+
+  // "w", the number of ranks, a blank, the words.
+  void hear(Line& line, const std::string& letter) {
+    const std::size_t blank = letter.find(' ');
+    if (letter.empty() || letter.front() != kWords || blank == std::string::npos || line.words) {
+      throw Error(Status::bootstrap,
+                  "what rank " + std::to_string(line.rank) + " says at the meeting is damaged");
+    }
+    const int ranks = number_in(std::string_view(letter).substr(1, blank - 1));
+    if (ranks_ == 0) ranks_ = ranks;
+    if (ranks != ranks_) {
+      throw Error(Status::bootstrap, "rank " + std::to_string(line.rank) + " was started for " +
+                                         std::to_string(ranks) + " ranks, another one for " +
+                                         std::to_string(ranks_) + ", with one unique id");
+    }
+    if (line.rank >= ranks_) {
+      throw Error(Status::bootstrap, "rank " + std::to_string(line.rank) + " is none of " +
+                                         std::to_string(ranks_) + " ranks");
+    }
+    line.words = letter.substr(blank + 1);
+  }
+
+  std::string answer() const {
+    std::vector<std::string_view> words(static_cast<std::size_t>(ranks_));
+    for (const Line& line : lines_) words[static_cast<std::size_t>(line.rank)] = *line.words;
+    std::string all(1, kWords);
+    for (const std::string_view of_rank : words) append_text(all, of_rank);
+    return all;
+  }
+
+  void tell_all(const std::string& letter) {
+    for (Line& line : lines_) {
+      line.letters.post(letter);
+      line.gone |= !line.letters.step().empty();
+    }
+  }
+
+  void wait() {
+    constexpr int kSlice = 500;  // ms: strangers at the door have their time
+    watched_.clear();
+    door_.watch(watched_);
+    for (const Line& line : lines_) {
+      if (!line.gone) watched_.push_back(line.letters.watched());
+    }
+    sys::poll(watched_.data(), watched_.size(), kSlice);
+  }
+
+  MeshTerms terms_;
+  MeshLimits limits_;
+  std::vector<Line> lines_;
+  MeshDoor door_;
+  std::vector<pollfd> watched_;
+  int ranks_ = 0;
+};
+
+Letters connected(const MeetingPlace& place, const MeshTerms& terms, const Deadline& deadline,
+                  double seconds, const Stop& stop) {
+  MeshLimits limits;
+  limits.absent_s = seconds;
+  MeshDial dial(kServer, place.at, terms, limits);
+  for (;;) {
+    if (std::optional<Connection> made = dial.step(MeshDial::Clock::now())) {
+      return {std::move(*made), kMostWords * kMostRanks};
+    }
+    if (deadline.passed()) throw Error(Status::timeout, dial.standing());
+    pollfd watched = dial.watched();
+    const Deadline pause(0.01);  // while the dial rests before its next attempt
+    wait_a_moment(&watched, watched.fd >= 0 ? 1 : 0, watched.fd >= 0 ? deadline : pause, stop);
+  }
+}
+
+std::string answer_to(Letters& letters, const std::string& letter, const Deadline& deadline,
+                      const Stop& stop) {
+  letters.post(letter);
+  for (;;) {
+    const std::string trouble = letters.step();
+    if (std::optional<std::string> got = letters.take()) return std::move(*got);
+    if (!trouble.empty()) {
+      throw Error(Status::bootstrap, "the process that made the unique id is lost: " + trouble);
+    }
+    if (deadline.passed()) throw Error(Status::timeout, "other ranks have not come");
+    pollfd watched = letters.watched();
+    wait_a_moment(&watched, 1, deadline, stop);
+  }
+}
+
+std::vector<std::string> words_in(std::string_view answer, int ranks) {
+  if (answer.empty() || answer.front() == kFailure) {
+    throw Error(Status::bootstrap, std::string(answer.substr(answer.empty() ? 0 : 1)));
+  }
+  answer.remove_prefix(1);
+  std::vector<std::string> words;
+  while (const std::optional<std::string_view> text = cut_text(answer)) words.emplace_back(*text);
+  if (words.size() != static_cast<std::size_t>(ranks)) {
+    throw Error(Status::bootstrap, "what the ranks have said is damaged on its way");
+  }
+  return words;
+}
+
+}  // namespace
+
+MeetingPlace open_meeting() {
+  const Endpoint at = wire_address(interfaces(), std::nullopt);
+  TcpListener listener(at, kMostRanks);
+  MeetingPlace place{listener.endpoint(), Secret::make()};
+  std::thread([listener = std::move(listener), secret = place.secret]() mutable {
+    // What goes wrong is told to the ranks; without memory for that they see it end.
+    outcome_of([&] { Meeting(std::move(listener), secret).serve(); });
+  }).detach();
+  return place;
+}
+
+std::vector<std::string> meet(const MeetingPlace& place, int rank, int ranks,
+                              const std::string& words, double seconds, const Stop& stop) {
+  if (ranks > kMostRanks) {
+    throw Error(Status::unsupported, "a communicator has at most " + std::to_string(kMostRanks) +
+                                         " ranks, not " + std::to_string(ranks));
+  }
+  const Deadline deadline(seconds);
+  const MeshTerms terms = terms_of(rank, place.secret);
+  try {
+    Letters letters = connected(place, terms, deadline, seconds, stop);
+    const std::string letter = kWords + std::to_string(ranks) + ' ' + words;
+    return words_in(answer_to(letters, letter, deadline, stop), ranks);
+  } catch (const Error& error) {
+    const std::string late =
+        error.status == Status::timeout ? ", within " + seconds_in_words(seconds) : "";
+    throw Error(error.status,
+                "rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                    " has not met the others at " + place.at.text() +
+                    ", where the process listens that called ncclGetUniqueId()" + late + ": " +
+                    error.what(),
+                error.rank == kServer ? -1 : error.rank);
+  }
+}
+
+}  // namespace coll::nccl

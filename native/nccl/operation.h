@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective or message as the caller of the ABI wants it, and how it runs on the C interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "nccl/communicator.h"
+
+namespace coll::nccl {
+
+enum class Form : std::uint8_t { collective, send, recv };
+
+struct Operation {
+  Form form = Form::collective;
+  coll_kind kind = COLL_ALLREDUCE;  // of a collective
+  int datatype = ncclInt8;
+  int op = ncclSum;
+  int root = 0;  // or the other rank of a message
+  const void* send = nullptr;
+  void* recv = nullptr;
+  std::size_t count = 0;  // as the function of the ABI takes it
+  bool scaled = false;    // `op` was made by ncclRedOpCreatePreMulSum(), and is ncclSum now
+  Factor factor = {};     // then; it may be destroyed before a group ends
+};
+
+// Throws Refusal for what can be told without the other ranks; finds the factor.
+void check(Operation& operation, const ncclComm& comm);
+
+// Whether the C interface has it as it is: no factor before the sum, no average of integers.
+bool is_plain(const Operation& operation) noexcept;
+
+// Bytes of one element.
+inline std::size_t element_bytes(const Operation& operation) noexcept {
+  return size_of(kDtypeOf[static_cast<std::size_t>(operation.datatype)]);
+}
+inline Dtype dtype_of(const Operation& operation) noexcept {
+  return kDtypeOf[static_cast<std::size_t>(operation.datatype)];
+}
+
+// Elements that this rank hands in, and gets out.
+std::size_t elements_in(const Operation& operation, const ncclComm& comm) noexcept;
+std::size_t elements_out(const Operation& operation, const ncclComm& comm) noexcept;
+
+// Copies what this rank hands in of a collective, times the factor that its operation has.
+void put_in(const Operation& operation, const void* from, void* to, std::size_t elements) noexcept;
+// Divides what has come of an average of integers.
+void finish(const Operation& operation, const ncclComm& comm, void* data,
+            std::size_t elements) noexcept;
+
+// ncclSuccess where a message had as many elements as its receiver wants.
+ncclResult_t whole(ncclComm& comm, const Operation& operation, std::size_t came);
+
+// Runs it: a collective of whatever kind, or a message. Not while the communicator is in a call.
+ncclResult_t run(ncclComm& comm, const Operation& operation);
+
+// The same of a collective whose arrays hold all that belongs in: no factor, no division.
+coll_status run_plain(ncclComm& comm, const Operation& operation) noexcept;
+
+}  // namespace coll::nccl
