@@ -90,6 +90,7 @@ if _typing.TYPE_CHECKING:
     from collectives.gpu_streams import on_stream
     from collectives.gpus import Device, Devices, devices
     from collectives.last import LastCall
+    from collectives.preloading import preload_nccl
     from collectives.simulation import Moment, Simulation, simulate
     from collectives.topology import Topology
 
@@ -107,6 +108,7 @@ _LATE = {
     "Topology": "collectives.topology",
     "devices": "collectives.gpus",
     "on_stream": "collectives.gpu_streams",
+    "preload_nccl": "collectives.preloading",
     "simulate": "collectives.simulation",
 }
 
@@ -186,6 +188,7 @@ __all__ = [
     "on_stream",
     "op",
     "pack",
+    "preload_nccl",
     "probe",
     "product",
     "recv",

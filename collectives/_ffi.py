@@ -18,6 +18,7 @@ if not lib.install_plain_calls():
     raise ImportError(
         "the compiled part of pycollectives cannot complete itself: reinstall the package"
     )
+from collectives._native import __file__ as location  # noqa: TID251
 from collectives._native import run_persistent, run_plain  # noqa: TID251
 
 OK: int = lib.COLL_OK
@@ -44,4 +45,6 @@ def check(status: int) -> None:
     raise cls(sentence, rank if rank >= 0 else None)
 
 
-__all__ = ["IN_PROGRESS", "OK", "check", "ffi", "lib", "run_persistent", "run_plain", "text"]
+__all__ = [
+    "IN_PROGRESS", "OK", "check", "ffi", "lib", "location", "run_persistent", "run_plain", "text",
+]  # fmt: skip

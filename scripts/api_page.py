@@ -128,6 +128,12 @@ GROUPS = (
         within=(("collectives.cupy", "Backend"), ("collectives.cupy", "register")),
     ),
     Group(
+        "Programs that use NCCL",
+        "On this library, unchanged: [from NCCL](from_nccl.md).",
+        names=("preload_nccl",),
+        within=(("collectives.preloading", "nccl_library"),),
+    ),
+    Group(
         "Operations and algorithms of your own",
         names=("op", "Operation", "algorithm", "OwnAlgorithm", "ScheduleBuilder", "SELF"),
     ),

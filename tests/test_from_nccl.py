@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/from_nccl.md says of every function of libnccl.so.2 what it does, and tells the truth."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs/from_nccl.md").read_text(encoding="utf-8")
+SOURCES = "\n".join(
+    path.read_text(encoding="utf-8") for path in sorted((ROOT / "native/nccl").glob("*.cc"))
+)
+ROWS = re.findall(r"^\| `(nccl\w+)` \| ([\d.]+) \| (\w+) \| (\S+) \| (\w+) \|", PAGE, re.MULTILINE)
+
+
+def shown() -> list[str]:
+    """Return the names of functions.txt, which the build reads."""
+    text = (ROOT / "native/nccl/functions.txt").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line.startswith("nccl")]
+
+
+def test_every_function_has_one_row() -> None:
+    assert sorted(row[0] for row in ROWS) == sorted(shown())
+
+
+def test_what_is_defined_is_shown() -> None:
+    defined = re.findall(r"^(?:ncclResult_t|ncclTeam_t|const char\*|int|void) (nccl[A-Z]\w+)\(",
+                         SOURCES, re.MULTILINE)  # fmt: skip
+    assert sorted(defined) == sorted(shown())
+
+
+def test_what_the_page_calls_refused_refuses() -> None:
+    refusing = set(re.findall(r'refused\(\s*"(nccl\w+)"', SOURCES))
+    assert {row[0] for row in ROWS if row[2] == "refused"} == refusing
+
+
+def test_nothing_is_said_to_have_run_on_a_gpu() -> None:
+    assert {row[4] for row in ROWS} == {"no"}
