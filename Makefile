@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-peers bench-torch bench-hosts bench-kernels bench-sparse bench-gpu regret test test-sanitizers test-extras test-torch test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-peers bench-torch bench-hosts bench-kernels bench-sparse bench-gpu bench-nccl regret test test-sanitizers test-extras test-torch test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -36,6 +36,9 @@ bench-sparse: setup ## sparse allreduce beside Gloo and MPICH, 5 min (BENCH_SPAR
 
 bench-gpu: ## checks and measures on a GPU, 8 min; needs no set-up, fetches nothing (BENCH_GPU="--help")
 	@scripts/gpu_bench.sh $(BENCH_GPU)
+
+bench-nccl: setup ## libnccl.so.2 beside the C interface, groups beside single calls, one minute
+	@$(in_venv) python -m bench.nccl $(BENCH_NCCL)
 
 regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 40 min, and its page (REGRET="--hosts 4")
 	@$(in_venv) python -m bench.regret $(REGRET)

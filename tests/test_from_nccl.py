@@ -37,3 +37,25 @@ def test_what_the_page_calls_refused_refuses() -> None:
 
 def test_nothing_is_said_to_have_run_on_a_gpu() -> None:
     assert {row[4] for row in ROWS} == {"no"}
+
+
+# What the CUDA builds of these link against: one that is missing, and their import fails.
+TORCH = """
+AllGather AllReduce AlltoAll Bcast Broadcast CommAbort CommCount CommDeregister CommDestroy
+CommFinalize CommGetAsyncError CommInitAll CommInitRank CommInitRankConfig CommInitRankScalable
+CommRegister CommShrink CommSplit CommUserRank CommWindowDeregister CommWindowRegister
+DevCommCreate DevCommDestroy GetErrorString GetLastError GetUniqueId GetVersion GroupEnd
+GroupSimulateEnd GroupStart MemAlloc MemFree Recv RedOpCreatePreMulSum RedOpDestroy Reduce
+ReduceScatter Send CommMemStats CommResume CommSuspend GetLsaMultimemDevicePointer
+GetPeerDevicePointer PutSignal Signal WaitSignal
+"""  # 2.11 and 2.13
+CUPY = """
+GetVersion GetUniqueId GetErrorString CommInitAll CommInitRankConfig CommSplit CommDestroy
+CommAbort CommCount CommCuDevice CommUserRank CommGetAsyncError AllReduce Reduce Broadcast Bcast
+ReduceScatter AllGather Send Recv GroupStart GroupEnd
+"""  # 14.2
+
+
+def test_what_torch_and_cupy_link_against_is_there() -> None:
+    wanted = {f"nccl{name}" for name in (TORCH + CUPY).split()}
+    assert wanted - set(shown()) == set()

@@ -9,6 +9,8 @@ struct ncclDevComm;
 struct ncclDevCommRequirements;
 struct ncclDevResourceRequirements;
 struct ncclGinBarrierHandle;
+struct ncclGinInboxA2AHandle;
+struct ncclGinOutboxHandle;
 struct ncclLLA2AHandle;
 struct ncclLsaBarrierHandle;
 struct ncclMultimemHandle {
@@ -71,6 +73,15 @@ ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t, int, ncclLsaBarrierHand
 }
 ncclResult_t ncclLLA2ACreateRequirement(int, int, ncclLLA2AHandle*, ncclDevResourceRequirements*) {
   return refused("ncclLLA2ACreateRequirement", kDeviceCode);
+}
+
+ncclResult_t ncclGinOutboxCreateRequirement(int, int, ncclGinOutboxHandle*,
+                                            ncclDevResourceRequirements*) {
+  return refused("ncclGinOutboxCreateRequirement", kDeviceCode);
+}
+ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t, int, int, ncclGinInboxA2AHandle*,
+                                              ncclDevResourceRequirements*) {
+  return refused("ncclGinInboxA2ACreateRequirement", kDeviceCode);
 }
 
 int ncclLLA2ACalcSlots(int, int) {

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "bootstrap/channel.h"
@@ -14,6 +13,7 @@
 #include "bootstrap/mesh_door.h"
 #include "bootstrap/wire_door.h"
 #include "bootstrap/words.h"
+#include "nccl/quiet_thread.h"
 #include "nccl/result.h"
 #include "nccl/settings.h"
 #include "transport/system_calls.h"
@@ -205,7 +205,7 @@ MeetingPlace open_meeting() {
   const Endpoint at = wire_address(interfaces(), std::nullopt);
   TcpListener listener(at, kMostRanks);
   MeetingPlace place{listener.endpoint(), Secret::make()};
-  std::thread([listener = std::move(listener), secret = place.secret]() mutable {
+  quiet_thread([listener = std::move(listener), secret = place.secret]() mutable {
     // What goes wrong is told to the ranks; without memory for that they see it end.
     outcome_of([&] { Meeting(std::move(listener), secret).serve(); });
   }).detach();

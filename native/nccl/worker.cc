@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "nccl/quiet_thread.h"
+
 namespace coll::nccl {
 
 Worker::~Worker() {
@@ -19,7 +21,7 @@ Worker::~Worker() {
 void Worker::post(Task task) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return task_ == nullptr; });
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (!thread_.joinable()) thread_ = quiet_thread([this] { run(); });
   task_ = std::move(task);
   changed_.notify_all();
 }
