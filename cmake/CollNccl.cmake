@@ -38,6 +38,9 @@ if(SKBUILD)
     TARGETS collectives_nccl
     LIBRARY DESTINATION collectives/nccl_library NAMELINK_SKIP
   )
-else()
-  install(TARGETS collectives_nccl LIBRARY NAMELINK_SKIP)
+else() # in a folder of its own, where it does not hide NCCL's own from who has not asked for it
+  install(
+    TARGETS collectives_nccl LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/collectives"
+                                     NAMELINK_SKIP
+  )
 endif()
