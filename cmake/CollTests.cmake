@@ -119,7 +119,7 @@ target_include_directories(
 )
 target_compile_options(emulated_gpu PRIVATE -Og) # compiled in half the time
 set_tests_properties(
-  gpu_call_test gpu_graph_test
+  gpu_call_test gpu_graph_test gpu_staged_test
   PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"
 )
 

@@ -136,6 +136,8 @@ class _Lib:
     COLL_TIMES_OF_NONE: int
     COLL_TIMES_OF_LARGE: int
     COLL_TIMES_OF_ALL: int
+    COLL_GPU_LAUNCH: int
+    COLL_GPU_HOST: int
     COLL_TRACE_OPERATION: int
     COLL_TRACE_MESSAGE: int
     COLL_TRACE_STEP: int

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collectives.handle import Handle
 
 MODE_NAMES = {code: name for name, code in MODES.items()} | {lib.COLL_MODE_AUTO: "wire"}
+_WAYS = {0: "", lib.COLL_GPU_LAUNCH: "launch", lib.COLL_GPU_HOST: "host"}
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -34,6 +35,10 @@ class LastCall:
     ``messages`` messages and ``rounds`` rounds after the one in which the ranks agreed (a plan's
     first round goes beside it); where it became a dense collective, algorithm "dense", the bytes
     are those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
+
+    ``way`` is that of arrays on GPUs: "launch" where the ranks of a process ran it on the GPU that
+    they share, which is not timed, or "host", through memory of the host, in so many ``blocks``, of
+    which the first had this algorithm and mode. Of arrays of the host it is "".
     """
 
     kind: str
@@ -46,11 +51,18 @@ class LastCall:
     sequence: int
     rounds: int = 0
     messages: int = 0
+    way: str = ""
+    blocks: int = 0
 
     def __str__(self) -> str:
         """Tell all of it in a line."""
         what = self.kind if self.kind == "barrier" else f"{self.kind} of {_amount(self.nbytes)}"
         how = f"{what} by {self.algorithm} ({self.mode})"
+        if self.way == "launch":
+            return f"{how} in a launch on the GPU, which is not timed"
+        if self.way == "host":
+            blocks = f" in {self.blocks} blocks" if self.blocks > 1 else ""
+            how = f"{how}, GPUs through memory of the host{blocks}"
         if math.isnan(self.seconds):
             return f"{how}: not timed, the next one is"
         if self.mode == "messages":
@@ -113,6 +125,8 @@ def last_call(handle: Handle) -> LastCall | None:
         busbw=rate,
         waiting=found.waiting / seconds,
         sequence=int(found.number),
+        way=_WAYS[found.way],
+        blocks=int(found.blocks),
     )
 
 

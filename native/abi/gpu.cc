@@ -13,42 +13,9 @@
 namespace coll {
 namespace {
 
-const cuda::Library& kernels_for(int32_t device) {
-  const cuda::Library& library = cuda::library();
-  const cuda::Devices found = cuda::devices();
-  if (device >= 0 && device < found.count) return library;
-  throw Error(
-      found.count == 0 ? Status::unsupported : Status::invalid_argument,
-      "there is no GPU " + std::to_string(device) +
-          (found.count == 0 ? ": " + found.why : ", but 0 ... " + std::to_string(found.count - 1)));
-}
-
-}  // namespace
-
-std::shared_ptr<GpuTeam> gpu_team_of(coll_comm& comm, int32_t device) {
-  if (comm.wire != nullptr || !communicator(&comm).within_process()) {
-    throw Error(Status::unsupported,
-                "a collective on a GPU is one of threads of a process (local()), or of one rank: "
-                "ranks in several processes cannot reach each other's GPU memory yet");
-  }
-  const auto known = comm.gpus.find(device);
-  if (known != comm.gpus.end()) return known->second;
-  kernels_for(device);
-  const Communicator& its = communicator(&comm);
-  return comm.gpus.emplace(device, GpuTeam::of(its.group(), its.ranks(), device)).first->second;
-}
-
-namespace {
-
-bool captured(int32_t device, void* stream) {
-  std::uint64_t capture = 0;
-  cuda::Sentence why{};
-  cuda::check(kernels_for(device).capture(device, stream, &capture, &why), why);
-  return capture != 0;
-}
-
 // To begin with a GPU takes memory of it.
 void check_known_or_free(const coll_comm& comm, int32_t device, void* stream) {
+  if (!are_of_one_process(comm)) return;  // which need none
   if (comm.gpus.count(device) != 0 || !captured(device, stream)) return;
   throw Error(Status::unsupported,
               "the stream is being captured into a graph, and this communicator has made no call "
@@ -138,9 +105,7 @@ coll_status coll_gpu_run(coll_comm* comm, const coll_call* call, int32_t device,
     if (comm == nullptr) throw coll::Error(Status::closed, "the communicator is closed");
     const coll::Call made = coll::to_call(call);
     coll::check_known_or_free(*comm, device, stream);
-    auto steps = coll::gpu_steps(*comm, coll::gpu_team_of(*comm, device), {made, stream},
-                                 coll::GpuWork::launch);
-    return coll::take_steps(*comm, std::move(steps), [] {});
+    return coll::run_on_gpu(*comm, device, coll::gpu_team_of(*comm, device), {made, stream});
   });
 }
 
@@ -155,7 +120,12 @@ coll_status coll_gpu_follow(int32_t device, void* stream, void* other) {
 coll_status coll_gpu_wait(coll_comm* comm, int32_t device, void* stream) {
   return guarded([&] {
     if (comm == nullptr) throw coll::Error(Status::closed, "the communicator is closed");
-    coll::gpu_team_of(*comm, device)->wait(stream);
+    if (const auto team = coll::gpu_team_of(*comm, device)) {
+      team->wait(stream);
+    } else {
+      coll::cuda::Sentence why{};
+      coll::cuda::check(coll::kernels_for(device).synchronize(device, stream, &why), why);
+    }
     return Status::ok;
   });
 }

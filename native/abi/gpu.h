@@ -2,23 +2,30 @@
 // What calls and persistent calls on GPUs have in common behind the C interface.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "abi/handle.h"
 #include "communicator/gpu_call.h"
 
 namespace coll {
 
-// The ranks of one process that share a GPU. Throws Error where the communicator's are not such, or
-// there is no such GPU.
-std::shared_ptr<GpuTeam> gpu_team_of(coll_comm& comm, int32_t device);
+// The library of kernels, if there is such a GPU; else throws Error.
+const cuda::Library& kernels_for(std::int32_t device);
 
-// Throws Error for what this rank can tell by itself.
-inline std::unique_ptr<Steps> gpu_steps(coll_comm& comm, std::shared_ptr<GpuTeam> team,
-                                        const GpuPart& part, GpuWork work) {
-  return std::make_unique<StepsOn<GpuCall, Communicator>>(communicator(&comm), std::move(team),
-                                                          part, work);
-}
+// Whether one launch can serve all ranks: they are threads of one process, or there is one.
+bool are_of_one_process(const coll_comm& comm) noexcept;
+
+// Whether the stream is being captured into a graph.
+bool captured(std::int32_t device, void* stream);
+
+// The ranks of one process, which one launch serves; null where the communicator's are not such:
+// their calls go through memory of the host. Throws Error: there is no such GPU.
+std::shared_ptr<GpuTeam> gpu_team_of(coll_comm& comm, std::int32_t device);
+
+// Makes a rank's part of a call, by that team or, without one, through memory of the host. Throws
+// Error for what this rank can tell by itself.
+Status run_on_gpu(coll_comm& comm, std::int32_t device, const std::shared_ptr<GpuTeam>& team,
+                  const GpuPart& part);
 
 }  // namespace coll

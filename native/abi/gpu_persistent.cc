@@ -7,11 +7,13 @@
 #include "abi/convert.h"
 #include "abi/gpu.h"
 #include "collectives.h"
+#include "communicator/gpu_owner.h"
 
 struct coll_gpu_persistent {
   coll_comm* comm;
-  std::shared_ptr<coll::GpuTeam> team;
-  std::vector<std::size_t> counts;  // of unequal parts, as the caller may change theirs
+  std::int32_t device;
+  std::shared_ptr<coll::GpuTeam> team;  // null: it goes through memory of the host
+  std::vector<std::size_t> counts;      // of unequal parts, as the caller may change theirs
   coll::GpuPart part;
 };
 
@@ -19,10 +21,14 @@ namespace coll {
 namespace {
 
 std::unique_ptr<coll_gpu_persistent> bound(coll_comm& comm, const Call& call, int32_t device) {
-  auto made = std::make_unique<coll_gpu_persistent>(coll_gpu_persistent{
-      .comm = &comm, .team = gpu_team_of(comm, device), .counts = {}, .part = {.call = call}});
+  auto made =
+      std::make_unique<coll_gpu_persistent>(coll_gpu_persistent{.comm = &comm,
+                                                                .device = device,
+                                                                .team = gpu_team_of(comm, device),
+                                                                .counts = {},
+                                                                .part = {.call = call}});
   if (call.counts != nullptr) {
-    const auto ranks = static_cast<std::size_t>(communicator(&comm).ranks());
+    const auto ranks = static_cast<std::size_t>(coll_ranks(&comm));
     made->counts.assign(call.counts,
                         call.counts + (call.kind == Kind::alltoall ? ranks * ranks : ranks));
     made->part.call.counts = made->counts.data();
@@ -48,7 +54,13 @@ coll_status coll_gpu_persistent_new(coll_comm* comm, const coll_call* call, int3
     }
     const std::shared_ptr<coll_gpu_persistent> made =
         coll::bound(*comm, coll::to_call(call), device);
-    auto steps = coll::gpu_steps(*comm, made->team, made->part, coll::GpuWork::prepare);
+    if (made->team == nullptr) {  // as of arrays of the host, nothing reaches the other ranks
+      coll::check_gpu_call(made->part.call, coll_rank(comm), coll_ranks(comm), device);
+      *persistent = std::make_unique<coll_gpu_persistent>(std::move(*made)).release();
+      return Status::ok;
+    }
+    auto steps = std::make_unique<coll::StepsOn<coll::GpuCall, coll::Communicator>>(
+        coll::communicator(comm), made->team, made->part, coll::GpuWork::prepare);
     return coll::take_steps(*comm, std::move(steps), [made, persistent] {
       made->part.prepared = made->team->prepared();
       *persistent = std::make_unique<coll_gpu_persistent>(std::move(*made)).release();
@@ -63,8 +75,7 @@ coll_status coll_gpu_persistent_run(coll_gpu_persistent* persistent, void* strea
     }
     coll::GpuPart part = persistent->part;
     part.stream = stream;
-    auto steps = coll::gpu_steps(*persistent->comm, persistent->team, part, coll::GpuWork::launch);
-    return coll::take_steps(*persistent->comm, std::move(steps), [] {});
+    return coll::run_on_gpu(*persistent->comm, persistent->device, persistent->team, part);
   });
 }
 

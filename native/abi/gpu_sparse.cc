@@ -68,8 +68,8 @@ std::shared_ptr<GpuSparseTeam> team_of(coll_comm* comm, std::int32_t device) {
   if (comm == nullptr) throw Error(Status::closed, "the communicator is closed");
   if (comm->wire != nullptr || !communicator(comm).within_process()) {
     throw Error(Status::unsupported,
-                "a collective on a GPU is one of threads of a process (local()), or of one rank: "
-                "ranks in several processes cannot reach each other's GPU memory yet");
+                "sparse vectors on a GPU are those of threads of a process (local()), or of one "
+                "rank: pass copies in memory of the host");
   }
   const auto known = comm->sparse_gpus.find(device);
   if (known != comm->sparse_gpus.end()) return known->second;

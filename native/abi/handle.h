@@ -10,6 +10,8 @@
 #include "abi/guarded.h"
 #include "communicator/communicator.h"
 #include "communicator/gpu_sparse_team.h"
+#include "communicator/gpu_staged.h"
+#include "communicator/gpu_taken.h"
 #include "communicator/gpu_team.h"
 #include "communicator/steps.h"
 #include "communicator/wire_communicator.h"
@@ -25,6 +27,9 @@ struct coll_comm {
   // Whom it shares GPUs with, by GPU.
   std::map<int, std::shared_ptr<coll::GpuTeam>> gpus = {};
   std::map<int, std::shared_ptr<coll::GpuSparseTeam>> sparse_gpus = {};
+  // What calls through memory of the host keep, by GPU; and what the last call on a GPU took.
+  std::map<int, std::shared_ptr<coll::GpuStaging>> stagings = {};
+  coll::GpuTaken gpu_taken = {};
 };
 
 namespace coll {

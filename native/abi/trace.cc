@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank did when, behind the C interface.
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -105,16 +107,23 @@ coll_status coll_tell_times(coll_comm* comm, int32_t which) {
 
 coll_status coll_last(coll_comm* comm, coll_last_call* given) {
   return guarded([&] {
-    coll_last_call& out = required(given, "no place for the last call");
-    if (out.size < sizeof(coll_last_call)) {
+    const std::uint32_t size = required(given, "no place for the last call").size;
+    if (size < offsetof(coll_last_call, way)) {
       throw coll::Error(Status::invalid_argument, "set out.size to sizeof(coll_last_call)");
     }
-    const std::uint32_t size = out.size;
-    out = {};
-    out.size = size;
+    coll_last_call out{};
     out.kind = -1;
     const auto last = on_either(comm, [](auto& c) { return c.last(); });
     if (last) coll::fill_last(out, *last);
+    const coll::GpuTaken& taken = comm->gpu_taken;
+    if (last && taken.way != coll::GpuWay::none && taken.last.call.call == last->call.call) {
+      coll::fill_last(out, taken.last);
+      out.way = static_cast<int32_t>(taken.way);
+      out.blocks = static_cast<uint32_t>(taken.blocks);
+    }
+    // Fields that the caller's older struct does not have stay away.
+    out.size = size;
+    std::memcpy(given, &out, std::min<std::size_t>(size, sizeof(out)));
     return Status::ok;
   });
 }

@@ -143,6 +143,7 @@ GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
   partition.cut(vector_elements(call, ranks_), call.counts);
   const std::size_t bytes = size_of(call.dtype);
   GpuPlan made;
+  made.choice = choice;
   made.op = plan.layout.folds() ? static_cast<std::int32_t>(call.op) : cuda::kMovesOnly;
   made.staged = uses_stage(plan);
   made.packets = plan.inlined();

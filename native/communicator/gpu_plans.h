@@ -18,6 +18,7 @@
 namespace coll {
 
 struct GpuPlan {
+  Choice choice;
   std::vector<cuda::DeviceMemory> codes;  // by rank
   cuda::Launch launch{};                  // all but what launches share, and the callers' buffers
   std::size_t shared_bytes = 0;           // of a block

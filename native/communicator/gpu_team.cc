@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "algorithms/algorithm.h"
+#include "communicator/gpu_owner.h"
 #include "communicator/note.h"
 #include "communicator/reproducible.h"
 #include "cuda/signals.h"
@@ -17,16 +18,6 @@ namespace coll {
 namespace {
 
 using KernelWords = cuda::Signals<cuda::ReleaseAcquire>;
-
-void check_owner(const void* buffer, std::size_t elements, const char* which, int device) {
-  if (elements == 0) return;
-  const int owner = cuda::library().owner(buffer);
-  if (owner == device) return;
-  throw Error(Status::invalid_argument,
-              std::string(which) + " is memory of " +
-                  (owner < 0 ? std::string("the host") : "GPU " + std::to_string(owner)) +
-                  ", and the call is one on GPU " + std::to_string(device));
-}
 
 // A block keeps sums of narrow floats in float32 until it writes them. So what is folded in one op
 // is accumulated there.
@@ -74,24 +65,24 @@ Error gave_up(const cuda::Record& record) {
 }
 
 using Key = std::pair<const void*, int>;
-std::mutex teams_mutex;
-std::map<Key, std::weak_ptr<GpuTeam>> teams;
+std::mutex gpu_teams_mutex;
+std::map<Key, std::weak_ptr<GpuTeam>> gpu_teams;
 
 }  // namespace
 
 std::shared_ptr<GpuTeam> GpuTeam::of(const void* group, int ranks, int device) {
-  const std::lock_guard lock(teams_mutex);
-  std::erase_if(teams, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<GpuTeam>& known = teams[{group, device}];
+  const std::lock_guard lock(gpu_teams_mutex);
+  std::erase_if(gpu_teams, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<GpuTeam>& known = gpu_teams[{group, device}];
   std::shared_ptr<GpuTeam> team = known.lock();
   if (!team) known = team = std::make_shared<GpuTeam>(ranks, device);
   return team;
 }
 
 std::vector<std::shared_ptr<GpuTeam>> GpuTeam::all_of(const void* group) {
-  const std::lock_guard lock(teams_mutex);
+  const std::lock_guard lock(gpu_teams_mutex);
   std::vector<std::shared_ptr<GpuTeam>> found;
-  for (const auto& [key, team] : teams) {
+  for (const auto& [key, team] : gpu_teams) {
     if (key.first != group) continue;
     if (auto living = team.lock()) found.push_back(std::move(living));
   }
@@ -108,11 +99,8 @@ GpuTeam::GpuTeam(int ranks, int device)
 void GpuTeam::hand_in(int rank, const GpuPart& part) {
   const Call& call = part.call;
   if (part.prepared == nullptr) {
-    validate(call, rank, ranks_);
+    check_gpu_call(call, rank, ranks_, device_);
     refuse_unsupported(call);
-    const Sides sides = sides_of(call, rank, ranks_);
-    check_owner(call.input, sides.in, "the input", device_);
-    check_owner(call.output, sides.out, "the output", device_);
   }
   check_failed();
   parts_[static_cast<std::size_t>(rank)] = part;
@@ -187,6 +175,7 @@ void GpuTeam::launch_all(double timeout) {
   const bool captured = capture() != 0;
   const GpuPlanHeld plan =
       first.prepared != nullptr ? first.prepared : plans_.get(first.call, choice(), captured);
+  ran_ = plan->choice;
   const cuda::Launch told = launch_of(*plan, timeout);
   cuda::Sentence why{};
   const cuda::Library& library = cuda::library();

@@ -42,6 +42,8 @@ class GpuTeam {
   // Instead: takes all that launches of the call will need.
   void prepare();
   const std::optional<Error>& outcome() const noexcept { return outcome_; }
+  // Of the last launch.
+  const Choice& ran() const noexcept { return ran_; }
   const GpuPlanHeld& prepared() const noexcept { return prepared_; }
 
   // Waits until a stream is done.
@@ -64,6 +66,7 @@ class GpuTeam {
   cuda::Event launched_;  // the latest collective is done
   std::vector<GpuPart> parts_;
   std::optional<Error> outcome_;
+  Choice ran_;
   GpuPlanHeld prepared_;
 };
 

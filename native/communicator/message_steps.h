@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/parcel.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
+#include "communicator/last_call.h"
 #include "communicator/pair_call.h"
 #include "communicator/steps.h"
 
@@ -22,7 +24,7 @@ namespace coll {
 class MessageSteps : public Steps {
  public:
   Status start() final { return advance(begin()); }
-  Status resume() final { return advance(go_on()); }
+  Status resume() final { return advance(resumed()); }
 
  protected:
   // `timeout`: seconds of all steps together.
@@ -34,6 +36,8 @@ class MessageSteps : public Steps {
   // What was begun is done. Begins the next step, by run() or send() and expect(); false: there is
   // none.
   virtual bool step(Status& status) = 0;
+  // What was in progress goes on.
+  virtual Status resumed() { return go_on(); }
 
   // The communicator's calls.
   virtual Status run(const Call& call) = 0;
@@ -41,6 +45,9 @@ class MessageSteps : public Steps {
   virtual coll_request post(const PairCall& call) = 0;
   virtual Status go_on() = 0;
   virtual std::uint64_t calls() const = 0;
+  virtual bool interruptible() const = 0;
+  virtual std::optional<LastCall> last() = 0;
+  virtual void check_failed() = 0;
   [[noreturn]] virtual void fail(const Cause& cause) = 0;
 
   int rank() const noexcept { return rank_; }
@@ -106,6 +113,9 @@ class StepsOn final : public Work {
   coll_request post(const PairCall& call) override { return communicator_.post(call); }
   Status go_on() override { return communicator_.resume(); }
   std::uint64_t calls() const override { return communicator_.calls(); }
+  bool interruptible() const override { return communicator_.interruptible(); }
+  std::optional<LastCall> last() override { return communicator_.last(); }
+  void check_failed() override { communicator_.check_failed(); }
   [[noreturn]] void fail(const Cause& cause) override { communicator_.fail(cause); }
 
   C& communicator_;

@@ -44,21 +44,42 @@ class DeviceMemory {
   void* memory_ = nullptr;
 };
 
+class HostBytes {
+ public:
+  HostBytes() = default;
+  // Throws Error(system).
+  explicit HostBytes(std::size_t bytes) : bytes_(bytes) {
+    Sentence why{};
+    check(library().allocate_host(bytes, &memory_, &why), why);
+  }
+  HostBytes(HostBytes&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, 0)), memory_(std::exchange(other.memory_, nullptr)) {}
+  HostBytes& operator=(HostBytes&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~HostBytes() {
+    if (memory_ != nullptr) library().free_host(memory_);
+  }
+
+  std::byte* get() const noexcept { return static_cast<std::byte*>(memory_); }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::size_t bytes_ = 0;
+  void* memory_ = nullptr;
+};
+
 template <class T>
 class HostMemory {
  public:
-  HostMemory() {
-    Sentence why{};
-    check(library().allocate_host(sizeof(T), &memory_, &why), why);
-  }
-  HostMemory(const HostMemory&) = delete;
-  HostMemory& operator=(const HostMemory&) = delete;
-  ~HostMemory() { library().free_host(memory_); }
+  HostMemory() : memory_(sizeof(T)) {}
 
-  T* get() const noexcept { return static_cast<T*>(memory_); }
+  T* get() const noexcept { return reinterpret_cast<T*>(memory_.get()); }
 
  private:
-  void* memory_ = nullptr;
+  HostBytes memory_;
 };
 
 }  // namespace coll::cuda

@@ -27,6 +27,13 @@ class Event {
     Sentence why{};
     check(library().after(device_, stream, event_, &why), why);
   }
+  // Whether it has come; of one that was never marked, too.
+  bool reached() const {
+    Sentence why{};
+    const std::int32_t yes = library().reached(device_, event_, &why);
+    if (yes < 0) check(yes, why);
+    return yes != 0;
+  }
 
  private:
   int device_;

@@ -11,7 +11,7 @@
 namespace coll::cuda {
 
 // Changes with every change of Launch, Code or these functions: both sides must be of one version.
-inline constexpr std::uint32_t kLibraryVersion = 2;
+inline constexpr std::uint32_t kLibraryVersion = 3;
 
 struct Sentence {
   char text[256];
@@ -54,8 +54,15 @@ std::int32_t coll_cuda_upload(std::int32_t device, void* to, const void* from, s
 // when this returns.
 std::int32_t coll_cuda_copy(std::int32_t device, void* to, const void* from, std::size_t bytes,
                             void* stream, Sentence* why) noexcept;
+// The same without waiting: until the bytes are there both sides stay as they are. Memory of the
+// host is of coll_cuda_allocate_host.
+std::int32_t coll_cuda_enqueue_copy(std::int32_t device, void* to, const void* from,
+                                    std::size_t bytes, void* stream, Sentence* why) noexcept;
 // The device whose memory this is; -1: it is the host's.
 std::int32_t coll_cuda_owner(const void* pointer) noexcept;
+// A stream that comes after no other one by itself; once nobody has it what is on it is still done.
+std::int32_t coll_cuda_stream(std::int32_t device, void** stream, Sentence* why) noexcept;
+void coll_cuda_free_stream(std::int32_t device, void* stream) noexcept;
 // What is enqueued on `stream` from now on comes after what is on `other` now.
 std::int32_t coll_cuda_follow(std::int32_t device, void* stream, void* other,
                               Sentence* why) noexcept;
@@ -76,6 +83,8 @@ std::int32_t coll_cuda_mark(std::int32_t device, void* event, void* stream, Sent
 // What is enqueued on `stream` from now on comes after the moment, if there was one.
 std::int32_t coll_cuda_after(std::int32_t device, void* stream, void* event,
                              Sentence* why) noexcept;
+// Whether the moment has come, or there was none: 1 or 0; -1 with a sentence.
+std::int32_t coll_cuda_reached(std::int32_t device, void* event, Sentence* why) noexcept;
 }
 #pragma GCC visibility pop
 

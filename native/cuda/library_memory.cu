@@ -82,6 +82,16 @@ std::int32_t coll_cuda_copy(std::int32_t device, void* to, const void* from, std
   return outcome(error, "copying between a GPU and the host", why);
 }
 
+std::int32_t coll_cuda_enqueue_copy(std::int32_t device, void* to, const void* from,
+                                    std::size_t bytes, void* stream, Sentence* why) noexcept {
+  const CurrentDevice current(device);
+  cudaError_t error = current.error();
+  if (error == cudaSuccess) {
+    error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream));
+  }
+  return outcome(error, "copying between a GPU and the host", why);
+}
+
 std::int32_t coll_cuda_owner(const void* pointer) noexcept {
   cudaPointerAttributes found;
   if (cudaPointerGetAttributes(&found, pointer) != cudaSuccess) {

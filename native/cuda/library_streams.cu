@@ -19,6 +19,21 @@ cudaError_t captured(cudaStream_t stream, bool& yes) noexcept {
 
 extern "C" {
 
+std::int32_t coll_cuda_stream(std::int32_t device, void** stream, Sentence* why) noexcept {
+  const CurrentDevice current(device);
+  cudaError_t error = current.error();
+  cudaStream_t made{};
+  if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+  *stream = made;
+  return outcome(error, "making a stream", why);
+}
+
+void coll_cuda_free_stream(std::int32_t device, void* stream) noexcept {
+  const CurrentDevice current(device);
+  if (current.error() == cudaSuccess) cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+  cudaGetLastError();
+}
+
 std::int32_t coll_cuda_capture(std::int32_t device, void* stream, std::uint64_t* capture,
                                Sentence* why) noexcept {
   const CurrentDevice current(device);
@@ -76,6 +91,17 @@ std::int32_t coll_cuda_after(std::int32_t device, void* stream, void* event,
                                 in_graph ? cudaEventWaitExternal : cudaEventWaitDefault);
   }
   return outcome(error, "ordering a stream after an event", why);
+}
+
+std::int32_t coll_cuda_reached(std::int32_t device, void* event, Sentence* why) noexcept {
+  const CurrentDevice current(device);
+  cudaError_t error = current.error();
+  if (error == cudaSuccess) error = cudaEventQuery(static_cast<cudaEvent_t>(event));
+  if (error == cudaErrorNotReady) {
+    cudaGetLastError();
+    return 0;
+  }
+  return outcome(error, "asking whether a stream is done", why) == 0 ? 1 : -1;
 }
 
 }  // extern "C"

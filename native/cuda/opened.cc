@@ -58,7 +58,10 @@ Library found_in(void* from) {
   find_in(from, "coll_cuda_free_host", to.free_host);
   find_in(from, "coll_cuda_upload", to.upload);
   find_in(from, "coll_cuda_copy", to.copy);
+  find_in(from, "coll_cuda_enqueue_copy", to.enqueue_copy);
   find_in(from, "coll_cuda_owner", to.owner);
+  find_in(from, "coll_cuda_stream", to.stream);
+  find_in(from, "coll_cuda_free_stream", to.free_stream);
   find_in(from, "coll_cuda_follow", to.follow);
   find_in(from, "coll_cuda_launch", to.launch);
   find_in(from, "coll_cuda_synchronize", to.synchronize);
@@ -67,6 +70,7 @@ Library found_in(void* from) {
   find_in(from, "coll_cuda_free_event", to.free_event);
   find_in(from, "coll_cuda_mark", to.mark);
   find_in(from, "coll_cuda_after", to.after);
+  find_in(from, "coll_cuda_reached", to.reached);
   return to;
 }
 

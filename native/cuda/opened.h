@@ -21,7 +21,10 @@ struct Library {
   decltype(&coll_cuda_free_host) free_host;
   decltype(&coll_cuda_upload) upload;
   decltype(&coll_cuda_copy) copy;
+  decltype(&coll_cuda_enqueue_copy) enqueue_copy;
   decltype(&coll_cuda_owner) owner;
+  decltype(&coll_cuda_stream) stream;
+  decltype(&coll_cuda_free_stream) free_stream;
   decltype(&coll_cuda_follow) follow;
   decltype(&coll_cuda_launch) launch;
   decltype(&coll_cuda_synchronize) synchronize;
@@ -30,6 +33,7 @@ struct Library {
   decltype(&coll_cuda_free_event) free_event;
   decltype(&coll_cuda_mark) mark;
   decltype(&coll_cuda_after) after;
+  decltype(&coll_cuda_reached) reached;
 };
 
 // Where COLLECTIVES_CUDA_LIBRARY says, or beside the library of which this is part. The first one

@@ -2,7 +2,9 @@
  *
  * Collectives of arrays in the memory of a GPU: the part of the public C interface that
  * collectives.h includes. The kernels are a library of their own, opened when it is first asked
- * for. The ranks are threads of one process (coll_local), or there is one only. */
+ * for. Ranks that are threads of one process (coll_local), or the only one, run a call in one
+ * launch on the GPU that all of them share. Arrays of other ranks go through memory of the host, a
+ * block at a time, whatever GPU each of them has: so what the host can do is there for them. */
 #ifndef COLLECTIVES_GPU_H
 #define COLLECTIVES_GPU_H
 
@@ -38,10 +40,13 @@ coll_status coll_gpu_copy(int32_t device, void* to, const void* from, size_t byt
 
 /* Makes the call on arrays of this GPU. When it returns, the collective is enqueued: after what the
  * streams of all ranks held, before what they get. `stream` is a cudaStream_t, NULL the default
- * one. As coll_run(), all ranks make the same calls in the same order. */
+ * one. As coll_run(), all ranks make the same calls in the same order. Among several processes it
+ * returns when the ranks have exchanged all, and the rest of the result is on its way to the GPU;
+ * each rank says its own GPU; COLL_UNSUPPORTED where the stream is being captured into a graph. */
 coll_status coll_gpu_run(coll_comm* comm, const coll_call* call, int32_t device, void* stream);
 /* A call that is planned once: its code, and all memory of the GPU that it takes, are there then.
- * All ranks make it, as a collective, and begin it in the same order among their other calls.
+ * All ranks make it, as a collective (among several processes it reaches nobody), and begin it in
+ * the same order among their other calls.
  * `*persistent` is there once this, or coll_resume(), has returned COLL_OK. */
 typedef struct coll_gpu_persistent coll_gpu_persistent;
 coll_status coll_gpu_persistent_new(coll_comm* comm, const coll_call* call, int32_t device,

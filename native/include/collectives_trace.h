@@ -23,7 +23,13 @@ typedef struct coll_last_call {
   uint64_t bytes;    /* of the whole vector; of alltoall, of what one rank hands in */
   double seconds;    /* that it took on this rank; 0: see coll_tell_times() */
   double waiting;    /* in how many of these it waited for other ranks */
+  int32_t way;       /* of arrays on GPUs COLL_GPU_LAUNCH or COLL_GPU_HOST; else 0 */
+  uint32_t blocks;   /* of arrays on GPUs: how many calls it was cut into */
 } coll_last_call;
+
+/* How the ranks of a call of arrays on GPUs reached each other: in one launch on the GPU that they
+ * share, which is not timed; or through memory of the host. */
+enum { COLL_GPU_LAUNCH = 1, COLL_GPU_HOST = 2 };
 
 /* Which calls tell how long they take. Large are those of 16384 elements and more, and of lengths
  * for each rank; between machines, all. */

@@ -1,61 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Persistent calls on the emulated GPU, graphs of launches, and parts of unequal length.
-#include <dlfcn.h>
-
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "emulated_gpu.h"
 #include "gpu_of_test.h"
 
 namespace {
 
 using namespace coll::testing;
-
-// What gpu/emulated_library.cc has for tests.
-template <class Function>
-Function* emulated(const char* name) {
-  const char* const said = std::getenv("COLLECTIVES_CUDA_LIBRARY");
-  const std::string file = said != nullptr ? said : "";
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return reinterpret_cast<Function*>(::dlsym(library, name));
-}
-void begin_capture(void* stream) { emulated<void(void*)>("emulated_begin_capture")(stream); }
-std::uint64_t end_capture(void* stream) {
-  return emulated<std::uint64_t(void*)>("emulated_end_capture")(stream);
-}
-bool replay(std::uint64_t graph, void* stream) {
-  return emulated<std::int32_t(std::uint64_t, void*)>("emulated_replay")(graph, stream) == 0;
-}
-std::size_t taken() { return emulated<std::size_t()>("emulated_taken")(); }
-
-void* stream_of(int number) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number)); }
-
-coll_status run_on(const Comm& comm, const coll_call& call, void* stream) {
-  coll_status status = coll_gpu_run(comm.get(), &call, 0, stream);
-  while (status == COLL_IN_PROGRESS) status = coll_resume(comm.get());
-  return status;
-}
-
-struct Freed {
-  void operator()(coll_gpu_persistent* call) const { coll_gpu_persistent_free(call); }
-};
-using Persistent = std::unique_ptr<coll_gpu_persistent, Freed>;
-
-Persistent prepared(const Comm& comm, const coll_call& call) {
-  coll_gpu_persistent* made = nullptr;
-  coll_status status = coll_gpu_persistent_new(comm.get(), &call, 0, &made);
-  while (status == COLL_IN_PROGRESS) status = coll_resume(comm.get());
-  ok(status);
-  return Persistent(made);
-}
-
-coll_status run_on(const Comm& comm, const Persistent& call, void* stream) {
-  coll_status status = coll_gpu_persistent_run(call.get(), stream);
-  while (status == COLL_IN_PROGRESS) status = coll_resume(comm.get());
-  return status;
-}
 
 void meet(const Comm& comm) { ok(coll_barrier(comm.get())); }
 

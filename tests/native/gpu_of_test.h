@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,31 @@ inline coll_call allreduce(const Array& in, const Array& out, std::size_t n) {
 
 inline coll_status run(const Comm& comm, const coll_call& call, int device = 0) {
   coll_status status = coll_gpu_run(comm.get(), &call, device, nullptr);
+  while (status == COLL_IN_PROGRESS) status = coll_resume(comm.get());
+  return status;
+}
+
+inline coll_status run_on(const Comm& comm, const coll_call& call, void* stream) {
+  coll_status status = coll_gpu_run(comm.get(), &call, 0, stream);
+  while (status == COLL_IN_PROGRESS) status = coll_resume(comm.get());
+  return status;
+}
+
+struct Freed {
+  void operator()(coll_gpu_persistent* call) const { coll_gpu_persistent_free(call); }
+};
+using Persistent = std::unique_ptr<coll_gpu_persistent, Freed>;
+
+inline Persistent prepared(const Comm& comm, const coll_call& call) {
+  coll_gpu_persistent* made = nullptr;
+  coll_status status = coll_gpu_persistent_new(comm.get(), &call, 0, &made);
+  while (status == COLL_IN_PROGRESS) status = coll_resume(comm.get());
+  ok(status);
+  return Persistent(made);
+}
+
+inline coll_status run_on(const Comm& comm, const Persistent& call, void* stream) {
+  coll_status status = coll_gpu_persistent_run(call.get(), stream);
   while (status == COLL_IN_PROGRESS) status = coll_resume(comm.get());
   return status;
 }

@@ -93,6 +93,7 @@ std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** m
 
 void coll_cuda_free(std::int32_t, void* memory) noexcept {
   const std::lock_guard lock(mutex);
+  streams.finish_all();
   allocations.erase(reinterpret_cast<std::uintptr_t>(memory));
   streams.forget(memory);
   std::free(memory);
@@ -111,10 +112,30 @@ std::int32_t coll_cuda_upload(std::int32_t, void* to, const void* from, std::siz
   return 0;
 }
 
-std::int32_t coll_cuda_copy(std::int32_t, void* to, const void* from, std::size_t bytes, void*,
-                            Sentence*) noexcept {
+std::int32_t coll_cuda_copy(std::int32_t, void* to, const void* from, std::size_t bytes,
+                            void* stream, Sentence* why) noexcept {
+  const std::lock_guard lock(mutex);
+  if (!streams.finish(stream)) return refuse("copying: the stream is held back for ever", why);
   std::memcpy(to, from, bytes);
   return 0;
+}
+
+std::int32_t coll_cuda_enqueue_copy(std::int32_t, void* to, const void* from, std::size_t bytes,
+                                    void* stream, Sentence*) noexcept {
+  const std::lock_guard lock(mutex);
+  streams.enqueue_late(stream, [=] { std::memcpy(to, from, bytes); });
+  return 0;
+}
+
+std::int32_t coll_cuda_stream(std::int32_t, void** stream, Sentence*) noexcept {
+  *stream = zeros(1);
+  return 0;
+}
+
+void coll_cuda_free_stream(std::int32_t, void* stream) noexcept {
+  const std::lock_guard lock(mutex);
+  streams.forget(stream);
+  std::free(stream);
 }
 
 std::int32_t coll_cuda_owner(const void* pointer) noexcept {
@@ -153,7 +174,10 @@ std::int32_t coll_cuda_launch(std::int32_t, const void* launch, std::int32_t dty
              : refuse("launching a collective: it may run beside the one before it", why);
 }
 
-std::int32_t coll_cuda_synchronize(std::int32_t, void*, Sentence*) noexcept { return 0; }
+std::int32_t coll_cuda_synchronize(std::int32_t, void* stream, Sentence* why) noexcept {
+  const std::lock_guard lock(mutex);
+  return streams.finish(stream) ? 0 : refuse("waiting: the stream is held back for ever", why);
+}
 
 std::int32_t coll_cuda_capture(std::int32_t, void* stream, std::uint64_t* capture,
                                Sentence*) noexcept {
@@ -185,6 +209,11 @@ std::int32_t coll_cuda_after(std::int32_t, void* stream, void* event, Sentence*)
   return 0;
 }
 
+std::int32_t coll_cuda_reached(std::int32_t, void* event, Sentence*) noexcept {
+  const std::lock_guard lock(mutex);
+  return streams.reached(event) ? 1 : 0;
+}
+
 #pragma GCC visibility push(default)
 void emulated_begin_capture(void* stream) {
   const std::lock_guard lock(mutex);
@@ -199,6 +228,12 @@ std::uint64_t emulated_end_capture(void* stream) {
 std::int32_t emulated_replay(std::uint64_t graph, void* stream) {
   const std::lock_guard lock(mutex);
   return streams.replay(graph, stream) ? 0 : -1;
+}
+
+// What is on a stream is not done meanwhile.
+void emulated_hold(void* stream, std::int32_t held) {
+  const std::lock_guard lock(mutex);
+  streams.hold(stream, held != 0);
 }
 
 // Bytes of its memory that are taken.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and graphs of the emulated GPU. What is enqueued runs at once, so results could
-// not show that an order is missing: here every stream knows which launches it comes after, and a
-// launch that does not come after the one before it, whose ticks it uses, is refused.
+// Streams, events and graphs of the emulated GPU. Launches run at once, so results could not show
+// that an order is missing: here every stream knows which launches it comes after, and a launch
+// that does not come after the one before it, whose ticks it uses, is refused. Copies that nobody
+// waits for are done as late as may be (queues.h).
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <map>
 #include <utility>
 #include <vector>
+
+#include "queues.h"
 
 namespace coll::cuda {
 
@@ -24,18 +27,23 @@ class Streams {
 
   bool follow(void* stream, void* other) {
     if (capture_of(stream) != capture_of(other)) return join(stream, other);
-    if (capture_of(stream) == 0) merge(past_[stream], past_[other]);
+    if (capture_of(stream) == 0) {
+      merge(past_[stream], past_[other]);
+      queues_.add(stream, queues_.end_of(other));
+    }
     return true;
   }
   bool mark(void* event, void* stream) {
     return now_or_later(stream, [this, event](void* on) {
       past_[event] = past_[on];
+      moments_[event] = {queues_.end_of(on), false};
       return true;
     });
   }
   bool after(void* stream, void* event) {
     return now_or_later(stream, [this, event](void* on) {
       merge(past_[on], past_[event]);
+      queues_.add(on, moments_[event].place);
       return true;
     });
   }
@@ -46,20 +54,42 @@ class Streams {
       std::uint64_t& known = past_[on][ticks];
       if (known != latest_[ticks]) return false;
       known = ++latest_[ticks];
-      return run();
+      return queues_.reach(queues_.end_of(on)) && run();
     });
   }
 
   // What needs no ticks.
   void enqueue(void* stream, std::function<void()> work) {
-    now_or_later(stream, [work = std::move(work)](void*) {
+    now_or_later(stream, [this, work = std::move(work)](void* on) {
+      if (!queues_.reach(queues_.end_of(on))) return false;
       work();
       return true;
     });
   }
+  // What nobody waits for.
+  void enqueue_late(void* stream, Queues::Work work) {
+    now_or_later(stream, [this, work = std::move(work)](void* on) {
+      queues_.add(on, work);
+      return true;
+    });
+  }
+  // Whether the moment has come. Who asks for the first time is told that it has not, where
+  // anything is still to be done; for the second time it is.
+  bool reached(const void* event) {
+    Moment& moment = moments_[event];
+    if (queues_.reached(moment.place)) return true;
+    if (std::exchange(moment.asked, true)) return queues_.reach(moment.place);
+    return false;
+  }
+  // Does all that is on a stream, or on any.
+  bool finish(const void* stream) { return queues_.reach(queues_.end_of(stream)); }
+  void finish_all() { queues_.reach_all(); }
+  void hold(const void* stream, bool held) { queues_.hold(stream, held); }
 
   // Of memory or an event that is given back: what is at its address later is something else.
   void forget(const void* gone) {
+    queues_.forget(gone);
+    moments_.erase(gone);
     latest_.erase(gone);
     past_.erase(gone);
     for (auto& [of, past] : past_) past.erase(gone);
@@ -83,6 +113,11 @@ class Streams {
   }
 
  private:
+  struct Moment {
+    Queues::Place place;
+    bool asked = false;
+  };
+
   static void merge(Past& into, const Past& from) {
     for (const auto& [ticks, number] : from) into[ticks] = std::max(into[ticks], number);
   }
@@ -99,7 +134,9 @@ class Streams {
     return true;
   }
 
-  std::map<const void*, Past> past_;  // of streams and of events
+  Queues queues_;
+  std::map<const void*, Moment> moments_;  // of events
+  std::map<const void*, Past> past_;       // of streams and of events
   std::map<const void*, std::uint64_t> latest_;
   std::map<void*, std::uint64_t> captured_;
   std::map<std::uint64_t, std::vector<Node>> graphs_;

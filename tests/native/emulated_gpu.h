@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the emulated GPU (gpu/emulated_library.cc) has for tests.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace coll::testing {
+
+template <class Function>
+Function* emulated(const char* name) {
+  const char* const said = std::getenv("COLLECTIVES_CUDA_LIBRARY");
+  const std::string file = said != nullptr ? said : "";
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<Function*>(::dlsym(library, name));
+}
+inline void begin_capture(void* stream) { emulated<void(void*)>("emulated_begin_capture")(stream); }
+inline std::uint64_t end_capture(void* stream) {
+  return emulated<std::uint64_t(void*)>("emulated_end_capture")(stream);
+}
+inline bool replay(std::uint64_t graph, void* stream) {
+  return emulated<std::int32_t(std::uint64_t, void*)>("emulated_replay")(graph, stream) == 0;
+}
+inline std::size_t taken() { return emulated<std::size_t()>("emulated_taken")(); }
+// Whether what is on a stream is left undone.
+inline void hold(void* stream, bool held) {
+  emulated<void(void*, std::int32_t)>("emulated_hold")(stream, held ? 1 : 0);
+}
+
+inline void* stream_of(int number) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
+}
+
+}  // namespace coll::testing

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks as processes, with arrays on the emulated GPU: through memory of the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.processes.jobs import collrun, read
+from tests.python.test_gpu_arrays import LIBRARIES
+
+pytestmark = pytest.mark.processes
+
+
+def found(n: int, program: str, folder: Path) -> list[Any]:
+    there = [path for path in LIBRARIES if path.exists()]
+    assert there, "make test builds the emulated GPU"
+    newest = max(there, key=lambda path: path.stat().st_mtime)
+    command = ("-n", n, "-m", "tests.processes.rank", program, folder)
+    done = collrun(*command, env={"COLLECTIVES_CUDA_LIBRARY": str(newest)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read(folder, n)
+
+
+def test_every_collective_of_arrays_on_gpus(tmp_path: Path) -> None:
+    for rank, checks in enumerate(found(3, "gpu.everything", tmp_path)):
+        for check, wrong in checks.items():
+            assert wrong == [], f"rank {rank}, {check}"
+
+
+def test_arrays_of_the_host_and_of_gpus_are_not_mixed(tmp_path: Path) -> None:
+    for words in found(2, "gpu.differently", tmp_path):
+        assert "on GPUs" in words
