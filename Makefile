@@ -50,8 +50,9 @@ test: setup ## native tests, then pytest
 test-sanitizers: setup ## native tests under the address, undefined-behaviour and thread sanitizers
 	@scripts/native_tests.sh asan tsan
 
-test-extras: ## tests that need torch, or root for hosts of namespaces, or long; native ones on emulated Arm
+test-extras: ## tests that need torch, NVIDIA's wheel of NCCL, or root for hosts of namespaces, or long; native ones on emulated Arm
 	@scripts/setup.sh extras
+	@scripts/nccl_wheels.sh
 	@scripts/aarch64_tests.sh
 	@$(in_venv) python -m pytest -m "extras or hosts or long"
 

@@ -61,7 +61,7 @@ _OPAQUE: dict[int, Any] = {
     DTYPES["float8_e4m3fn"]: np.uint8,
     DTYPES["float8_e5m2"]: np.uint8,
 }
-_SIZES: dict[int, int] = {
+SIZES: dict[int, int] = {
     code: np.dtype(_OPAQUE.get(code) or PAIRS.get(name, name)).itemsize
     for name, code in DTYPES.items()
 }
@@ -192,7 +192,7 @@ def repack(side: Operand) -> None:
 
 def itemsize(array: Operand) -> int:
     """Bytes of an element."""
-    return _SIZES[array.dtype]
+    return SIZES[array.dtype]
 
 
 def delivered(target: Operand) -> Array:

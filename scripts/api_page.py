@@ -174,7 +174,9 @@ class _Plain:
 def page(root: Path) -> str:
     """Return the page. Raises ValueError where a public name belongs to no group."""
     check_complete()
-    titles = [group.title for group in GROUPS] + ["C"]
+    from scripts import api_nccl  # which takes functions from here
+
+    titles = [group.title for group in GROUPS] + ["NCCL", "C"]
     contents = "\n".join(f"* [{title}](#{title.lower().replace(' ', '-')})" for title in titles)
     parts = [
         "# Interface",
@@ -191,6 +193,7 @@ def page(root: Path) -> str:
             parts += member(cl.Communicator, name, "Communicator.")
         for module, name in group.within:
             parts += of_module(module, name)
+    parts += api_nccl.section()
     return "\n\n".join([*parts, *c_section(root / "native/include")]) + "\n"
 
 

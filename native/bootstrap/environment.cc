@@ -76,6 +76,10 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_CUDA_LIBRARY", "path", "",
      "Where the library of kernels for GPUs is; without it libcollectives_cuda.so beside this "
      "one."},
+    {"COLLECTIVES_NCCL", "path", "",
+     "Where the libnccl.so.2 is that collectives.nccl opens, or its folder; without it one that is "
+     "loaded already, the PyPI package nvidia-nccl-cu13 or the like, or where the loader finds "
+     "it."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };
@@ -101,6 +105,7 @@ enum Index {
   kCache,
   kUcx,
   kCudaLibrary,
+  kNccl,
   kFault,
   kIndexEnd
 };
