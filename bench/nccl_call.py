@@ -8,7 +8,8 @@ to it. Measured in turns, in short blocks, of which the best counts, since cores
 * empty: a function of the stub without arguments, through the same binding;
 * raw: ``nccl.raw.ncclAllReduce`` with seven integers;
 * persistent: ``comm.persistent.allreduce(x)``, made once;
-* method: ``comm.allreduce(x)`` on a NumPy array, and on what shows itself as an array of a GPU.
+* method: ``comm.allreduce(x)`` on a NumPy array, and on what shows itself as an array of a GPU,
+  which takes the long way.
 
 The goal: raw and persistent at most 0.7 microseconds over C, or three times an empty call.
 """
