@@ -43,15 +43,17 @@ TEST(version_and_texts) {
 }
 
 TEST(ids_are_of_this_library_and_ranks_in_their_range) {
-  ncclComm_t comm = nullptr;
-  ncclUniqueId foreign;
-  std::memset(&foreign, 7, sizeof foreign);
-  bad(ncclCommInitRank(&comm, 2, foreign, 0), ncclInvalidArgument, "unique id");
-  ncclUniqueId id;
-  good(ncclGetUniqueId(&id));
-  bad(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument, "rank 2 of 2");
-  bad(ncclCommInitRank(nullptr, 2, id, 0), ncclInvalidArgument, "comm");
-  CHECK(comm == nullptr);
+  in_processes(1, [](int, Board&) {
+    ncclComm_t comm = nullptr;
+    ncclUniqueId foreign;
+    std::memset(&foreign, 7, sizeof foreign);
+    bad(ncclCommInitRank(&comm, 2, foreign, 0), ncclInvalidArgument, "unique id");
+    ncclUniqueId id;
+    good(ncclGetUniqueId(&id));
+    bad(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument, "rank 2 of 2");
+    bad(ncclCommInitRank(nullptr, 2, id, 0), ncclInvalidArgument, "comm");
+    CHECK(comm == nullptr);
+  });
 }
 
 // The process that made the id is rank 1, and hands it on.
@@ -105,27 +107,29 @@ TEST(a_death_at_the_meeting_is_told_at_once) {
 // ---- configs ------------------------------------------------------------------------------------
 
 TEST(configs_of_other_versions) {
-  ncclUniqueId id;
-  ncclComm_t comm = nullptr;
-  good(ncclGetUniqueId(&id));
-  ncclConfig_t config;
-  std::memset(&config, 0, sizeof config);
-  bad(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument,
-      "NCCL_CONFIG_INITIALIZER");
-  config = NCCL_CONFIG_INITIALIZER;
-  config.magic = 5;
-  bad(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument, "not initialised");
-  config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 2;
-  bad(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument, "blocking is 2");
-  // What an older program does not know lies behind its struct.
-  std::memset(&config, 0x55, sizeof config);
-  config.size = offsetof(ncclConfig_t, cgaClusterSize);
-  config.magic = NCCL_API_MAGIC;
-  config.version = 21400;
-  config.blocking = 1;
-  good(ncclCommInitRankConfig(&comm, 1, id, 0, &config));
-  good(ncclCommDestroy(comm));
+  in_processes(1, [](int, Board&) {
+    ncclUniqueId id;
+    ncclComm_t comm = nullptr;
+    good(ncclGetUniqueId(&id));
+    ncclConfig_t config;
+    std::memset(&config, 0, sizeof config);
+    bad(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument,
+        "NCCL_CONFIG_INITIALIZER");
+    config = NCCL_CONFIG_INITIALIZER;
+    config.magic = 5;
+    bad(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument, "not initialised");
+    config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 2;
+    bad(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument, "blocking is 2");
+    // What an older program does not know lies behind its struct.
+    std::memset(&config, 0x55, sizeof config);
+    config.size = offsetof(ncclConfig_t, cgaClusterSize);
+    config.magic = NCCL_API_MAGIC;
+    config.version = 21400;
+    config.blocking = 1;
+    good(ncclCommInitRankConfig(&comm, 1, id, 0, &config));
+    good(ncclCommDestroy(comm));
+  });
 }
 
 void finish(ncclComm_t comm) {
@@ -275,15 +279,17 @@ TEST(abort_unblocks) {
 
 // Also a rank that waits for the others to come.
 TEST(abort_unblocks_a_meeting) {
-  ncclUniqueId id;
-  good(ncclGetUniqueId(&id));
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  ncclComm_t comm = nullptr;
-  CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclInProgress);
-  const auto begin = Clock::now();
-  good(ncclCommAbort(comm));
-  CHECK(seconds_since(begin) < kAtOnce);
+  in_processes(1, [](int, Board&) {
+    ncclUniqueId id;
+    good(ncclGetUniqueId(&id));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr;
+    CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclInProgress);
+    const auto begin = Clock::now();
+    good(ncclCommAbort(comm));
+    CHECK(seconds_since(begin) < kAtOnce);
+  });
 }
 
 TEST(counts_that_differ_are_an_error) {

@@ -81,7 +81,8 @@ inline ncclUniqueId id_of(Board& board, int rank) {
 
 using Body = std::function<void(int rank, Board& board)>;
 
-// body(rank) in p processes; all must end well.
+// body(rank) in p processes; all must end well. What makes an id keeps a thread, which no process
+// should have that forks: so even one rank is a process of its own.
 inline void in_processes(int p, const Body& body) {
   const Shared<Board> board;
   std::vector<check::Child> children;
