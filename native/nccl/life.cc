@@ -61,8 +61,11 @@ const char* ncclGetErrorString(ncclResult_t result) {
 const char* ncclGetLastError(ncclComm_t comm) {
   static thread_local std::string own;
   own.clear();
-  // Of what is no communicator: the last sentence of all.
-  if (comm != nullptr) coll::nccl::outcome_of([&] { own = alive(comm).sentence(); });
+  // Of one that has failed: why. Else, and of what is none, the last sentence of all.
+  coll::nccl::outcome_of([&] {
+    const ncclResult_t state = comm != nullptr ? alive(comm).state.load() : ncclSuccess;
+    if (state != ncclSuccess && state != ncclInProgress) own = comm->sentence();
+  });
   return own.empty() ? coll::nccl::last_sentence() : own.c_str();
 }
 

@@ -3,8 +3,11 @@
 // block, and where one thread drives several.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -26,13 +29,19 @@ class Worker {
   bool idle();
 
  private:
-  void run();
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    Task task;  // null: none
+    bool ending = false;
+    std::thread thread;
+  };
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Task task_;  // null: none
-  bool ending_ = false;
-  std::thread thread_;
+  static void run(State& state);
+  bool is_of_parent() const noexcept;
+
+  std::unique_ptr<State> state_ = std::make_unique<State>();
+  pid_t owner_ = 0;  // the process that has the thread
 };
 
 }  // namespace coll::nccl

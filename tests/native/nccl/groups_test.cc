@@ -164,6 +164,14 @@ TEST(all_ranks_of_one_thread) {
   }
   sum_in_group(comms);
   sum_in_group(comms);
+  // A fork has the communicators, and none of their threads: it gets rid of them at once.
+  check::Child fork([&] {
+    int x = 0;
+    bad(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comms[1], nullptr), ncclInvalidArgument, "");
+    for (ncclComm_t comm : comms) good(ncclCommDestroy(comm));
+  });
+  CHECK(fork.wait() == 0);
+  sum_in_group(comms);
   for (ncclComm_t comm : comms) good(ncclCommDestroy(comm));
 }
 
