@@ -35,7 +35,13 @@ void check_mixture(ncclComm_t comm, int rank, int p) {
     good(ncclBroadcast(from_root.data(), from_root.data(), 4, ncclFloat32, 1, comm, nullptr));
   }
   good(ncclAllReduce(in.data(), out.data(), 7, ncclFloat32, ncclAvg, comm, nullptr));
+  std::vector<int> whole(4, 5 * rank), halves(2 * n, 5 * rank), half(2);
+  for (int* at : {&whole[0], &whole[2]}) {
+    good(ncclAllReduce(at, at, 2, ncclInt32, ncclAvg, comm, nullptr));
+    good(ncclReduceScatter(halves.data(), half.data(), 2, ncclInt32, ncclAvg, comm, nullptr));
+  }
   good(ncclGroupEnd());
+  CHECK(whole[0] == 5 * (p - 1) / 2 && whole[3] == whole[0] && half[1] == whole[0]);
   float ranks = 0;  // their sum
   for (int r = 0; r < p; ++r) ranks += static_cast<float>(r);
   for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -139,6 +145,17 @@ TEST(a_call_that_fails_makes_its_group_fail) {
   });
 }
 
+TEST(a_message_of_another_length_makes_its_group_fail) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    std::vector<int> x(8), y(8, rank);
+    good(ncclGroupStart());
+    good(ncclSend(y.data(), 4, ncclInt32, 1 - rank, comm, nullptr));
+    good(ncclRecv(x.data(), rank == 0 ? 4 : 8, ncclInt32, 1 - rank, comm, nullptr));
+    if (rank == 0) return good(ncclGroupEnd());
+    bad(ncclGroupEnd(), ncclInvalidUsage, "sent 4");
+  });
+}
+
 void sum_in_group(const std::vector<ncclComm_t>& comms) {
   std::vector<int> values(comms.size());
   std::iota(values.begin(), values.end(), 1);
@@ -173,6 +190,21 @@ TEST(all_ranks_of_one_thread) {
   CHECK(fork.wait() == 0);
   sum_in_group(comms);
   for (ncclComm_t comm : comms) good(ncclCommDestroy(comm));
+}
+
+// The other ranks of the thread would wait for ever for one that has not begun.
+TEST(a_rank_that_fails_ends_the_others_of_its_thread) {
+  std::vector<ncclComm_t> comms(3);
+  good(ncclCommInitAll(comms.data(), 3, nullptr));
+  std::vector<int> x(6, 1);
+  good(ncclGroupStart());
+  for (std::size_t i = 0; i < 3; ++i) {
+    int* const out = i == 1 ? &x[3] : &x[2 * i];  // of one they overlap, and are not the same
+    good(ncclAllReduce(&x[2 * i], out, 2, ncclInt32, ncclSum, comms[i], nullptr));
+  }
+  const ncclResult_t result = ncclGroupEnd();
+  CHECK(result == ncclRemoteError || result == ncclInvalidArgument);
+  for (ncclComm_t comm : comms) good(ncclCommAbort(comm));
 }
 
 // Two processes of two ranks each, that are made and split in groups.
