@@ -87,24 +87,20 @@ foreach(source IN LISTS c_files)
   coll_add_test("${source}" collectives)
 endforeach()
 
-# tests/native/nccl/<x>_test.cc: one program each over libnccl.so.2, as programs for NCCL see it.
+# tests/native/nccl/*_test.cc: one program over libnccl.so.2, as programs for NCCL see it.
 file(GLOB nccl_files CONFIGURE_DEPENDS "${folder}/nccl/*_test.cc")
-foreach(source IN LISTS nccl_files)
-  cmake_path(GET source STEM name)
-  set(name nccl_${name})
-  add_executable(${name} "${source}" "${folder}/check.cc")
-  target_link_libraries(
-    ${name} PRIVATE collectives_nccl collectives_options Threads::Threads
-  )
-  target_include_directories(${name} PRIVATE "${folder}")
-  if(CMAKE_CROSSCOMPILING_EMULATOR)
-    target_compile_definitions(${name} PRIVATE COLL_EMULATED)
-  endif()
-  coll_compile_quickly(${name} PRIVATE <functional> <string> <thread> <vector>)
-  set_target_properties(${name} PROPERTIES TEST_LAUNCHER "${launcher}")
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
-endforeach()
+add_executable(nccl_test ${nccl_files} "${folder}/check.cc")
+target_link_libraries(
+  nccl_test PRIVATE collectives_nccl collectives_options Threads::Threads
+)
+target_include_directories(nccl_test PRIVATE "${folder}")
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  target_compile_definitions(nccl_test PRIVATE COLL_EMULATED)
+endif()
+target_compile_options(nccl_test PRIVATE -Og) # what they test is optimised
+set_target_properties(nccl_test PROPERTIES TEST_LAUNCHER "${launcher}")
+add_test(NAME nccl_test COMMAND nccl_test)
+set_tests_properties(nccl_test PROPERTIES TIMEOUT 300)
 
 # A GPU that is made of threads, for tests of what calls the library of kernels, and of the command
 # that measures on a GPU.
