@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from pathlib import Path
+
+from collectives.preloading import nccl_library
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/from_nccl.md").read_text(encoding="utf-8")
 SOURCES = "\n".join(
     path.read_text(encoding="utf-8") for path in sorted((ROOT / "native/nccl").glob("*.cc"))
 )
+INVALID_USAGE = 5
 ROWS = re.findall(r"^\| `(nccl\w+)` \| ([\d.]+) \| (\w+) \| (\S+) \| (\w+) \|", PAGE, re.MULTILINE)
 
 
@@ -33,6 +37,44 @@ def test_what_is_defined_is_shown() -> None:
 def test_what_the_page_calls_refused_refuses() -> None:
     refusing = set(re.findall(r'refused\(\s*"(nccl\w+)"', SOURCES))
     assert {row[0] for row in ROWS if row[2] == "refused"} == refusing
+
+
+def test_refused_functions_say_so_by_name() -> None:
+    library = ctypes.CDLL(str(nccl_library()))
+    library.ncclGetLastError.restype = ctypes.c_char_p
+    nothing = [ctypes.c_void_p(0)] * 11
+    for name in sorted({row[0] for row in ROWS if row[2] == "refused"}):
+        if name == "ncclGroupSimulateEnd":
+            library.ncclGroupStart()
+        result = getattr(library, name)(*nothing)
+        assert result == (0 if name == "ncclLLA2ACalcSlots" else INVALID_USAGE), name
+        said: bytes = library.ncclGetLastError(None)
+        assert said.decode().startswith(f"{name}() is not supported here: "), said
+
+
+class Team(ctypes.Structure):
+    """Ranks at equal distances."""
+
+    _fields_ = (("ranks", ctypes.c_int), ("rank", ctypes.c_int), ("stride", ctypes.c_int))
+
+    def plain(self) -> tuple[int, int, int]:
+        return self.ranks, self.rank, self.stride
+
+
+def test_teams_are_all_ranks_or_one() -> None:
+    library = ctypes.CDLL(str(nccl_library()))
+    comms = (ctypes.c_void_p * 3)()
+    assert library.ncclCommInitAll(comms, 3, None) == 0
+    last = ctypes.c_void_p(comms[2])
+    for name, wanted in (("World", (3, 2, 1)), ("Rail", (3, 2, 1)), ("Lsa", (1, 0, 1))):
+        function = getattr(library, f"ncclTeam{name}")
+        function.restype = Team
+        assert function(last).plain() == wanted
+    team = Team(2, 1, 2)  # ranks 0 and 2
+    assert library.ncclTeamRankToWorld(last, team, 0) == 0
+    assert library.ncclTeamRankToLsa(last, team, 1) == 0
+    for comm in comms:
+        assert library.ncclCommDestroy(ctypes.c_void_p(comm)) == 0
 
 
 def test_nothing_is_said_to_have_run_on_a_gpu() -> None:

@@ -194,7 +194,7 @@ def test_every_value_and_layout_is_theirs(nccl: Path, tmp_path: Path) -> None:
 # ---- programs ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["calls", "groups", "life"])
+@pytest.mark.parametrize("name", ["arguments", "calls", "groups", "life"])
 def test_programs_of_their_header_run_on_it(name: str, nccl: Path, tmp_path: Path) -> None:
     tests = ROOT / "tests/native"
     program = tmp_path / name
