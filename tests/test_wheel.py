@@ -100,6 +100,15 @@ def test_extension_exports_its_entry_only(wheel: Path, tmp_path: Path) -> None:
     assert symbols == ["PyInit__native"]
 
 
+def test_libnccl_exports_its_functions_only(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        library = archive.extract("collectives/nccl_library/libnccl.so.2", tmp_path)
+    symbols = run("nm", "-D", "--defined-only", library, folder=tmp_path).split()[2::3]
+    listed = (ROOT / "native/nccl/functions.txt").read_text(encoding="utf-8").splitlines()
+    names = [name for name in listed if name.startswith("nccl")]
+    assert sorted(symbols) == sorted([*names, *(f"p{name}" for name in names)])
+
+
 def test_threads_reduce_from_another_folder(environment: Path, tmp_path: Path) -> None:
     printed = run(environment / "python", "-P", "-c", PROGRAM, folder=tmp_path)
     assert printed == "reduced by threads\n"
