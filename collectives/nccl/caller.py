@@ -114,6 +114,12 @@ class Caller:
             raise self.library.error(function, code, self._handle)
         if groups.current() is None:  # in a group nothing has begun
             self.begun(function)
+            self.wait_if_timed()
+
+    def wait_if_timed(self) -> None:
+        """Wait for what is in progress where there is a time-out for it."""
+        if self._pending and self.timeout is not None:
+            self.wait()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until what was begun without blocking is done: that it is enqueued, not computed.

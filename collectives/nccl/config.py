@@ -67,10 +67,10 @@ class Config:
     """How a communicator is to be; None leaves a field to NCCL.
 
     ``blocking=False``: calls return at once, and what they began is waited for by the next one or
-    by ``comm.wait(timeout)``. The others are NCCL's own, as its manual explains them: ``net_name``
-    is its netName, ``cta_policy`` its CTAPolicy, ``channels_per_net_peer`` its
-    nChannelsPerNetPeer, and so on. A field that the library found does not have raises
-    UnsupportedError where the communicator is made.
+    by ``comm.wait(timeout)``, before which nothing is enqueued for sure. The others are NCCL's own,
+    as its manual explains them: ``net_name`` is its netName, ``cta_policy`` its CTAPolicy,
+    ``channels_per_net_peer`` its nChannelsPerNetPeer, and so on. A field that the library found
+    does not have raises UnsupportedError where the communicator is made.
     """
 
     blocking: bool | None = None

@@ -24,6 +24,9 @@ class Member(Protocol):
     def begun(self, function: str) -> None:
         """Take note that a function of the group is in progress."""
 
+    def wait_if_timed(self) -> None:
+        """Wait for it where there is a time-out for that."""
+
 
 class Group:
     """Calls of this thread that are begun together, when the block ends.
@@ -58,6 +61,9 @@ class Group:
         code = self._left(self._library.function("ncclGroupEnd"))
         if code not in (SUCCESS, IN_PROGRESS):
             raise self._library.error("ncclGroupEnd", code)
+        if current() is None:
+            for member in (*self._made, *self._members.values()):
+                member.wait_if_timed()
 
     def simulate(self) -> float:
         """End it without beginning anything; return the seconds that it would take."""

@@ -47,8 +47,9 @@ def init_rank(
             several lets large jobs begin faster (since NCCL 2.23); all ranks have the same.
         rank: The place of this one, 0 to ``size - 1``.
         config: How it is to be.
-        timeout: Seconds for the ranks to meet, and for each later wait. It makes a communicator
-            that does not block, for NCCL cannot be interrupted else; this function waits then.
+        timeout: Seconds for the ranks to meet, and for each later call to be enqueued. It makes a
+            communicator that does not block, for NCCL cannot be interrupted else; what waits is
+            this function, and each call.
         library: Another libnccl than that of :func:`load`.
 
     The GPU is CUDA's current one. In a group, which one thread with several GPUs needs, it is there

@@ -264,8 +264,12 @@ def test_ranks_that_meet_in_a_group_are_waited_for(standin: Standin) -> None:
     with nccl.group():
         comms = [nccl.init_rank(2, nccl.unique_id(), rank, timeout=9) for rank in range(2)]
     for one in comms:
-        assert one.busy
-        one.wait()
+        assert not one.busy
+        assert not one.in_progress
+        one.allreduce(X)
+        assert not one.in_progress
+        with nccl.group():
+            one.allreduce(X)
         assert not one.in_progress
         one.close()
 
