@@ -55,12 +55,18 @@ class Caller:
     blocking: bool
 
     def __init__(
-        self, library: Library, origin: Origin, timeout: float | None, pending: str = ""
+        self,
+        library: Library,
+        origin: Origin,
+        timeout: float | None,
+        pending: str = "",
+        parent: Caller | None = None,
     ) -> None:
         """Take what a function of NCCL has made, or makes when the group ends."""
         self.library, self.timeout, self.blocking = library, timeout, origin.blocking
         self._origin = origin  # NCCL may read the texts of a configuration later
-        self._handle = 0
+        self._parent = parent  # which may still have to be waited for
+        self._handle, self._ended = 0, False
         self._pending = pending  # the function that may be in progress
         self.busy = True  # whether it is closed, or the next call has to wait first
         self._asked: dict[str, int] = {}
@@ -77,6 +83,7 @@ class Caller:
         self._handle = int(self._origin.cell[0])
         self.busy = not self._handle or bool(self._pending)
         if self._handle:
+            self._parent = None
             OPEN[self._handle] = (self.library, os.getpid())
 
     def begun(self, function: str) -> None:
@@ -88,6 +95,10 @@ class Caller:
     @property
     def handle(self) -> int:
         """The ``ncclComm_t``, as a number. Raises ClosedError where there is none."""
+        if not self._handle and not self._ended:  # a child is there when its parent is done
+            if self._parent is not None and self._parent._pending:
+                self._parent.wait()
+            self.adopt()
         if not self._handle:
             raise ClosedError(
                 "the communicator is closed, or is there only when the group ends that makes it"
@@ -193,5 +204,7 @@ class Caller:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed, or was not made."""
+        """Whether it is closed, or was not made yet."""
+        if not self._handle and not self._ended:
+            self.adopt()
         return not self._handle

@@ -85,9 +85,11 @@ class Communicator(Collectives, Memory):
         """
         wanted = list(exclude)
         ranks = [integer(one) for one in wanted]
-        if not ranks or any(one is None or not 0 <= one < self.size for one in ranks):
+        others = all(one is not None and 0 <= one < self.size for one in ranks)
+        if not ranks or not others or self.rank in ranks:
             raise InvalidArgumentError(
-                f"shrink: exclude is {wanted!r}: give ranks, 0 to {self.size - 1}"
+                f"shrink: exclude is {wanted!r}: give other ranks than this one, 0 to "
+                f"{self.size - 1}"
             )
         made, listed = origin(self.library, config, self.blocking), ffi.new("int[]", ranks)
         flags = DEFINED["NCCL_SHRINK_ABORT" if abort else "NCCL_SHRINK_DEFAULT"]
@@ -99,7 +101,7 @@ class Communicator(Collectives, Memory):
 
     def _child(self, made: Origin) -> Communicator:
         # It comes to be while its parent is in progress.
-        return Communicator(self.library, made, self.timeout, self._pending)
+        return Communicator(self.library, made, self.timeout, self._pending, self)
 
     def suspend(self) -> None:
         """Give back memory of the GPU until :meth:`resume`. Since NCCL 2.29.7."""
@@ -124,21 +126,25 @@ class Communicator(Collectives, Memory):
 
         All ranks close it. Where it does not block, ``timeout`` of the communicator counts.
         """
-        if not self._handle:
+        if self.closed:
             return
         if not self.blocking:
-            self.finalize()
-            self.wait()
+            try:
+                self.finalize()
+                self.wait()
+            except BaseException:
+                self.abort()
+                raise
         self._gone("ncclCommDestroy")
 
     def abort(self) -> None:
         """End what is in progress, whatever the other ranks do, and give it back."""
-        if self._handle:
+        if not self.closed:
             self._pending = ""
             self._gone("ncclCommAbort")
 
     def _gone(self, function: str) -> None:
-        handle, self._handle, self.busy = self._handle, 0, True
+        handle, self._handle, self._ended, self.busy = self._handle, 0, True, True
         OPEN.pop(handle, None)
         self.library.call(function, handle)
 

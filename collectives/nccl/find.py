@@ -55,6 +55,16 @@ def refuse_copies(here: list[str]) -> None:
         )
 
 
+def refuse_others(path: str) -> None:
+    """Raise UnsupportedError where another libnccl than this one has been loaded meanwhile."""
+    for other in loaded():
+        if not same_file(other, path):
+            raise UnsupportedError(
+                f"{other} was loaded in this process, beside {path}, which is in use: two copies "
+                "of NCCL do not know of one another"
+            )
+
+
 def find(path: str | None = None, maps: str = _MAPS) -> Found:
     """Return which libnccl to open: named, loaded, of PyPI, or of the system, in this order.
 

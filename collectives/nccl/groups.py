@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from collectives.nccl.constants import IN_PROGRESS, SIMULATION_MAGIC, SUCCESS
 from collectives.nccl.declarations import ffi
+from collectives.nccl.errors import NcclError
 from collectives.nccl.library import Library, load
 from collectives.nccl.versions import NEWEST
 
@@ -151,6 +152,7 @@ def simulate(library: Library | None = None) -> Iterator[Estimate]:
     try:
         yield estimate
     except BaseException:
-        opened.simulate()
+        with suppress(NcclError):  # the first error is the one to tell
+            opened.simulate()
         raise
     estimate.seconds = opened.simulate()

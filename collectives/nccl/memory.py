@@ -25,21 +25,24 @@ class Registered:
 
     _ends_by = "ncclCommDeregister"
 
-    def __init__(self, comm: Caller, handle: int, array: Any) -> None:
-        self._comm, self._handle, self._array = comm, handle, array
+    def __init__(self, comm: Caller, cell: Any, array: Any) -> None:
+        self._comm, self._array = comm, array
+        self._cell: Any = cell  # NCCL may write to it later; None: closed
 
     @property
     def handle(self) -> int:
         """What NCCL calls it. Raises ClosedError where it was closed."""
-        if not self._handle or self._comm.closed:
+        if self._cell is None or self._comm.closed:
             raise ClosedError("the memory is not registered any more")
-        return self._handle
+        if self._comm.busy:
+            self._comm.wait()
+        return int(self._cell[0])
 
     def close(self) -> None:
         """End it; a second time it does nothing. It ends with its communicator, too."""
-        handle, self._handle, self._array = self._handle, 0, None
-        if handle and not self._comm.closed:
-            self._comm.finish(self._ends_by, self._comm.handle, handle)
+        if self._cell is not None and not self._comm.closed:
+            self._comm.finish(self._ends_by, self._comm.handle, self.handle)
+        self._cell = self._array = None
 
     def __enter__(self) -> Any:
         return self
@@ -67,7 +70,7 @@ class Memory(Caller):
         side, cell = calls.given(self, array, "register: array"), ffi.new("uintptr_t *")
         nbytes = side.elements * side.size
         self.finish("ncclCommRegister", self.handle, side.address, nbytes, cell)
-        return Registered(self, int(cell[0]), side.array)
+        return Registered(self, cell, side.array)
 
     def window(self, array: Array, *, symmetric: bool = False) -> Window:
         """Open the memory of an array to the other ranks; all of them call it. Since NCCL 2.27.
@@ -80,7 +83,7 @@ class Memory(Caller):
         nbytes = side.elements * side.size
         arguments = (self.handle, side.address, nbytes, cell, flags)
         self.finish("ncclCommWindowRegister", *arguments, kept=(cell,))
-        return Window(self, int(cell[0]), side.array)
+        return Window(self, cell, side.array)
 
     def put_signal(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 
 from collectives.errors import CollectiveTimeoutError, InvalidArgumentError
 from collectives.names import checked_seconds, integer
-from collectives.nccl import groups
+from collectives.nccl import find, groups
 from collectives.nccl.caller import origin
 from collectives.nccl.communicator import Communicator
 from collectives.nccl.config import Config
@@ -55,7 +55,7 @@ def init_rank(
     The GPU is CUDA's current one. In a group, which one thread with several GPUs needs, it is there
     when the group ends. Raises CollectiveTimeoutError when the time-out is over, and NcclError.
     """
-    used = library or load()
+    used = _alone(library)
     count, place = integer(size), integer(rank)
     if count is None or count < 1 or place is None or not 0 <= place < count:
         raise InvalidArgumentError(f"init_rank: rank is {rank!r} of {size!r}: give 0 to size - 1")
@@ -92,7 +92,7 @@ def init_all(devices: int | Iterable[int], *, library: Library | None = None) ->
 
     Raises InvalidArgumentError for what is no GPU's number, and NcclError.
     """
-    used = library or load()
+    used = _alone(library)
     listed = None if isinstance(devices, int) else [integer(one) for one in devices]
     count = integer(devices) if listed is None else len(listed)
     if not count or count < 1 or any(one is None or one < 0 for one in listed or ()):
@@ -108,6 +108,13 @@ def init_all(devices: int | Iterable[int], *, library: Library | None = None) ->
         made.append(Communicator(used, one, None))
         made[-1].told(rank, count)
     return made
+
+
+def _alone(library: Library | None) -> Library:
+    """Return the library to use, where no other copy of NCCL has come to this process."""
+    used = library or load()
+    find.refuse_others(used.path)
+    return used
 
 
 def _met(comm: Communicator) -> None:

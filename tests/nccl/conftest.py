@@ -20,6 +20,8 @@ def _standin(tmp_path_factory: pytest.TempPathFactory) -> Standin:
 def standin(_standin: Standin, monkeypatch: pytest.MonkeyPatch) -> Standin:
     """The stand-in as the libnccl of the process, with nothing in its log."""
     monkeypatch.setattr("collectives.nccl.library._opened", _standin.library)
+    # A torch for CUDA that another test has imported brings NVIDIA's.
+    monkeypatch.setattr("collectives.nccl.find.loaded", lambda: [])
     _standin.log()
     return _standin
 

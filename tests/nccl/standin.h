@@ -48,13 +48,15 @@ typedef struct {
   int nvls_host_mode;
 } config;
 
-typedef struct {
+typedef struct comm {
   int rank;
   int ranks;
   int device;
   int blocking;
-  int polls; /* how often it is still to be said to be in progress */
-  int error; /* what CommGetAsyncError tells then */
+  int polls;          /* how often it is still to be said to be in progress */
+  int error;          /* what CommGetAsyncError tells then */
+  struct comm** cell; /* where its child is to be written when it is done, and the child */
+  struct comm* child;
 } comm;
 
 /* Appends a line to what standin_log() returns. */

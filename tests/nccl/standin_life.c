@@ -93,6 +93,10 @@ const char* ncclGetLastError(const comm* on) {
 int ncclCommGetAsyncError(comm* on, int* code) {
   *code = on->polls > 0 ? kInProgress : on->error;
   if (on->polls > 0) --on->polls;
+  if (*code == kSuccess && on->child != NULL) {
+    *on->cell = on->child;
+    on->child = NULL;
+  }
   return outcome("ncclCommGetAsyncError");
 }
 
@@ -210,7 +214,14 @@ int ncclCommSplit(comm* on, int color, int key, comm** cell, config* told) {
   record_config(told);
   if (color < 0) return begun(on);
   const config like = {.blocking = on->blocking};
-  return make(cell, on->rank, on->ranks, on->device, told == NULL ? &like : told);
+  make(cell, on->rank, on->ranks, on->device, told == NULL ? &like : told);
+  const int result = begun(on);
+  if (result == kInProgress) {
+    on->cell = cell;
+    on->child = *cell;
+    *cell = NULL;
+  }
+  return result;
 }
 int ncclCommShrink(comm* on, const int* excluded, int n, comm** cell, config* told, int flags) {
   record("ncclCommShrink %d first %d flags %d", n, excluded[0], flags);

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from collectives import nccl
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.nccl import find
 from tests.nccl.standin import build
@@ -136,10 +137,26 @@ def test_what_is_loaded_is_taken_and_another_one_refused(library: Path, tmp_path
         f"    nccl.load({str(other)!r})\n"
         "except UnsupportedError as error:\n"
         "    print('in use' in str(error))\n"
+        "nccl.init_rank(1, nccl.unique_id(), 0).close()\n"
+        f"ctypes.CDLL({str(other)!r})\n"
+        "try:\n"
+        "    nccl.init_rank(1, nccl.unique_id(), 0)\n"
+        "except UnsupportedError as error:\n"
+        "    print('was loaded in this process, beside' in str(error))\n"
     )
-    assert done.stdout.split("\n")[:3] == [
-        "True", f"{library} loaded in this process", "True"
+    assert done.stdout.split("\n")[:4] == [
+        "True", f"{library} loaded in this process", "True", "True"
     ], done.stderr  # fmt: skip
+
+
+def test_without_a_library_it_is_said_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loader:
+        def dlopen(self, path: str) -> None:
+            raise OSError(f"cannot load {path}")
+
+    monkeypatch.setattr("collectives.nccl.library.ffi", Loader())
+    with pytest.raises(UnsupportedError, match="no libnccl here: pip install nvidia-nccl-cu13"):
+        nccl.Library(find.SONAME)
 
 
 @pytest.mark.processes

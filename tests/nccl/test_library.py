@@ -74,7 +74,7 @@ def test_arrays_of_the_host_need_a_library_that_takes_them(tmp_path: Path) -> No
     assert nccl.Library(library.path, host_arrays=True).host_arrays
     folder = tmp_path / "collectives/nccl_library"
     folder.mkdir(parents=True)
-    assert Standin(folder / "libnccl.so.2", host_arrays=False).library.host_arrays
+    assert Standin(folder / "libown.so", host_arrays=False).library.host_arrays
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_shrink(standin: Standin, third: nccl.Communicator) -> None:
     assert standin.log()[:2] == [
         "ncclCommShrink 2 first 1 flags 0", "ncclCommShrink 1 first 1 flags 1"
     ]  # fmt: skip
-    for wrong in ([], [4], ["a"]):
+    for wrong in ([], [4], ["a"], [2]):
         with pytest.raises(InvalidArgumentError, match="shrink: exclude is"):
             third.shrink(wrong)  # type: ignore[arg-type]
 
@@ -257,6 +257,33 @@ def test_a_child_waits_as_its_parent_does(standin: Standin) -> None:
         assert ("number 0 0" in standin.log()) is (config is not None and not blocking)
         child.close()
     comm.close()
+
+
+def test_a_child_is_there_when_its_parent_is_done(standin: Standin) -> None:
+    comm = nccl.init_rank(2, nccl.unique_id(), 0, config=WITHOUT_BLOCKING)
+    standin.progress(2)
+    child = comm.split(0)
+    assert child is not None
+    assert child.closed  # not there yet
+    assert comm.in_progress
+    child.allreduce(X)  # waits for the parent
+    assert not comm.in_progress
+    child.close()
+    unused = comm.split(0)
+    assert unused is not None
+    comm.wait()
+    assert not unused.closed
+    unused.abort()
+    comm.close()
+
+
+def test_one_that_cannot_be_finalised_is_aborted(standin: Standin) -> None:
+    comm = nccl.init_rank(2, nccl.unique_id(), 0, config=WITHOUT_BLOCKING)
+    standin.async_error(comm.handle, 6)
+    with pytest.raises(nccl.NcclRemoteError):
+        comm.close()
+    assert comm.closed
+    assert standin.log()[-2:] == ["ncclCommFinalize", "ncclCommAbort 0"]
 
 
 def test_ranks_that_meet_in_a_group_are_waited_for(standin: Standin) -> None:
