@@ -12,7 +12,7 @@ Addresses, communicators, streams, windows and handles are integers. What a func
 a pointer is made by ``ffi.new``; structs (ncclConfig_t, ncclSimInfo_t, ncclCollConfig_t and others)
 are declared. A function returns its result, which nothing looks at but :func:`check`. The library
 is that of ``nccl.load()``; a function that it does not have raises UnsupportedError when it is
-asked for. All of nccl.h 2.32 is here but the device API and ncclSetEncryption.
+asked for. All of nccl.h 2.32 is here but the device API, ncclSetEncryption and what prints.
 """
 
 from __future__ import annotations

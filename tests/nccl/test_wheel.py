@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,22 @@ def test_the_library_tells_its_version_and_has_its_functions(version: str) -> No
     here = Version.of_text(version)
     assert found[1] == {name: since <= here for name, since in SINCE.items()}
     assert found[2] is False
+
+
+@each
+def test_what_is_not_declared_is_the_device_api(version: str) -> None:
+    """And functions that print, or set the encryption of a job."""
+    library = folder(version) / "lib/libnccl.so.2"
+    listed = subprocess.run(
+        ["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True
+    )
+    exported = {line.split()[-1] for line in listed.stdout.splitlines()}
+    public = {name for name in exported if re.match("nccl[A-Z]", name)}
+    assert {"ncclAllReduce", "ncclCommSplit"} <= public
+    device = r"(Get\w*(DevicePointer|LeInfo)|(DevComm|Team|Gin|Lsa|LLA2A)\w+|CommQueryProperties)"
+    prints = r"(ResetDebugInit(Internal)?|ParamDumpAll|SetEncryption)"
+    left = [one for one in public - set(SINCE) if not re.fullmatch(f"nccl({device}|{prints})", one)]
+    assert left == []
 
 
 @each
