@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
-import shutil
+import subprocess
+import sys
 from pathlib import Path
-
-import pytest
-
-from collectives.preloading import nccl_library
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/from_nccl.md").read_text(encoding="utf-8")
@@ -42,48 +38,56 @@ def test_what_the_page_calls_refused_refuses() -> None:
     assert {row[0] for row in ROWS if row[2] == "refused"} == refusing
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The library by another name: this process goes on, and shall not have an NCCL loaded."""
-    path = tmp_path_factory.mktemp("nccl") / "own.so"
-    shutil.copy(nccl_library(), path)
-    return ctypes.CDLL(str(path))
+# Run by themselves: a process has one libnccl, and other tests have others.
+REFUSED = """
+import ctypes, sys
+from collectives.preloading import nccl_library
+library = ctypes.CDLL(str(nccl_library()))
+library.ncclGetLastError.restype = ctypes.c_char_p
+for name in sys.argv[1:]:
+    if name == "ncclGroupSimulateEnd":
+        library.ncclGroupStart()
+    result = getattr(library, name)(*[ctypes.c_void_p(0)] * 11)
+    print(name, result, library.ncclGetLastError(None).decode())
+"""
 
-
-def test_refused_functions_say_so_by_name(library: ctypes.CDLL) -> None:
-    library.ncclGetLastError.restype = ctypes.c_char_p
-    nothing = [ctypes.c_void_p(0)] * 11
-    for name in sorted({row[0] for row in ROWS if row[2] == "refused"}):
-        if name == "ncclGroupSimulateEnd":
-            library.ncclGroupStart()
-        result = getattr(library, name)(*nothing)
-        assert result == (0 if name == "ncclLLA2ACalcSlots" else INVALID_USAGE), name
-        said: bytes = library.ncclGetLastError(None)
-        assert said.decode().startswith(f"{name}() is not supported here: "), said
-
-
+TEAMS = """
+import ctypes
+from collectives.preloading import nccl_library
 class Team(ctypes.Structure):
-    """Ranks at equal distances."""
+    _fields_ = [(name, ctypes.c_int) for name in ("ranks", "rank", "stride")]
+library = ctypes.CDLL(str(nccl_library()))
+comms = (ctypes.c_void_p * 3)()
+assert library.ncclCommInitAll(comms, 3, None) == 0
+last = ctypes.c_void_p(comms[2])
+for name in ("World", "Rail", "Lsa"):
+    function = getattr(library, f"ncclTeam{name}")
+    function.restype = Team
+    team = function(last)
+    print(name, team.ranks, team.rank, team.stride)
+team = Team(2, 1, 2)  # ranks 0 and 2
+print(library.ncclTeamRankToWorld(last, team, 0), library.ncclTeamRankToLsa(last, team, 1))
+"""
 
-    _fields_ = (("ranks", ctypes.c_int), ("rank", ctypes.c_int), ("stride", ctypes.c_int))
 
-    def plain(self) -> tuple[int, int, int]:
-        return self.ranks, self.rank, self.stride
+def printed(program: str, *arguments: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=ROOT, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
-def test_teams_are_all_ranks_or_one(library: ctypes.CDLL) -> None:
-    comms = (ctypes.c_void_p * 3)()
-    assert library.ncclCommInitAll(comms, 3, None) == 0
-    last = ctypes.c_void_p(comms[2])
-    for name, wanted in (("World", (3, 2, 1)), ("Rail", (3, 2, 1)), ("Lsa", (1, 0, 1))):
-        function = getattr(library, f"ncclTeam{name}")
-        function.restype = Team
-        assert function(last).plain() == wanted
-    team = Team(2, 1, 2)  # ranks 0 and 2
-    assert library.ncclTeamRankToWorld(last, team, 0) == 0
-    assert library.ncclTeamRankToLsa(last, team, 1) == 0
-    for comm in comms:
-        assert library.ncclCommDestroy(ctypes.c_void_p(comm)) == 0
+def test_refused_functions_say_so_by_name() -> None:
+    refused = sorted({row[0] for row in ROWS if row[2] == "refused"})
+    for name, line in zip(refused, printed(REFUSED, *refused), strict=True):
+        result = 0 if name == "ncclLLA2ACalcSlots" else INVALID_USAGE
+        assert line.startswith(f"{name} {result} {name}() is not supported here: ")
+
+
+def test_teams_are_all_ranks_or_one() -> None:
+    assert printed(TEAMS) == ["World 3 2 1", "Rail 3 2 1", "Lsa 1 0 1", "0 0"]
 
 
 def test_nothing_is_said_to_have_run_on_a_gpu() -> None:

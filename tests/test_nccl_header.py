@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libnccl.so.2 beside NCCL's own: names, signatures, values, layouts (``make test-extras``).
 
-The wheel of NCCL is fetched into build/nccl, once, and only looked at: its header is compiled
+The wheel of NCCL (scripts/nccl_wheels.sh) is only looked at: its header is compiled
 against, its library's names are read. Neither is part of this package.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from collectives.preloading import nccl_library
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ROOT / "native/nccl"
-PINNED = "nvidia-nccl-cu13==2.30.7"
+VERSION = "2.30.7"
 COMPILER = os.environ.get("CXX", "g++").split()
 
 pytestmark = [pytest.mark.extras, pytest.mark.timeout(600)]
@@ -37,19 +36,15 @@ CUDA = {
 
 @pytest.fixture(scope="module")
 def nccl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the unpacked wheel's folder, with stand-ins for headers of CUDA in include."""
-    folder = ROOT / "build" / "nccl"
-    folder.mkdir(parents=True, exist_ok=True)
-    if not list(folder.glob("*.whl")):
-        command = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "-d", str(folder)]
-        subprocess.run([*command, PINNED], check=True)
-    unpacked = tmp_path_factory.mktemp("nccl")
-    (wheel,) = folder.glob("nvidia_nccl_cu13-2.30.7-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(unpacked)
+    """Return a folder: include, with stand-ins for what NCCL's includes of CUDA's, and lib."""
+    subprocess.run([ROOT / "scripts/nccl_wheels.sh", VERSION], check=True)
+    wheel = ROOT / "build/nccl" / VERSION / "nvidia/nccl"
+    folder = tmp_path_factory.mktemp("nccl")
+    shutil.copytree(wheel / "include", folder / "include")
+    (folder / "lib").symlink_to(wheel / "lib")
     for name, text in CUDA.items():
-        (unpacked / "nvidia/nccl/include" / name).write_text(text, encoding="utf-8")
-    return unpacked / "nvidia/nccl"
+        (folder / "include" / name).write_text(text, encoding="utf-8")
+    return folder
 
 
 def run(*command: str | Path, **variables: str) -> str:
