@@ -114,8 +114,20 @@ target_include_directories(
   emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/bench"
 )
 target_compile_options(emulated_gpu PRIVATE -Og) # compiled in half the time
+# libnccl.so.2 with arrays of a GPU.
+add_executable(nccl_gpu_test "${folder}/nccl/on_gpu.cc" "${folder}/check.cc")
+target_link_libraries(
+  nccl_gpu_test PRIVATE collectives_nccl collectives_options Threads::Threads ${CMAKE_DL_LIBS}
+)
+target_include_directories(nccl_gpu_test PRIVATE "${folder}" "${folder}/nccl")
+target_compile_options(nccl_gpu_test PRIVATE -Og)
+set_target_properties(nccl_gpu_test PROPERTIES TEST_LAUNCHER "${launcher}")
+add_test(NAME nccl_gpu_test COMMAND nccl_gpu_test)
+set_tests_properties(nccl_gpu_test PROPERTIES TIMEOUT 300)
+add_dependencies(nccl_gpu_test emulated_gpu)
+
 set_tests_properties(
-  gpu_call_test gpu_graph_test gpu_staged_test
+  gpu_call_test gpu_graph_test gpu_staged_test nccl_gpu_test
   PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"
 )
 

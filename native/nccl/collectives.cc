@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives, messages and groups of calls.
-#include "nccl/driver.h"
 #include "nccl/group.h"
+#include "nccl/place.h"
 #include "nccl/refused.h"
 
 namespace coll::nccl {
@@ -11,7 +11,7 @@ ncclResult_t called(ncclComm_t comm, cudaStream_t stream, Operation operation) n
   return noted(answered([&] {
     ncclComm& own = ready(comm);
     check(operation, own);
-    expect_host(operation.send, operation.recv, stream);
+    find_place(operation, own, stream);
     return submit(own, operation);
   }));
 }

@@ -75,11 +75,6 @@ bool any_says(const std::vector<Words>& all, std::string_view what) {
                      [what](const Words& words) { return words.apart == what; });
 }
 
-std::string job_of(const Secret& secret) {
-  constexpr std::size_t kDigits = 32;
-  return "nccl-" + secret.derived("nccl job").hex().substr(0, kDigits);
-}
-
 void tell(const ncclComm& comm) {
   if (debug_level() < Debug::info) return;
   std::fprintf(stderr, "collectives: NCCL INFO rank %d of %d: %s%s%s\n", comm.rank, comm.ranks,
@@ -91,6 +86,11 @@ void tell(const ncclComm& comm) {
 
 int32_t is_stopping(void* comm) {
   return static_cast<const ncclComm*>(comm)->stopping.load() ? 1 : 0;
+}
+
+std::string job_of(const Secret& secret) {
+  constexpr std::size_t kDigits = 32;
+  return "nccl-" + secret.derived("nccl job").hex().substr(0, kDigits);
 }
 
 void join_memory(ncclComm& comm, const std::string& job) {

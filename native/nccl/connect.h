@@ -14,6 +14,9 @@ namespace coll::nccl {
 // Meets the other ranks at the place of the id, and joins them. Throws Error, Refusal.
 void join(ncclComm& comm, const MeetingPlace& place);
 
+// The name of ranks that share a secret, which others cannot guess.
+std::string job_of(const Secret& secret);
+
 // Ranks of one machine that know by what name to meet. Throws Refusal.
 void join_memory(ncclComm& comm, const std::string& job);
 

@@ -3,13 +3,17 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
+#include "collectives_gpu.h"
 #include "nccl/result.h"
 
 namespace coll::nccl {
 namespace {
+
+constexpr std::size_t kSentence = 512;  // for a sentence
 
 // As the driver's interface numbers them.
 constexpr int kMemoryTypeAttribute = 2, kDeviceMemory = 2;
@@ -19,14 +23,21 @@ using ContextDevice = int (*)(int* device);
 
 std::atomic<PointerAttribute> pointer_attribute{nullptr};
 std::atomic<ContextDevice> context_device{nullptr};
+std::atomic<int> gpus{0};
 
-// cudaStreamLegacy and cudaStreamPerThread are small numbers, no addresses.
-constexpr std::uintptr_t kLastNamedStream = 2;
+bool is_on_device(const void* data) noexcept {
+  const PointerAttribute ask = pointer_attribute.load(std::memory_order_relaxed);
+  if (ask == nullptr) return false;
+  unsigned type = 0;
+  return ask(&type, kMemoryTypeAttribute, reinterpret_cast<std::uintptr_t>(data)) == 0 &&
+         type == kDeviceMemory;
+}
 
 }  // namespace
 
 void look_for_driver() noexcept {
   static const bool looked = [] {
+    gpus = coll_gpu_count(nullptr, 0);
     void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) return true;
     context_device = reinterpret_cast<ContextDevice>(::dlsym(library, "cuCtxGetDevice"));
@@ -37,30 +48,24 @@ void look_for_driver() noexcept {
   static_cast<void>(looked);
 }
 
-bool has_driver() noexcept { return pointer_attribute.load(std::memory_order_relaxed) != nullptr; }
-
-bool is_on_device(const void* data) noexcept {
-  const PointerAttribute ask = pointer_attribute.load(std::memory_order_relaxed);
-  if (ask == nullptr || data == nullptr) return false;
-  unsigned type = 0;
-  return ask(&type, kMemoryTypeAttribute, reinterpret_cast<std::uintptr_t>(data)) == 0 &&
-         type == kDeviceMemory;
+bool has_driver() noexcept {
+  return has_gpus() || pointer_attribute.load(std::memory_order_relaxed) != nullptr;
 }
 
-void expect_host(const void* send, const void* recv, cudaStream_t stream) {
-  if (reinterpret_cast<std::uintptr_t>(stream) > kLastNamedStream) {
-    throw Refusal(ncclInvalidUsage,
-                  has_driver()
-                      ? "arrays in the memory of the host go with stream NULL only, in this version"
-                      : "there is no CUDA driver, so the stream must be NULL");
-  }
-  if (!has_driver()) return;
-  if (is_on_device(send) || is_on_device(recv)) {
-    throw Refusal(ncclInvalidUsage,
-                  "an array lies in the memory of a GPU, where this libnccl.so.2 takes arrays of "
-                  "the host only, in this version: use NCCL's own library for it, or "
-                  "collectives.local()");
-  }
+bool has_gpus() noexcept { return gpus.load(std::memory_order_relaxed) > 0; }
+
+std::string why_no_gpus() {
+  std::array<char, kSentence> why{};
+  return coll_gpu_count(why.data(), why.size()) > 0 ? "" : why.data();
+}
+
+int gpu_of(const void* data) {
+  if (data == nullptr) return -1;
+  if (has_gpus()) return coll_gpu_owner(data);
+  if (!is_on_device(data)) return -1;
+  throw Refusal(ncclInvalidUsage,
+                "an array lies in the memory of a GPU, for which there are no kernels here: " +
+                    why_no_gpus());
 }
 
 int current_device() noexcept {

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an address is memory of a GPU. The driver is opened at run time, where there is one.
+// What this library must know of GPUs: whether there is any, whose memory an array is in, which one
+// the thread works with.
 #pragma once
+
+#include <string>
 
 #include "nccl/nccl.h"
 
 namespace coll::nccl {
 
-// Opens libcuda.so.1, once. From then on the next two cost a branch where there is none.
+// Looks for a CUDA driver and for GPUs, once. Before that there is none.
 void look_for_driver() noexcept;
+// Whether an address may be one of a GPU, and a stream more than a number.
 bool has_driver() noexcept;
 
-// Memory of a GPU, which the host cannot read.
-bool is_on_device(const void* data) noexcept;
+// The GPU whose memory this is; -1: it is the host's. Throws Refusal where it is a GPU's, and there
+// are no kernels for it.
+int gpu_of(const void* data);
 
-// Throws Refusal for arrays in the memory of a GPU, and for streams that are not done at once.
-void expect_host(const void* send, const void* recv, cudaStream_t stream);
-
-// The GPU of the calling thread; -1: none.
+// The GPU of the calling thread, -1: none.
 int current_device() noexcept;
+
+// Whether there are kernels, and GPUs to run them on; else why not.
+bool has_gpus() noexcept;
+std::string why_no_gpus();
 
 }  // namespace coll::nccl

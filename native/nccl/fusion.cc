@@ -15,7 +15,8 @@ bool can_join(const Operation& operation, const ncclComm& comm) noexcept {
   const bool kind_joins = operation.kind == COLL_ALLREDUCE || operation.kind == COLL_REDUCE ||
                           operation.kind == COLL_BROADCAST || operation.kind == COLL_ALLGATHER ||
                           operation.kind == COLL_REDUCE_SCATTER;
-  return kind_joins && comm.ranks > 1 && operation.count > 0 &&
+  const bool is_plain_memory = !is_on_gpu(operation) && operation.stream == nullptr;
+  return kind_joins && is_plain_memory && comm.ranks > 1 && operation.count > 0 &&
          operation.count * element_bytes(operation) <= kMostOfOne;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nccl/fusion.h"
+#include "nccl/place.h"
 
 namespace coll::nccl {
 namespace {
@@ -37,13 +38,24 @@ struct Group {
 constinit thread_local int depth = 0;
 thread_local Group group;
 
+ncclResult_t fetch(ncclComm& comm, const Operation& operation, OnHost& host) {
+  const bool waits = !is_on_gpu(operation) && operation.stream != nullptr;
+  return settled(comm, waits ? wait_for_stream(comm, operation) : host.fetch());
+}
+
 ncclResult_t run_messages(ncclComm& comm, const std::vector<Operation>& messages) {
   coll_comm* const engine = comm.engine.load();
   std::vector<coll_request> requests(messages.size());
+  std::vector<OnHost> hosts;
+  hosts.reserve(messages.size());
+  for (const Operation& message : messages) {
+    const ncclResult_t result = fetch(comm, message, hosts.emplace_back(message, comm));
+    if (result != ncclSuccess) return result;
+  }
   // Receives first: what comes meanwhile goes where it belongs.
   for (const Form form : {Form::recv, Form::send}) {
     for (std::size_t i = 0; i < messages.size(); ++i) {
-      const Operation& it = messages[i];
+      const Operation& it = hosts[i].operation();
       if (it.form != form) continue;
       const auto dtype = static_cast<std::int32_t>(dtype_of(it));
       const coll_status status =
@@ -60,6 +72,7 @@ ncclResult_t run_messages(ncclComm& comm, const std::vector<Operation>& messages
     if (result == ncclSuccess && messages[i].form == Form::recv) {
       result = whole(comm, messages[i], got.count);
     }
+    if (result == ncclSuccess) result = settled(comm, hosts[i].put_back());
     if (first == ncclSuccess) first = result;
     if (comm.state.load() != ncclSuccess && comm.state.load() != ncclInProgress) return first;
   }

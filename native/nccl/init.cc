@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids, and communicators that are made of them.
+// Ids, and communicators that are made of them, each rank by itself.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -7,7 +7,6 @@
 
 #include "nccl/communicator.h"
 #include "nccl/connect.h"
-#include "nccl/driver.h"
 #include "nccl/group.h"
 #include "nccl/meeting.h"
 
@@ -42,24 +41,6 @@ ncclResult_t init_rank(ncclComm_t* place, int ranks, const ncclUniqueId& id, int
   });
   if (result == ncclSuccess || result == ncclInProgress) *place = made.release();
   return result;
-}
-
-void make_local(ncclComm_t* place, int ranks, const int* devices) {
-  coll_options options{};
-  options.size = sizeof options;
-  options.ranks = ranks;
-  options.timeout = call_seconds();
-  std::vector<std::unique_ptr<ncclComm>> made;
-  for (int r = 0; r < ranks; ++r) made.push_back(std::make_unique<ncclComm>(r, ranks, Config()));
-  std::vector<coll_comm*> engines(made.size(), nullptr);
-  expect(coll_local(&options, engines.data()));
-  for (std::size_t r = 0; r < made.size(); ++r) {
-    made[r]->engine = engines[r];
-    made[r]->device = devices != nullptr ? devices[r] : static_cast<int>(r);
-    made[r]->algorithms = algorithms_for(wished_algorithms(), ranks);
-    if (without_peer_access() || without_shared_memory()) made[r]->mode = COLL_MODE_STAGED;
-  }
-  for (std::size_t r = 0; r < made.size(); ++r) place[r] = made[r].release();
 }
 
 }  // namespace
@@ -102,19 +83,6 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myran
                                              " ranks: there is at least one, and at most one each");
     }
     return init_rank(newcomm, nranks, commIds[0], myrank, config);
-  }));
-}
-
-ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
-  return noted(answered([&] {
-    check_place(comm, "comm");
-    if (ndev < 1) {
-      throw Refusal(ncclInvalidArgument, std::to_string(ndev) + " communicators are none");
-    }
-    coll::nccl::debug_level();
-    coll::nccl::look_for_driver();
-    coll::nccl::make_local(comm, ndev, devlist);
-    return ncclSuccess;
   }));
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for arrays, and arrays that are to be reached without a copy. Of the host: every array is
-// as good as any other, so registration is a receipt.
+// Memory for arrays, of a GPU where there is one, and arrays that are to be reached without a copy:
+// every array is as good as any other, so registration is a receipt.
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
+#include "collectives_gpu.h"
 #include "nccl/communicator.h"
 #include "nccl/driver.h"
 
@@ -17,12 +19,25 @@ struct Registration {
   const ncclComm* comm;
 };
 
+void* of_host(std::size_t size) {
+  const std::size_t whole = (size + kPage - 1) / kPage * kPage;
+  void* const memory = whole < size ? nullptr : std::aligned_alloc(kPage, whole);
+  if (memory != nullptr) return memory;
+  throw Refusal(ncclSystemError, "there is no memory for " + std::to_string(size) + " bytes");
+}
+
+void* of_gpu(std::size_t size) {
+  void* memory = nullptr;
+  expect(coll_gpu_allocate(std::max(current_device(), 0), size, &memory));
+  return memory;
+}
+
 void expect_no_driver() {
-  look_for_driver();
   if (!has_driver()) return;
   throw Refusal(ncclInvalidUsage,
-                "ncclMemAlloc() gives memory of the host only, in this version, and there is a "
-                "CUDA driver, of which the program will expect memory of a GPU: use cudaMalloc()");
+                "there is a CUDA driver, so memory of a GPU is expected, and there are no kernels "
+                "for it here: " +
+                    why_no_gpus());
 }
 
 }  // namespace
@@ -39,20 +54,24 @@ ncclResult_t ncclMemAlloc(void** ptr, size_t size) {
     if (ptr == nullptr || size == 0) {
       throw Refusal(ncclInvalidArgument, "ptr is a null pointer, or size is 0");
     }
-    coll::nccl::expect_no_driver();
-    const std::size_t whole =
-        (size + coll::nccl::kPage - 1) / coll::nccl::kPage * coll::nccl::kPage;
-    *ptr = whole < size ? nullptr : std::aligned_alloc(coll::nccl::kPage, whole);
-    if (*ptr == nullptr) {
-      throw Refusal(ncclSystemError, "there is no memory for " + std::to_string(size) + " bytes");
-    }
+    *ptr = nullptr;
+    coll::nccl::look_for_driver();
+    if (!coll::nccl::has_gpus()) coll::nccl::expect_no_driver();
+    *ptr = coll::nccl::has_gpus() ? coll::nccl::of_gpu(size) : coll::nccl::of_host(size);
     return ncclSuccess;
   });
 }
 
 ncclResult_t ncclMemFree(void* ptr) {
-  std::free(ptr);
-  return ncclSuccess;
+  return answered([&] {
+    const int device = coll::nccl::gpu_of(ptr);
+    if (device < 0) {
+      std::free(ptr);
+    } else {
+      coll::nccl::expect(coll_gpu_free(device, ptr));
+    }
+    return ncclSuccess;
+  });
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
@@ -61,7 +80,6 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, vo
     if (buff == nullptr || size == 0 || handle == nullptr) {
       throw Refusal(ncclInvalidArgument, "buff or handle is a null pointer, or size is 0");
     }
-    coll::nccl::expect_host(buff, nullptr, nullptr);
     *handle = std::make_unique<Registration>(Registration{&own}).release();
     return ncclSuccess;
   });

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nccl/place.h"
+
 namespace coll::nccl {
 namespace {
 
@@ -14,11 +16,6 @@ bool reduces(coll_kind kind) noexcept {
 bool has_root(coll_kind kind) noexcept {
   return kind == COLL_REDUCE || kind == COLL_BROADCAST || kind == COLL_GATHER ||
          kind == COLL_SCATTER;
-}
-
-// Whether the C interface counts all ranks' parts where the ABI counts one.
-bool counts_all(coll_kind kind) noexcept {
-  return kind == COLL_REDUCE_SCATTER || kind == COLL_ALLTOALL;
 }
 
 bool averages_integers(const Operation& operation) noexcept {
@@ -123,6 +120,11 @@ bool is_plain(const Operation& operation) noexcept {
   return !operation.scaled && !averages_integers(operation);
 }
 
+std::size_t whole_count(const Operation& operation, const ncclComm& comm) noexcept {
+  const bool has_parts = operation.kind == COLL_REDUCE_SCATTER || operation.kind == COLL_ALLTOALL;
+  return has_parts ? operation.count * static_cast<std::size_t>(comm.ranks) : operation.count;
+}
+
 std::size_t elements_in(const Operation& operation, const ncclComm& comm) noexcept {
   if (operation.form != Form::collective) {
     return operation.form == Form::send ? operation.count : 0;
@@ -178,17 +180,21 @@ void finish(const Operation& operation, const ncclComm& comm, void* data,
 }
 
 coll_status run_plain(ncclComm& comm, const Operation& operation) noexcept {
-  const auto p = static_cast<std::size_t>(comm.ranks);
   const auto kind = static_cast<std::size_t>(operation.kind);
   return coll_collective(
       comm.engine.load(std::memory_order_relaxed), operation.kind, operation.send, operation.recv,
-      counts_all(operation.kind) ? operation.count * p : operation.count,
-      static_cast<std::int32_t>(dtype_of(operation)),
+      whole_count(operation, comm), static_cast<std::int32_t>(dtype_of(operation)),
       static_cast<std::int32_t>(kReductionOf[static_cast<std::size_t>(operation.op)]),
       operation.root, comm.algorithms[kind], comm.mode, 0);
 }
 
 ncclResult_t run(ncclComm& comm, const Operation& operation) {
+  if (is_on_gpu(operation)) [[unlikely]]
+    return run_on_gpu(comm, operation);
+  if (operation.stream != nullptr) [[unlikely]] {
+    const ncclResult_t result = settled(comm, wait_for_stream(comm, operation));
+    if (result != ncclSuccess) return result;
+  }
   if (operation.form != Form::collective) return run_message(comm, operation);
   if (!is_plain(operation)) return run_treated(comm, operation);
   return settled(comm, run_plain(comm, operation));

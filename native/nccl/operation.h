@@ -22,6 +22,9 @@ struct Operation {
   std::size_t count = 0;  // as the function of the ABI takes it
   bool scaled = false;    // `op` was made by ncclRedOpCreatePreMulSum(), and is ncclSum now
   Factor factor = {};     // then; it may be destroyed before a group ends
+  // The GPU whose memory the arrays, and the factor, are in; -1: the host's.
+  int device = -1, factor_device = -1;
+  void* stream = nullptr;  // after whose work it comes
 };
 
 // Throws Refusal for what can be told without the other ranks; finds the factor.
@@ -37,6 +40,14 @@ inline std::size_t element_bytes(const Operation& operation) noexcept {
 inline Dtype dtype_of(const Operation& operation) noexcept {
   return kDtypeOf[static_cast<std::size_t>(operation.datatype)];
 }
+
+// Whether something of it is in the memory of a GPU.
+inline bool is_on_gpu(const Operation& operation) noexcept {
+  return operation.device >= 0 || operation.factor_device >= 0;
+}
+
+// Elements as the C interface counts them: of a kind that takes a part for each rank all of them.
+std::size_t whole_count(const Operation& operation, const ncclComm& comm) noexcept;
 
 // Elements that this rank hands in, and gets out.
 std::size_t elements_in(const Operation& operation, const ncclComm& comm) noexcept;
