@@ -11,7 +11,7 @@ to it. Measured in turns, in short blocks, of which the best counts, since cores
 * method: ``comm.allreduce(x)`` on a NumPy array, and on what shows itself as an array of a GPU,
   which takes the long way.
 
-The goal: raw and persistent at most 0.7 microseconds over C, or three times an empty call.
+The goal: at most 0.7 microseconds over C, or three times an empty call.
 """
 
 from __future__ import annotations

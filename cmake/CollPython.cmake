@@ -17,6 +17,8 @@ add_custom_command(
 python_add_library(
   _native MODULE WITH_SOABI USE_SABI 3.11
   "${generated}" "${PROJECT_SOURCE_DIR}/native/bindings/plain.c"
+  "${PROJECT_SOURCE_DIR}/native/bindings/plain_arrays.c"
+  "${PROJECT_SOURCE_DIR}/native/bindings/plain_nccl.c"
 )
 target_link_libraries(_native PRIVATE collectives_core Python::NumPy)
 # What the static library exports is of no use to others in a Python process, and could clash

@@ -19,7 +19,7 @@ if not lib.install_plain_calls():
         "the compiled part of pycollectives cannot complete itself: reinstall the package"
     )
 from collectives._native import __file__ as location  # noqa: TID251
-from collectives._native import run_persistent, run_plain  # noqa: TID251
+from collectives._native import run_nccl_allreduce, run_persistent, run_plain  # noqa: TID251
 
 OK: int = lib.COLL_OK
 IN_PROGRESS: int = lib.COLL_IN_PROGRESS
@@ -46,5 +46,6 @@ def check(status: int) -> None:
 
 
 __all__ = [
-    "IN_PROGRESS", "OK", "check", "ffi", "lib", "location", "run_persistent", "run_plain", "text",
+    "IN_PROGRESS", "OK", "check", "ffi", "lib", "location", "run_nccl_allreduce", "run_persistent",
+    "run_plain", "text",
 ]  # fmt: skip

@@ -587,5 +587,9 @@ class _Lib:
 def run_plain(door: int, call: int, x: object, out: object, root: int, /) -> int: ...
 def run_persistent(door: int, persistent: int, kind: int, /) -> int: ...
 
+# Of plain_nccl.c: the addresses of ncclAllReduce and of a communicator, x, out, and the number of
+# the operation by NCCL. Returns what NCCL does, or -1 where it has done nothing.
+def run_nccl_allreduce(function: int, comm: int, x: object, out: object, op: int, /) -> int: ...
+
 ffi: _FFI
 lib: _Lib

@@ -39,6 +39,7 @@ class Library:
         except OSError as error:
             raise UnsupportedError(_not_opened(path, how, error)) from error
         self._functions: dict[str, Any] = {}
+        self._addresses: dict[str, int] = {}
         self.version = self._told_version()
         if self.version < OLDEST:
             raise UnsupportedError(
@@ -67,6 +68,13 @@ class Library:
         found = self._functions.get(name)
         if found is None:
             found = self._functions[name] = self._look_up(name)
+        return found
+
+    def address(self, name: str) -> int:
+        """Return where a function is. Raises UnsupportedError without it."""
+        found = self._addresses.get(name)
+        if found is None:
+            found = self._addresses[name] = int(ffi.cast("uintptr_t", self.function(name)))
         return found
 
     def _look_up(self, name: str) -> Any:

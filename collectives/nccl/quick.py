@@ -2,9 +2,10 @@
 """The short way of calls on arrays that need no questions.
 
 To look at an array in every way costs several times what NCCL takes to enqueue a call. Here the
-usual ones are looked at as shortly as can be: NumPy's, CuPy's, and torch's on a GPU, contiguous,
-writable, of a dtype that NCCL has. What is not so is not judged: then nothing was done, and the
-long way serves the call, or says what is wrong.
+usual ones are looked at as shortly as can be: NumPy's (an allreduce of them in C,
+native/bindings/plain_nccl.c), CuPy's, and torch's on a GPU, contiguous, writable, of a dtype that
+NCCL has. What is not so is not judged: then nothing was done, and the long way serves the call, or
+says what is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from collectives import arrays
-from collectives._ffi import ffi
+from collectives._ffi import ffi, run_nccl_allreduce
 from collectives.gpu_streams import LEGACY, given_stream
 from collectives.nccl import groups
 from collectives.nccl.arrays import CODES, HOST
@@ -26,6 +27,7 @@ from collectives.nccl.operations import NAMES
 # Address, elements, dtype, device, stream.
 Plain: TypeAlias = tuple[int, int, int, int, int]
 
+_MISSED = -1  # of C: nothing was done
 _WORD = ffi.typeof("uintptr_t")
 _cast, _borrow = ffi.cast, arrays.borrow
 # By the package's own numbers.
@@ -58,6 +60,14 @@ def allreduce(comm: Rank, x: Any, out: Any, op: Any) -> bool:
     code = NAMES.get(op) if type(op) is str else None
     if code is None or comm.busy or groups.OPEN:
         return False
+    if type(x) is np.ndarray and comm.library.host_arrays:
+        at = comm.library.address("ncclAllReduce")
+        result = run_nccl_allreduce(at, comm.handle, x, out, code)
+        if result == SUCCESS:
+            return True
+        if result != _MISSED:
+            comm.settle("ncclAllReduce", result)
+            return True
     send = plain(x)
     recv = send if out is None else plain(out)
     if send is None or recv is None or not _fits(comm, send, recv):
@@ -115,8 +125,15 @@ def _tensor(torch: Any, x: Any) -> Plain | None:
     if not x.is_contiguous() or x.is_neg() or given_stream() is not None:
         return None
     device = x.get_device()
-    stream = torch.cuda.current_stream(device).cuda_stream or LEGACY
-    return x.data_ptr(), x.numel(), code, device, stream
+    return x.data_ptr(), x.numel(), code, device, _stream_of_torch(torch, device) or LEGACY
+
+
+def _stream_of_torch(torch: Any, device: int) -> int:
+    """Return the current stream; as torch's own compilers ask for it, without making an object."""
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if raw is not None:
+        return int(raw(device))
+    return int(torch.cuda.current_stream(device).cuda_stream)
 
 
 def _fits(comm: Rank, send: Plain, recv: Plain) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 
 import collectives as cl
 from collectives import nccl
+from collectives._ffi import run_nccl_allreduce
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.nccl import calls, quick
+from collectives.nccl.arrays import CODES
 from tests.nccl.standin import Standin
 
 
@@ -74,6 +77,7 @@ def _torch(monkeypatch: pytest.MonkeyPatch) -> None:
         int16=INT16,
         is_grad_enabled=lambda: True,
         cuda=SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream=0x70)),
+        _C=SimpleNamespace(),
     )
     monkeypatch.setitem(sys.modules, "torch", made)
     monkeypatch.setattr(quick, "_torch_codes", {})
@@ -167,8 +171,18 @@ def test_tensors_that_are_not_plain(standin: Standin, third: nccl.Communicator) 
     assert standin.log() == []
 
 
-@pytest.mark.parametrize("dtype", ["float64", "uint8", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
-def test_arrays_of_numpy(standin: Standin, third: nccl.Communicator, dtype: Any) -> None:
+@pytest.mark.usefixtures("_torch")
+def test_the_current_stream_without_an_object_of_it(
+    standin: Standin, third: nccl.Communicator
+) -> None:
+    sys.modules["torch"]._C._cuda_getCurrentRawStream = lambda device: 0x71 + device
+    third.allreduce(Tensor())
+    assert standin.log()[0].endswith("stream 0x71")
+
+
+@pytest.mark.parametrize("dtype", [*CODES])
+def test_arrays_of_numpy(standin: Standin, third: nccl.Communicator, dtype: str) -> None:
+    dtype = getattr(np, dtype, None) or getattr(ml_dtypes, dtype)
     x = np.zeros((2, 3), dtype)
     both_ways(standin, third, x, np.zeros((2, 3), dtype), "avg")
     both_ways(standin, third, x, None, "sum")
@@ -182,7 +196,7 @@ def test_what_is_not_plain_is_left_to_the_long_way(
     frozen.flags.writeable = False
     for one, out, op in (
         (x[::2], None, "sum"),
-        (frozen, x, "sum"),
+        (frozen, None, "sum"),
         (x, frozen, "sum"),
         (x, np.zeros(7, "float32"), "sum"),
         (x, np.zeros(8), "sum"),
@@ -212,7 +226,16 @@ def test_errors_and_what_is_in_progress(standin: Standin) -> None:
     assert comm.busy
     assert not quick.message(comm, "ncclSend", x, 1, 2)
     comm.wait()
-    standin.fail("ncclSend", 6)
-    with pytest.raises(nccl.NcclRemoteError):
-        comm.send(x, 1)
+    for function, call in (
+        ("ncclSend", partial(comm.send, x, 1)),
+        ("ncclAllReduce", partial(comm.allreduce, x)),
+    ):
+        standin.fail(function, 6)
+        with pytest.raises(nccl.NcclRemoteError):
+            call()
     comm.close()
+
+
+def test_the_short_way_in_c_takes_five() -> None:
+    with pytest.raises(TypeError, match="5 arguments"):
+        run_nccl_allreduce(0, 0, np.zeros(1))  # type: ignore[call-arg]
