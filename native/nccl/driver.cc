@@ -71,7 +71,8 @@ int gpu_of(const void* data) {
 int current_device() noexcept {
   const ContextDevice ask = context_device.load(std::memory_order_relaxed);
   int device = -1;
-  return ask != nullptr && ask(&device) == 0 ? device : -1;
+  if (ask != nullptr && ask(&device) == 0) return device;
+  return has_gpus() ? 0 : -1;  // with which CUDA begins
 }
 
 }  // namespace coll::nccl

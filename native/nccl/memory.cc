@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory for arrays, of a GPU where there is one, and arrays that are to be reached without a copy:
 // every array is as good as any other, so registration is a receipt.
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -28,7 +27,7 @@ void* of_host(std::size_t size) {
 
 void* of_gpu(std::size_t size) {
   void* memory = nullptr;
-  expect(coll_gpu_allocate(std::max(current_device(), 0), size, &memory));
+  expect(coll_gpu_allocate(current_device(), size, &memory));
   return memory;
 }
 

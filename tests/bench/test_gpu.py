@@ -25,9 +25,9 @@ from bench.gpu.rows import ROWS, dense, selection
 from collectives._ffi import check, ffi, lib
 from collectives.names import MODES, algorithm_index
 from tests.mutation import words
+from tests.processes.jobs import emulated_gpu
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARIES = [ROOT / "build" / preset / "libemulated_gpu.so" for preset in ("package", "dev")]
 
 
 @pytest.mark.parametrize("p", range(2, 9))
@@ -207,9 +207,7 @@ def program_on_emulated(text: str) -> subprocess.CompletedProcess[str]:
 
 
 def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    there = [path for path in LIBRARIES if path.exists()]
-    assert there, "make test builds the emulated GPU"
-    library = str(max(there, key=lambda path: path.stat().st_mtime))
+    library = str(emulated_gpu())
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,

@@ -36,6 +36,14 @@ def collrun(
     )
 
 
+def emulated_gpu() -> Path:
+    """Return the library of the emulated GPU; the newest, where there are several."""
+    folders = (ROOT / "build" / preset for preset in ("package", "dev"))
+    there = [path for folder in folders if (path := folder / "libemulated_gpu.so").exists()]
+    assert there, "make test builds the emulated GPU"
+    return max(there, key=lambda path: path.stat().st_mtime)
+
+
 def found(n: int, program: str, folder: Path, *arguments: object, timeout: float = 60) -> list[Any]:
     """Run ``program`` (module.function below tests.processes) on ``n`` ranks; return results."""
     command = ("-n", n, "-m", "tests.processes.rank", program, folder, *arguments)

@@ -8,18 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.processes.jobs import collrun, read
-from tests.python.test_gpu_arrays import LIBRARIES
+from tests.processes.jobs import collrun, emulated_gpu, read
 
 pytestmark = pytest.mark.processes
 
 
 def found(n: int, program: str, folder: Path) -> list[Any]:
-    there = [path for path in LIBRARIES if path.exists()]
-    assert there, "make test builds the emulated GPU"
-    newest = max(there, key=lambda path: path.stat().st_mtime)
     command = ("-n", n, "-m", "tests.processes.rank", program, folder)
-    done = collrun(*command, env={"COLLECTIVES_CUDA_LIBRARY": str(newest)})
+    done = collrun(*command, env={"COLLECTIVES_CUDA_LIBRARY": str(emulated_gpu())})
     assert done.returncode == 0, done.stdout + done.stderr
     return read(folder, n)
 

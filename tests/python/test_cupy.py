@@ -14,7 +14,7 @@ import pytest
 
 import collectives as cl
 from collectives.cupy import NAME, Backend, register
-from tests.python.test_gpu_arrays import LIBRARIES, ROOT
+from tests.processes.jobs import ROOT, emulated_gpu
 
 PROGRAM = """
 import sys
@@ -30,14 +30,11 @@ backend.close()
 
 
 def test_collectives_on_the_emulated_gpu() -> None:
-    there = [path for path in LIBRARIES if path.exists()]
-    assert there, "make test builds the emulated GPU"
-    library = max(there, key=lambda path: path.stat().st_mtime)
     names = ["reductions", "movements", "messages", "orders", "matrices"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.gpu_cupy_program", *names],
         cwd=ROOT,
-        env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": str(library)},
+        env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": str(emulated_gpu())},
         capture_output=True,
         text=True,
         timeout=100,

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 import collectives as cl
+from tests.processes.jobs import emulated_gpu
 
 ROOT = Path(__file__).resolve().parents[2]
-# Built by `make test`, or by the preset dev.
-LIBRARIES = [ROOT / "build" / preset / "libemulated_gpu.so" for preset in ("package", "dev")]
 
 
 def run(module: str, name: str, library: Path) -> subprocess.CompletedProcess[str]:
@@ -40,9 +39,7 @@ BREADTH = [
     [("gpu_program", name) for name in CALLS] + [("gpu_breadth_program", name) for name in BREADTH],
 )
 def test_arrays_of_the_emulated_gpu(module: str, name: str) -> None:
-    there = [path for path in LIBRARIES if path.exists()]
-    assert there, "make test builds the emulated GPU"
-    done = run(module, name, max(there, key=lambda path: path.stat().st_mtime))
+    done = run(module, name, emulated_gpu())
     assert done.returncode == 0, done.stderr
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.python.test_gpu_arrays import LIBRARIES, ROOT
+from tests.processes.jobs import ROOT, emulated_gpu
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,10 @@ from tests.python.test_gpu_arrays import LIBRARIES, ROOT
     ],
 )
 def test_sparse_on_the_emulated_gpu(names: str) -> None:
-    there = [path for path in LIBRARIES if path.exists()]
-    assert there, "make test builds the emulated GPU"
-    library = max(there, key=lambda path: path.stat().st_mtime)
     done = subprocess.run(
         [sys.executable, "-m", "tests.gpu_sparse_program", *names.split()],
         cwd=ROOT,
-        env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": str(library)},
+        env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": str(emulated_gpu())},
         capture_output=True,
         text=True,
         timeout=100,
