@@ -27,6 +27,11 @@ double bytes_of(const SparseProblem& problem, double entries, double length) noe
   return pairs_bytes(problem, entries, length);
 }
 
+// Whether no two vectors have an index in common, as far as a sample tells.
+bool are_apart(const SparseProblem& problem) noexcept {
+  return problem.united >= problem.entries * (1 - 1e-9);
+}
+
 // Seconds of adding so many entries to others of a stretch of `length` elements.
 double sum_seconds(const SparseProblem& problem, double entries, double united,
                    double length) noexcept {
@@ -115,9 +120,10 @@ double dense_seconds(const SparseProblem& problem) noexcept {
 }  // namespace
 
 double places_of(const SparseProblem& problem) noexcept {
+  constexpr int kSteps = 24;  // to a few millionths
   const double p = problem.ranks, each = problem.entries / p;
   double low = std::max(each, 1.0), high = std::max(problem.length, low) * 1e3;
-  for (int step = 0; step < 60; ++step) {
+  for (int step = 0; step < kSteps; ++step) {
     const double middle = std::sqrt(low * high);
     (united_among(middle, each, p) < problem.united ? low : high) = middle;
   }
@@ -127,7 +133,7 @@ double places_of(const SparseProblem& problem) noexcept {
 double united_of(const SparseProblem& problem, double n) noexcept {
   const double each = problem.entries / problem.ranks;
   if (each <= 0) return 0;
-  if (problem.united >= problem.entries * (1 - 1e-9)) return n * each;
+  if (are_apart(problem)) return n * each;
   const double places = problem.places > 0 ? problem.places : places_of(problem);
   return std::min(united_among(places, each, n), problem.length);
 }
@@ -144,7 +150,7 @@ double sparse_cost(int algorithm, const SparseProblem& problem) noexcept {
 
 int choose_sparse(const SparseProblem& wanted) noexcept {
   SparseProblem problem = wanted;
-  problem.places = places_of(wanted);
+  if (!are_apart(wanted)) problem.places = places_of(wanted);
   const auto table = sparse_algorithms();
   int best = -1;
   double least = 0;

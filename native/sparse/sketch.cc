@@ -99,6 +99,23 @@ double entries_before(std::span<const Sketch> sketches, std::uint64_t length,
   return sum;
 }
 
+// How many different ones there are, by a table of which at most half is taken: to sort them takes
+// ten times as long, which many ranks on few cores wait for.
+std::size_t distinct_of(std::span<const std::uint32_t> hashes) {
+  std::vector<std::uint32_t> table(std::bit_ceil(2 * hashes.size()), 0);
+  const std::size_t mask = table.size() - 1;
+  std::size_t distinct = 0;
+  bool has_zero = false;  // which is an empty place
+  for (const std::uint32_t hash : hashes) {
+    has_zero = has_zero || hash == 0;
+    std::size_t at = hash & mask;
+    while (table[at] != hash && table[at] != 0) at = (at + 1) & mask;
+    distinct += table[at] != hash ? 1 : 0;
+    table[at] = hash;
+  }
+  return distinct + (has_zero ? 1 : 0);
+}
+
 }  // namespace
 
 Sketch sketch_of(const SparseTerms& terms, const SparseStream& stream) noexcept {
@@ -125,8 +142,7 @@ double estimated_union(std::span<const Sketch> sketches) {
     counted += all.size() - before;
   }
   if (counted == 0) return sum;
-  std::ranges::sort(all);
-  const auto distinct = static_cast<double>(std::ranges::unique(all).begin() - all.begin());
+  const auto distinct = static_cast<double>(distinct_of(all));
   // The share of them that is no repetition; how many there are all in all is known.
   return std::clamp(sum * distinct / static_cast<double>(counted), most, sum);
 }

@@ -65,6 +65,23 @@ TEST(unions_are_estimated_from_samples) {
   CHECK(coll::estimated_union(std::vector<Sketch>(3)) == 0);
 }
 
+// All of them are in the sample. The hash of index 0 is 0.
+TEST(unions_of_few_are_counted) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 50; ++round) {
+    const std::uint32_t length = round % 2 == 0 ? 300 : 1000000;
+    std::vector<Places> all;
+    std::vector<Sketch> sketches;
+    for (int rank = 0; rank < 9; ++rank) {
+      Places places = random_places(random, length, 60, 1);
+      if (rank != 3 && places.front() != 0) places.front() = 0;
+      all.push_back(places);
+      sketches.push_back(sketch_of(places, length));
+    }
+    CHECK(std::abs(coll::estimated_union(sketches) - static_cast<double>(united(all))) < 1e-9);
+  }
+}
+
 TEST(balanced_bounds_share_out_what_is_there) {
   std::mt19937 random(2);
   constexpr std::uint32_t kLength = 100000;
