@@ -117,6 +117,18 @@ def borrow(x: Array) -> tuple[Any, int, int] | None:
     return _cast(_POINTER, x.data_ptr()), x.numel(), code
 
 
+def readable(x: Array) -> tuple[Any, int, int] | None:
+    """Address, count and dtype of a contiguous NumPy array, also a read-only one; else None."""
+    code = _numpy_codes.get(x.dtype) if type(x) is np.ndarray else None
+    if code is None:
+        return None
+    try:
+        seen = x.view(_OPAQUE[code]) if code in _OPAQUE else x
+        return _from_buffer(_BYTES, seen, False), x.size, code
+    except (ValueError, BufferError):
+        return None
+
+
 def as_array(x: Array) -> Any:
     """Return the NumPy array on the memory of a plain CPU tensor; None for anything else."""
     torch = sys.modules.get("torch")

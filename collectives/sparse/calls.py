@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
 import numpy as np
 
 from collectives._ffi import check, ffi, lib
-from collectives.arrays import Operand
+from collectives.arrays import Array
 from collectives.compression.codec import Compressor
 from collectives.errors import InvalidArgumentError
 from collectives.names import (
@@ -113,9 +113,9 @@ class Ready(NamedTuple):
 
     request: Any  # coll_sparse_call
     whole: Converted
-    places: Operand
-    values: Operand
-    kept: Any  # what the request points to besides
+    indices: Array
+    dtype: int  # of the values
+    kept: Any  # what the request points to
 
 
 def sparse_call(
@@ -155,7 +155,7 @@ def sparse_call(
     def run(words: str = "") -> Any:
         # Calls before this one may have written to what was converted or packed.
         again = _ready(comm, kind, request, x, words) if later else ready
-        return _made(comm, kind, again)
+        return made(comm, kind, again)
 
     return comm._alone(f"sparse {kind}", run, common.async_op)
 
@@ -224,11 +224,11 @@ def _ready(comm: Caller, kind: str, request: Any, x: Any, words: str) -> Ready:
     said = " as ".join(filter(None, (whole.agreed, words)))
     agreed = ffi.new("char[]", said.encode("utf-8", "replace"))
     request.agreed = agreed if said else ffi.NULL
-    return Ready(request, whole, places, values, agreed)
+    return Ready(request, whole, places.array, values.dtype, (places, values, agreed))
 
 
 def _check_indices(kind: str, ready: Ready) -> None:
-    index, length = np.asarray(ready.places.array), ready.whole.vector.length
+    index, length = np.asarray(ready.indices), ready.whole.vector.length
     if index.size == 0 or (index.min() >= 0 and index.max() < length):
         return
     at = int(np.argmax((index < 0) | (index >= length)))
@@ -253,7 +253,8 @@ def _check_rows(kind: str, whole: Converted, ranks: int) -> None:
         )
 
 
-def _made(comm: Caller, kind: str, ready: Ready) -> Any:
+def made(comm: Caller, kind: str, ready: Ready) -> Any:
+    """Make the call now; return its result."""
     place = ffi.new("coll_sparse **")
 
     def start(native: Any) -> int:
@@ -264,9 +265,7 @@ def _made(comm: Caller, kind: str, ready: Ready) -> Any:
     seconds = time.perf_counter() - begin
     native, view = ffi.gc(place[0], lib.coll_sparse_free), ffi.new("coll_sparse_view *")
     check(lib.coll_sparse_look(native, view))
-    comm._handle.last_sparse = SparseTaken(
-        kind, view, seconds, comm._handle.sequence, ready.values.dtype
-    )
+    comm._handle.last_sparse = SparseTaken(kind, view, seconds, comm._handle.sequence, ready.dtype)
     return _result(native, view, ready, _result_shape(kind, ready.whole.shape, comm.size))
 
 
@@ -277,7 +276,7 @@ def _result_shape(kind: str, shape: Shape, ranks: int) -> Shape:
 
 
 def _result(native: Any, view: Any, ready: Ready, shape: Shape) -> Any:
-    values = _array(native, view.values, view.entries, result_dtype(ready.values.dtype))
+    values = _array(native, view.values, view.entries, result_dtype(ready.dtype))
     if view.dense:
         return ready.whole.back_dense(values, shape)
     unsigned = np.uint32 if view.index_bytes == 4 else np.uint64

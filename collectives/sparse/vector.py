@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from collectives.arrays import NAMES, Array, Operand, operand
+from collectives.arrays import DTYPES, NAMES, Array, Operand, operand
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.gpu_arrays import anywhere
 from collectives.names import integer
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+INDEX_DTYPES = frozenset(DTYPES[name] for name in _INTEGERS)
 MOST_ELEMENTS = 1 << 48
 
 
@@ -126,7 +127,7 @@ class Sparse:
                 raise InvalidArgumentError(
                     f"{what}: the {name} have {len(array.shape)} dimensions: pass one"
                 )
-        if NAMES[places.dtype] not in _INTEGERS:
+        if places.dtype not in INDEX_DTYPES:
             raise InvalidArgumentError(
                 f"{what}: the indices are {NAMES[places.dtype]}: pass integers"
             )

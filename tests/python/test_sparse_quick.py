@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short way of sparse vectors gives what the long one gives, and takes only what is usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import collectives as cl
+from collectives.errors import InvalidArgumentError
+from collectives.sparse import quick
+from tests.python.ranks import on_ranks
+
+
+@pytest.fixture
+def alone() -> Iterator[cl.Communicator]:
+    (comm,) = cl.local(1)
+    with comm:
+        yield comm
+
+
+def vector(indices: Any, values: Any, length: int = 100) -> cl.Sparse:
+    return cl.Sparse(indices, values, length)
+
+
+FEW: Any = np.array([5, 3, 5, 99])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "complex64", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("places", ["int8", "uint16", "int32", "uint64"])
+@pytest.mark.parametrize("op", ["sum", "prod"])
+def test_both_ways_are_one(alone: cl.Communicator, dtype: Any, places: str, op: str) -> None:
+    x = vector(FEW.astype(places), np.array([1, 2, 3, 4]).astype(dtype))
+    short: cl.Sparse = quick.allreduce(alone, x, op)
+    taken = alone.last
+    long = alone.allreduce(x, op=op, output="auto")
+    assert alone.last is not None
+    assert taken is not None
+    assert (taken.kind, taken.algorithm) == (alone.last.kind, alone.last.algorithm)
+    assert (short.length, short.nnz) == (100, 3)
+    assert short.indices.dtype == long.indices.dtype
+    assert short.values.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(short.indices, [3, 5, 99])
+    np.testing.assert_array_equal(short.values, long.values)
+
+
+def test_read_only_arrays_and_dense_results(alone: cl.Communicator) -> None:
+    indices, values = np.arange(100), np.ones(100, "float32")
+    indices.flags.writeable = values.flags.writeable = False
+    found = quick.allreduce(alone, vector(indices, values), "sum")
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, values)
+    found += 1  # a result is the caller's
+
+
+def test_what_is_not_usual_is_left_to_the_long_way(alone: cl.Communicator) -> None:
+    x = vector(FEW, np.ones(4, "float32"))
+    changed = vector(FEW, np.ones(4, "float32"))
+    changed.values = np.ones(3, "float32")
+    flat = vector(FEW, np.ones(4, "float32"))
+    flat.indices = FEW.reshape(2, 2)
+    for other, op in (
+        (vector(np.repeat(FEW, 2)[::2], np.ones(4, "float32")), "sum"),
+        (vector(memoryview(FEW), np.ones(4, "float32")), "sum"),
+        (changed, "sum"),
+        (flat, "sum"),
+        (x, "median"),
+        (x, ["sum"]),
+        (x, "adasum"),
+    ):
+        assert quick.allreduce(alone, other, op) is None
+    with pytest.raises(InvalidArgumentError, match="4 indices, but 3 values"):
+        alone.allreduce(changed)
+    with pytest.raises(InvalidArgumentError, match="the indices have 2 dimensions"):
+        alone.allreduce(flat)
+    with pytest.raises(InvalidArgumentError, match="index 100"):
+        alone.allreduce(vector(np.array([100]), np.ones(1)))
+    with alone.group():
+        assert quick.allreduce(alone, x, "sum") is None
+
+
+def test_lengths_that_differ_are_told_by_both_ways() -> None:
+    def work(comm: cl.Communicator) -> str:
+        x = vector(FEW, np.ones(4), 100 + comm.rank)
+        options: Any = {"output": "auto"} if comm.rank == 0 else {}
+        with pytest.raises(cl.MismatchError) as told:
+            comm.allreduce(x, **options)
+        return str(told.value)
+
+    for said in on_ranks(2, work):
+        assert "of 100 " in said
+        assert "of 101 " in said
