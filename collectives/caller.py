@@ -13,7 +13,15 @@ from collectives._ffi import ffi, lib
 from collectives.arrays import Array, Operand, operand, repack
 from collectives.defined import own_by_number
 from collectives.errors import CollectiveError, InvalidArgumentError
-from collectives.fusion import Deferred, agreed, batches, fused, overlapping
+from collectives.fusion import (
+    Deferred,
+    abandon,
+    agreed,
+    batches,
+    fused,
+    fusion_key,
+    overlapping,
+)
 from collectives.gpu_arrays import place_of
 from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.handle import Handle
@@ -38,6 +46,7 @@ class Caller:
         self._worker: Worker | None = None
         self._plain = True  # calls are made at once: there is no worker, and no group
         self._deferred: list[Deferred] | None = None  # within group()
+        self._deferred_in_job: list[Deferred] | None = None  # within that of a job in flight
         self._within: Block | None = None  # of the group
         self._schedules: dict[tuple[int, int], int] = {}  # of own algorithms, by root
 
@@ -70,8 +79,12 @@ class Caller:
         into their time-out unless this one aborts or closes. Handles of calls that were not made
         end with an error that says so.
         """
-        if self._deferred is not None:  # the group around this one launches them
+        if self._collected() is not None:  # the group around this one launches them
             yield
+            return
+        if self._working():
+            with self._group_in_job():
+                yield
             return
         self._deferred, self._within = [], Block()
         direct, self._call = self._call, self._call_in_group
@@ -80,13 +93,27 @@ class Caller:
             yield
             calls = self._deferred
         except BaseException as error:
-            _abandon(self._deferred, error)
+            abandon(self._deferred, error)
             raise
         finally:
             self._deferred = self._within = None
             # The worker may have begun within the group: from then on calls keep its order.
             self._plain = self._worker is None
             self._call = direct if self._plain else self._call_in_order
+        self._launch(calls)
+
+    @contextmanager
+    def _group_in_job(self) -> Iterator[None]:
+        """Do so within a job in flight, as by a codec: the program may be in a group, too."""
+        self._deferred_in_job = []
+        try:
+            yield
+            calls = self._deferred_in_job
+        except BaseException as error:
+            abandon(self._deferred_in_job, error)
+            raise
+        finally:
+            self._deferred_in_job = None
         self._launch(calls)
 
     def _begin(
@@ -121,8 +148,8 @@ class Caller:
             return None if target is None else arrays.delivered(target)
 
         if (calls := self._collected()) is not None:
-            pending = Pending(name, self._within) if async_op else None
-            key = _fusion_key(kind, source, target, op, options)
+            pending = self._deferred_pending(name) if async_op else None
+            key = fusion_key(kind, source, target, op, options)
             calls.append(Deferred(name, run, key, source, target, pending))
             return pending or (None if target is None else target.origin)
         if async_op:
@@ -130,11 +157,22 @@ class Caller:
         return self._in_order(name, run)
 
     def _collected(self) -> list[Deferred] | None:
-        """Return the calls of the group; None without one, and for those of a job in flight."""
-        within_job = self._worker is not None and (
-            self._worker.thread is threading.current_thread()
-        )
-        return None if within_job else self._deferred
+        """Return the calls of the group, None without one; a job in flight has its own."""
+        return self._deferred_in_job if self._working() else self._deferred
+
+    def _collect(self, calls: list[Deferred] | None) -> None:
+        if self._working():
+            self._deferred_in_job = calls
+        else:
+            self._deferred = calls
+
+    def _working(self) -> bool:
+        """Whether this is the thread of this communicator, which does jobs in flight."""
+        worker = self._worker
+        return worker is not None and worker.thread is threading.current_thread()
+
+    def _deferred_pending(self, name: str) -> Pending:
+        return Pending(name, None if self._working() else self._within)
 
     def _run(
         self,
@@ -205,7 +243,11 @@ class Caller:
         return int(place[0])
 
     def _submit(self, name: str, job: Callable[[], Any], pending: Pending | None = None) -> Pending:
-        """Leave a job to the thread of this communicator, behind those before."""
+        """Leave a job to the thread of this communicator, in its turn; one of a job is done."""
+        if self._worker is not None and self._worker.at_job and self._working():
+            made = pending or Pending(name)
+            made.run(job)
+            return made
         if self._worker is None:
             self._worker = Worker(f"collectives rank {self.rank}")
             self._call, self._plain = self._call_in_order, False
@@ -214,7 +256,7 @@ class Caller:
     def _in_order(self, name: str, job: Callable[[], Any]) -> Any:
         """Do a job now, or, where others are in flight, when they are done."""
         worker = self._worker
-        if worker is None or not worker.busy or worker.thread is threading.current_thread():
+        if worker is None or not worker.busy or self._working():
             return job()
         pending = self._submit(name, job)
         try:
@@ -227,7 +269,13 @@ class Caller:
             raise
 
     def _call_in_order(self, name: str, start: Callable[..., int], *arguments: Any) -> None:
-        self._in_order(name, lambda: self._handle.call(name, start, *arguments))
+        def call() -> None:
+            self._handle.call(name, start, *arguments)
+
+        if self._deferred_in_job is not None and self._working():
+            self._after_deferred(call)
+        else:
+            self._in_order(name, call)
 
     def _call_in_group(self, name: str, start: Callable[..., int], *arguments: Any) -> None:
         """Make a call that cannot wait for the end of its group, after those before it."""
@@ -238,12 +286,13 @@ class Caller:
 
     def _after_deferred(self, job: Callable[[], Any]) -> Any:
         """Launch the calls of the group so far, and do a job."""
-        calls, self._deferred = self._deferred or [], None
+        calls = self._collected() or []
+        self._collect(None)
         try:
             self._launch(calls)
             return job()
         finally:
-            self._deferred = []
+            self._collect([])
 
     def _alone(self, name: str, run: Callable[[str], Any], async_op: bool) -> Any:
         """Do what makes calls of its own and gives what was not there before; return that.
@@ -253,7 +302,7 @@ class Caller:
         """
         calls = self._collected()
         if calls is not None and async_op:
-            pending = Pending(name, self._within)
+            pending = self._deferred_pending(name)
             calls.append(Deferred(name, run, None, None, None, pending))
             return pending
         if calls is not None:
@@ -267,26 +316,28 @@ class Caller:
         if not calls:
             return
 
-        for call in calls:
-            if call.pending is not None:
-                call.pending.launch()
+        handles = [call.pending for call in calls if call.pending is not None]
+        for pending in handles:
+            pending.launch()
 
         def run() -> None:
             try:
                 for batch in batches(calls):
                     self._finish(batch)
             except BaseException as error:
-                _abandon(calls, error)
+                abandon(calls, error)
                 raise
 
-        if any(call.pending is None for call in calls):
+        if len(handles) < len(calls):
             self._in_order("group", run)
             return
         try:
-            self._submit("group", run)
+            whole = self._submit("group", run)
         except RuntimeError as error:  # there is no room for one more thread
-            _abandon(calls, error)
+            abandon(calls, error)
             raise
+        for pending in handles:
+            pending.made_as(whole)
 
     def _finish(self, batch: Sequence[Deferred]) -> None:
         try:
@@ -316,9 +367,9 @@ class Caller:
     def _each(self, name: str, tree: Any, make: Callable[..., Any], async_op: bool) -> Any:
         """Make a call for every array of a structure, together; return the same structure."""
         arrays_of, results = leaves(name, tree), []
-        outermost = self._deferred is None
+        outermost = self._collected() is None
         with self.group():
-            calls = self._deferred
+            calls = self._collected()
             assert calls is not None
             before = len(calls)
             try:
@@ -336,30 +387,10 @@ class Caller:
                         "structure, and would be reduced twice: pass it once"
                     )
             except BaseException as error:
-                _abandon(calls[before:], error)
+                abandon(calls[before:], error)
                 del calls[before:]  # of a group around this call
                 raise
         if not async_op:
             ended = (result.wait() if isinstance(result, Pending) else result for result in results)
             return rebuilt(tree, ended)
         return Whole(name, results, lambda values: rebuilt(tree, iter(values)))
-
-
-def _fusion_key(
-    kind: str, source: Operand | None, target: Operand | None, op: int, options: Options
-) -> tuple[Any, ...] | None:
-    """Return what calls have in common that may share a message, None for one that may not."""
-    if kind != "allreduce" or source is None or target is None:
-        return None
-    if source.device >= 0 or target.device >= 0:  # one buffer for all is memory of the host
-        return None
-    if type(source.array) is not type(target.array):  # results are copied out of one buffer
-        return None
-    return (type(source.array), source.dtype, op, options)
-
-
-def _abandon(calls: Sequence[Deferred], why: BaseException) -> None:
-    """End the handles of calls that will not be made."""
-    for call in calls:
-        if call.pending is not None:
-            call.pending.abandon(why)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from collectives.arrays import Operand, itemsize, repack
+from collectives.names import Options
 from collectives.overlaps import Memory, apart, span
 from collectives.pending import Pending
 
@@ -147,3 +148,23 @@ def fused(batch: Sequence[Deferred], allreduce: Callable[[Any], Any]) -> None:
 def _flat(array: Operand | None) -> Any:
     assert array is not None
     return array.array.reshape(-1)  # contiguous: a view, of NumPy and of torch
+
+
+def fusion_key(
+    kind: str, source: Operand | None, target: Operand | None, op: int, options: Options
+) -> tuple[Any, ...] | None:
+    """Return what calls have in common that may share a message, None for one that may not."""
+    if kind != "allreduce" or source is None or target is None:
+        return None
+    if source.device >= 0 or target.device >= 0:  # one buffer for all is memory of the host
+        return None
+    if type(source.array) is not type(target.array):  # results are copied out of one buffer
+        return None
+    return (type(source.array), source.dtype, op, options)
+
+
+def abandon(calls: Sequence[Deferred], why: BaseException) -> None:
+    """End the handles of calls that will not be made."""
+    for call in calls:
+        if call.pending is not None:
+            call.pending.abandon(why)

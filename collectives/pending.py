@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -70,6 +71,7 @@ class Pending:
 
         self._name = name
         self._block = block
+        self._maker: threading.Thread | None = None
         self._ended = False
         self._forks = _forks
         self._future: Future[Any] = Future()
@@ -80,12 +82,13 @@ class Pending:
 
         Raises CollectiveTimeoutError when it is not done after ``timeout`` seconds; the call then
         goes on, bounded by its own time-out. Raises InvalidArgumentError within the ``group()``
-        block at whose end it begins.
+        block at whose end it begins, and in the thread that makes it, before it is its turn.
         """
         seconds = None if timeout is None else checked_seconds("wait: timeout", timeout)
         block = self._awaited_block()
         if block is not None and block.holds_up_wait():
             raise self._too_early()
+        self._check_turn()
         self._check_fork()
         try:
             return self._future.result(seconds)
@@ -117,6 +120,7 @@ class Pending:
         block = self._awaited_block()
         if block is not None and block.holds_up_await():
             raise self._too_early()
+        self._check_turn()
         self._check_fork()
         import asyncio
 
@@ -132,6 +136,14 @@ class Pending:
     def launch(self) -> None:
         """Tell that its block does not keep it any more."""
         self._block = None
+
+    def made_by(self, thread: threading.Thread) -> None:
+        """Tell in which thread it begins, when those before it are done."""
+        self._maker = thread
+
+    def made_as(self, group: Pending) -> None:
+        """Tell that it begins with its group."""
+        self._maker = group._maker
 
     def run(self, job: Job) -> None:
         """Do the work, on the thread that calls."""
@@ -180,6 +192,15 @@ class Pending:
     def _awaited_block(self) -> Block | None:
         return self._block
 
+    def _makers(self) -> list[threading.Thread | None]:
+        return [self._maker]
+
+    def _check_turn(self) -> None:
+        if not self._ended and threading.current_thread() in self._makers():
+            raise InvalidArgumentError(
+                f"{self._name}: it begins when what waits for it here has ended: wait elsewhere"
+            )
+
     def _too_early(self) -> InvalidArgumentError:
         return InvalidArgumentError(
             f"{self._name}: it begins at the end of its group: wait after the with block"
@@ -226,6 +247,9 @@ class Whole(Pending):
         blocks = (part._block for part in self._parts)
         return next((block for block in blocks if block is not None), None)
 
+    def _makers(self) -> list[threading.Thread | None]:
+        return [part._maker for part in self._parts]
+
 
 class Worker:
     """The thread of one communicator; it begins with the first job."""
@@ -236,6 +260,7 @@ class Worker:
         self._jobs: SimpleQueue[tuple[Pending, Job] | None] = SimpleQueue()
         self._open = threading.Lock()  # guards the next two
         self._unfinished = 0
+        self.at_job = False  # whether its thread does a job, and not what follows from its end
         self._thread: threading.Thread | None = None
 
     @property
@@ -255,6 +280,7 @@ class Worker:
                 thread = threading.Thread(target=self._work, name=self._name, daemon=True)
                 thread.start()
                 self._thread = thread
+            pending.made_by(self._thread)
             self._unfinished += 1
             self._jobs.put((pending, job))
         return pending
@@ -267,11 +293,18 @@ class Worker:
     def _work(self) -> None:
         while (entry := self._jobs.get()) is not None:
             pending, job = entry
-            pending.run(job)
+            pending.run(partial(self._do, job))
             # Nothing of a finished call is kept while the next is waited for.
             del entry, pending, job
             with self._open:
                 self._unfinished -= 1
+
+    def _do(self, job: Job) -> Any:
+        self.at_job = True
+        try:
+            return job()
+        finally:
+            self.at_job = False
 
 
 def _present_task() -> Task[Any] | None:

@@ -113,7 +113,9 @@ class Reductions(Caller):
     def _borrowed_allreduce(self, x: Array, op: Op) -> bool:
         """Reduce a tensor, or an array that NumPy's buffer protocol hides, in place, if it can."""
         code = op_code("allreduce", op)
-        if self._deferred is not None or code >= USER_OPS or (borrowed := borrow(x)) is None:
+        if self._deferred is not None or self._deferred_in_job is not None or code >= USER_OPS:
+            return False
+        if (borrowed := borrow(x)) is None:
             return False
         pointer, count, dtype = borrowed
         self._call(

@@ -149,7 +149,7 @@ def sparse_call(
     request.timeout = 0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
     ready = _ready(comm, kind, request, x, "")
     later = common.async_op or not comm._plain
-    if comm._deferred is not None and (kind != "broadcast" or comm.rank == common.root):
+    if comm._collected() is not None and (kind != "broadcast" or comm.rank == common.root):
         _check_indices(kind, ready)  # before the calls of the group that are made before it
 
     def run(words: str = "") -> Any:

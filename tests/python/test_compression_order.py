@@ -141,3 +141,59 @@ def test_a_codec_that_fails_behind_a_call_in_flight_fails_alone() -> None:
         np.testing.assert_array_equal(comm.allreduce(np.ones(3)), 2)
 
     on_ranks(2, body)
+
+
+def scaled(comm: cl.Communicator, kind: str) -> Any:
+    """Return the ranks' sum of ones, by a call of the kind."""
+    ones = np.ones(3)
+    if kind == "in flight":
+        return comm.allreduce(ones, async_op=True).wait(5)
+    if kind == "structure":
+        return comm.allreduce([ones, ones.copy()])[1]
+    if kind == "structure in flight":
+        return comm.allreduce([ones, ones.copy()], async_op=True).wait(5)[1]
+    with comm.group():
+        begun = comm.allreduce(ones, async_op=True)
+        comm.barrier()
+        comm.allreduce(ones.copy())
+    return begun.wait(5)
+
+
+@pytest.mark.parametrize("kind", ["in flight", "structure", "structure in flight", "group"])
+def test_calls_of_a_codec_are_those_of_any_program(kind: str) -> None:
+    """Rank 0 encodes in the thread of its calls in flight, as one is, and rank 1 where it calls."""
+
+    def body(comm: cl.Communicator) -> Any:
+        def encode(x: Any) -> Any:
+            return x * scaled(comm, kind)
+
+        whole = cl.codec(encode, lambda code, n: code / comm.size)
+        if comm.rank:
+            return comm.allreduce(np.ones(3), compress=whole)
+        pending = comm.allreduce(np.ones(3), compress=whole, async_op=True)
+        with comm.group():  # of the program, not of the codec
+            return pending.wait(10)
+
+    for found in on_ranks(2, body, timeout=5):
+        np.testing.assert_array_equal(found, 2)
+
+
+def test_who_is_told_of_an_end_does_not_wait_for_the_next_call() -> None:
+    """They are told by the thread that is to make it."""
+
+    def body(comm: cl.Communicator) -> None:
+        with calls_held(comm):
+            first = comm.allreduce(np.ones(3), async_op=True)
+            second = comm.allreduce(np.ones(3), async_op=True)
+            told = []
+
+            def wait() -> None:
+                with pytest.raises(cl.InvalidArgumentError, match="wait elsewhere"):
+                    second.wait(5)
+                told.append(True)
+
+            first.when_ended(wait)
+        np.testing.assert_array_equal(second.wait(10), comm.size)
+        assert told
+
+    on_ranks(2, body)
