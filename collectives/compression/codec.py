@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Vector: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+_REAL = "fiubV"  # V: bfloat16 and floats of 8 bits
+
 
 class Compressor(Protocol):
     """What ``compress=`` takes for dense arrays."""
@@ -51,7 +53,9 @@ class Codec:
     def reduce(self, comm: Reductions, x: Vector, op: str, timeout: float | None) -> Vector:
         """Encode, add up the codes, decode."""
         left = TimeLeft(comm, timeout)
-        code = np.ascontiguousarray(self.encode(x))
+        given = x.view()
+        given.flags.writeable = False  # it is the program's: a call that fails leaves it as it was
+        code = np.ascontiguousarray(self.encode(given))
         if np.may_share_memory(code, x):
             code = code.copy()
         total = comm.allreduce(code, op=op, timeout=left())
@@ -60,6 +64,8 @@ class Codec:
             raise InvalidArgumentError(
                 f"codec: decode gave {result.size} elements, where {x.size} were encoded"
             )
+        if result.dtype.kind not in _REAL:
+            raise InvalidArgumentError(f"codec: decode gave {result.dtype}: give real numbers")
         return result.reshape(-1).astype(x.dtype, copy=False)
 
 
@@ -72,9 +78,14 @@ def codec(encode: Callable[[Vector], Vector], decode: Callable[[Vector, int], Ve
     are such; choosing elements or scales on each rank alone is not.
 
     Args:
-        encode: Takes a one-dimensional array, returns an array of the same shape and dtype on all
-            ranks. It may call collectives itself, to agree on a scale.
+        encode: Takes a one-dimensional array, which is read-only, returns an array of the same
+            shape and dtype on all ranks. It may call collectives itself, to agree on a scale.
         decode: Takes the sum (or average) of the codes and the number of elements that ``encode``
-            was given, returns that many elements.
+            was given, returns that many elements, real numbers.
+
+    Raises InvalidArgumentError for what cannot be called.
     """
+    for name, function in (("encode", encode), ("decode", decode)):
+        if not callable(function):
+            raise InvalidArgumentError(f"codec: {name} is {function!r:.80}: pass a function")
     return Codec(encode, decode)

@@ -133,3 +133,34 @@ def test_states_are_restored_as_files_give_them_back() -> None:
     assert state["residual"].dtype == np.float64
     assert (state["residual"].tolist(), state["uses"]) == ([1, 2], 3)
     assert np.isnan(state["speed"][1])  # as left of a gradient with more of them than were sent
+
+
+def test_a_codec_does_not_write_to_what_it_encodes() -> None:
+    """A call that fails leaves ``x`` as it was, and with ``out`` so does one that succeeds."""
+
+    def twice(x: Any) -> Any:
+        x *= 2
+        return x
+
+    def body(comm: cl.Communicator) -> None:
+        x, whole = np.arange(3.0), cl.codec(twice, lambda code, n: code / 2)
+        with pytest.raises(ValueError, match="read-only"):
+            comm.allreduce(x, np.zeros(3), compress=whole)
+        np.testing.assert_array_equal(x, np.arange(3.0))
+
+    on_ranks(2, body)
+
+
+@pytest.mark.parametrize("wrong", [lambda c, n: c * 1j, lambda c, n: c.astype(str)])
+def test_what_is_decoded_is_real(wrong: Any) -> None:
+    def body(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.InvalidArgumentError, match="give real numbers"):
+            comm.allreduce(np.ones(3), compress=cl.codec(lambda x: x, wrong))
+
+    on_ranks(2, body)
+
+
+@pytest.mark.parametrize(("encode", "decode"), [(1, lambda c, n: c), (lambda x: x, None)])
+def test_a_codec_is_made_of_functions(encode: Any, decode: Any) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="pass a function"):
+        cl.codec(encode, decode)
