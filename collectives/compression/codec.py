@@ -55,7 +55,12 @@ class Codec:
         left = TimeLeft(comm, timeout)
         given = x.view()
         given.flags.writeable = False  # it is the program's: a call that fails leaves it as it was
-        code = np.ascontiguousarray(self.encode(given))
+        encoded = self.encode(given)
+        code = np.ascontiguousarray(encoded)
+        if code.dtype.kind in "OSU":
+            raise InvalidArgumentError(
+                f"codec: encode gave {type(encoded).__name__}: give an array of numbers"
+            )
         if np.may_share_memory(code, x):
             code = code.copy()
         total = comm.allreduce(code, op=op, timeout=left())

@@ -69,6 +69,16 @@ def test_what_topk_is_not_made_of(options: dict[str, Any], words: str) -> None:
         cl.TopK(**{"share": 0.1, **options})
 
 
+@pytest.mark.parametrize("given", [None, "text", [None]])
+def test_what_is_no_code(given: Any) -> None:
+    def body(comm: cl.Communicator) -> None:
+        codec = cl.codec(lambda _: given, lambda total, _: total)
+        with pytest.raises(BAD, match=f"codec: encode gave {type(given).__name__}"):
+            comm.allreduce(np.ones(3), compress=codec)
+
+    on_ranks(2, body)
+
+
 def test_numbers_of_numpy_are_taken() -> None:
     wrong: Any
     numbers: dict[str, Any] = {"share": np.float32(0.25), "reuse": np.int64(3)}
