@@ -127,7 +127,7 @@ set_tests_properties(nccl_gpu_test PROPERTIES TIMEOUT 300)
 add_dependencies(nccl_gpu_test emulated_gpu)
 
 set_tests_properties(
-  gpu_call_test gpu_graph_test gpu_staged_test nccl_gpu_test
+  gpu_call_test gpu_graph_test gpu_joint_test gpu_staged_test nccl_gpu_test
   PROPERTIES ENVIRONMENT "COLLECTIVES_CUDA_LIBRARY=$<TARGET_FILE:emulated_gpu>"
 )
 
@@ -152,7 +152,7 @@ function(coll_add_races name)
   endforeach()
 endfunction()
 if(NOT "address" IN_LIST COLL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
-  coll_add_races(cuda_races relaxed_release relaxed_acquire no_barrier)
+  coll_add_races(cuda_races relaxed_release relaxed_acquire no_barrier no_entry)
   coll_add_races(
     sparse_races selection_relaxed_arrival selection_no_barrier sum_relaxed_arrival sum_no_barrier
   )

@@ -36,9 +36,9 @@ class LastCall:
     first round goes beside it); where it became a dense collective, algorithm "dense", the bytes
     are those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
 
-    ``way`` is that of arrays on GPUs: "launch" where the ranks of a process ran it on the GPU that
-    they share, which is not timed, or "host", through memory of the host, in so many ``blocks``, of
-    which the first had this algorithm and mode. Of arrays of the host it is "".
+    ``way`` is that of arrays on GPUs: "launch" where GPUs ran it, which is not timed, or "host",
+    through memory of the host, in so many ``blocks``, of which the first had this algorithm and
+    mode. Of arrays of the host it is "".
     """
 
     kind: str

@@ -145,6 +145,10 @@ coll_status coll_local(const coll_options* given, coll_comm** comms) {
 coll_status coll_close(coll_comm* comm) {
   const std::unique_ptr<coll_comm> owned(comm);
   return guarded([&] {
+    // What waits on a GPU for a rank that is gone is not waited for.
+    if (comm != nullptr && comm->communicator && comm->communicator->has_failed()) {
+      for (const auto& joint : comm->meetings->joints()) joint->abort();
+    }
     on_either(comm, [](auto& communicator) { communicator.close(); });
     return Status::ok;
   });
@@ -157,6 +161,7 @@ coll_status coll_abort(coll_comm* comm, const char* reason) {
     });
     if (comm->communicator) {
       for (const auto& team : coll::GpuTeam::all_of(comm->communicator->group())) team->abort();
+      for (const auto& joint : comm->meetings->joints()) joint->abort();
     }
     return Status::ok;
   });

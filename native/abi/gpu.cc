@@ -120,12 +120,7 @@ coll_status coll_gpu_follow(int32_t device, void* stream, void* other) {
 coll_status coll_gpu_wait(coll_comm* comm, int32_t device, void* stream) {
   return guarded([&] {
     if (comm == nullptr) throw coll::Error(Status::closed, "the communicator is closed");
-    if (const auto team = coll::gpu_team_of(*comm, device)) {
-      team->wait(stream);
-    } else {
-      coll::cuda::Sentence why{};
-      coll::cuda::check(coll::kernels_for(device).synchronize(device, stream, &why), why);
-    }
+    coll::wait_on_gpu(*comm, device, stream);
     return Status::ok;
   });
 }

@@ -19,13 +19,16 @@ bool are_of_one_process(const coll_comm& comm) noexcept;
 // Whether the stream is being captured into a graph.
 bool captured(std::int32_t device, void* stream);
 
-// The ranks of one process, which one launch serves; null where the communicator's are not such:
-// their calls go through memory of the host. Throws Error: there is no such GPU.
+// The ranks of one process, which one launch serves; null where the communicator's are not such.
+// Throws Error: there is no such GPU.
 std::shared_ptr<GpuTeam> gpu_team_of(coll_comm& comm, std::int32_t device);
 
-// Makes a rank's part of a call, by that team or, without one, through memory of the host. Throws
-// Error for what this rank can tell by itself.
+// Makes a rank's part of a call: by that team, or, without one, by launches of each rank where it
+// has a GPU of its own, else through memory of the host. Throws Error for what this rank can tell
+// by itself.
 Status run_on_gpu(coll_comm& comm, std::int32_t device, const std::shared_ptr<GpuTeam>& team,
                   const GpuPart& part);
+// Until a stream is done. Throws Error where a launch gave up.
+void wait_on_gpu(coll_comm& comm, std::int32_t device, void* stream);
 
 }  // namespace coll

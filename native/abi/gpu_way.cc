@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which way a call of arrays on a GPU goes, and what is told of it then.
+#include <chrono>
 #include <string>
-#include <type_traits>
+#include <thread>
 #include <utility>
 
 #include "abi/gpu.h"
+#include "communicator/gpu_joint_call.h"
 #include "communicator/gpu_owner.h"
 
 namespace coll {
 namespace {
+
+constexpr std::chrono::microseconds kWaitNap(50);
 
 std::shared_ptr<GpuStaging> staging_of(coll_comm& comm, std::int32_t device) {
   const auto known = comm.stagings.find(device);
@@ -34,14 +38,44 @@ void tell_staged(coll_comm& comm, const C& communicator, const GpuStaged& done) 
                     .blocks = took.blocks};
 }
 
-template <class C>
-Status run_staged(coll_comm& comm, C& communicator, std::int32_t device, const GpuPart& part) {
+void tell_launched(coll_comm& comm, const Communicator& its, const Call& call, const Choice& ran) {
+  comm.gpu_taken = {
+      .way = GpuWay::launch,
+      .last = {event_of(call, its.ranks(), ran.algorithm, static_cast<int>(ran.mode), its.calls())},
+      .blocks = 1};
+}
+
+// Among machines.
+Status run_staged(coll_comm& comm, std::int32_t device, const GpuPart& part) {
   refuse_captured(device, part.stream);
-  auto steps = std::make_unique<StepsOn<GpuStaged, C>>(communicator, staging_of(comm, device),
-                                                       part.call, part.stream);
+  WireCommunicator& its = *comm.wire;
+  auto steps = std::make_unique<StepsOn<GpuStaged, WireCommunicator>>(its, staging_of(comm, device),
+                                                                      part.call, part.stream);
   const GpuStaged* const own = steps.get();
-  return take_steps(comm, std::move(steps),
-                    [&comm, &communicator, own] { tell_staged(comm, communicator, *own); });
+  return take_steps(comm, std::move(steps), [&comm, &its, own] { tell_staged(comm, its, *own); });
+}
+
+// Among processes of one machine.
+Status run_joint(coll_comm& comm, std::int32_t device, const GpuPart& part) {
+  auto steps = std::make_unique<StepsOn<GpuJointCall, Communicator>>(
+      communicator(&comm), comm.meetings, staging_of(comm, device), part.call, part.stream);
+  const GpuJointCall* const own = steps.get();
+  return take_steps(comm, std::move(steps), [&comm, own] {
+    const Communicator& its = communicator(&comm);
+    if (own->plan()) {
+      tell_launched(comm, its, own->call(), own->plan()->choice);
+    } else {
+      tell_staged(comm, its, *own);
+    }
+  });
+}
+
+Status run_team(coll_comm& comm, const std::shared_ptr<GpuTeam>& team, const GpuPart& part) {
+  Communicator& its = communicator(&comm);
+  auto steps = std::make_unique<StepsOn<GpuCall, Communicator>>(its, team, part, GpuWork::launch);
+  return take_steps(comm, std::move(steps), [&comm, &its, team, call = part.call] {
+    tell_launched(comm, its, call, team->ran());
+  });
 }
 
 }  // namespace
@@ -78,19 +112,30 @@ std::shared_ptr<GpuTeam> gpu_team_of(coll_comm& comm, std::int32_t device) {
 
 Status run_on_gpu(coll_comm& comm, std::int32_t device, const std::shared_ptr<GpuTeam>& team,
                   const GpuPart& part) {
-  if (team == nullptr) {
-    return on_either(&comm, [&](auto& c) { return run_staged(comm, c, device, part); });
+  if (team != nullptr) return run_team(comm, team, part);
+  return comm.wire != nullptr ? run_staged(comm, device, part) : run_joint(comm, device, part);
+}
+
+void wait_on_gpu(coll_comm& comm, std::int32_t device, void* stream) {
+  if (const auto team = gpu_team_of(comm, device)) {
+    team->wait(stream);
+    return;
   }
-  Communicator& its = communicator(&comm);
-  const Call call = part.call;
-  auto steps = std::make_unique<StepsOn<GpuCall, Communicator>>(its, team, part, GpuWork::launch);
-  return take_steps(comm, std::move(steps), [&comm, &its, team, call] {
-    const Choice& ran = team->ran();
-    comm.gpu_taken = {.way = GpuWay::launch,
-                      .last = {event_of(call, its.ranks(), ran.algorithm,
-                                        static_cast<int>(ran.mode), its.calls())},
-                      .blocks = 1};
-  });
+  const auto joints = comm.meetings->joints();
+  try {
+    for (const auto& joint : joints) {
+      while (!joint->done()) {  // another process may be gone, and nothing else would end it
+        std::this_thread::sleep_for(kWaitNap);
+        communicator(&comm).check_failed();
+      }
+      joint->check_failed();
+    }
+  } catch (const Error&) {
+    for (const auto& joint : joints) joint->abort();
+    throw;
+  }
+  cuda::Sentence why{};
+  cuda::check(kernels_for(device).synchronize(device, stream, &why), why);
 }
 
 }  // namespace coll

@@ -9,6 +9,7 @@
 
 #include "abi/guarded.h"
 #include "communicator/communicator.h"
+#include "communicator/gpu_joint.h"
 #include "communicator/gpu_sparse_team.h"
 #include "communicator/gpu_staged.h"
 #include "communicator/gpu_taken.h"
@@ -27,6 +28,8 @@ struct coll_comm {
   // Whom it shares GPUs with, by GPU.
   std::map<int, std::shared_ptr<coll::GpuTeam>> gpus = {};
   std::map<int, std::shared_ptr<coll::GpuSparseTeam>> sparse_gpus = {};
+  // What processes have found about each other's GPUs.
+  std::shared_ptr<coll::GpuMeetings> meetings = std::make_shared<coll::GpuMeetings>();
   // What calls through memory of the host keep, by GPU; and what the last call on a GPU took.
   std::map<int, std::shared_ptr<coll::GpuStaging>> stagings = {};
   coll::GpuTaken gpu_taken = {};

@@ -88,6 +88,7 @@ class Communicator {
   void abort(std::string_view reason);
   // Throws Error that says why this group has ended, where it has.
   void check_failed();
+  bool has_failed() const noexcept { return failed(segment_); }
   // What is found now may have been invisible to one-way calls.
   void close();
 

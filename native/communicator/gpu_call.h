@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "communicator/gpu_team.h"
+#include "communicator/gpu_words.h"
 #include "communicator/message_steps.h"
 
 namespace coll {
-
-// What rank 0 does for all: the collective, or what it will need as a persistent call.
-enum class GpuWork : std::uint8_t { launch, prepare };
 
 class GpuCall : public MessageSteps {
  protected:

@@ -85,14 +85,26 @@ cuda::Launch launch_for(const Call& call, const Plan& plan, const cuda::Cut& cut
 
 }  // namespace
 
-GpuPlans::GpuPlans(int ranks, int device)
+GpuPlans::GpuPlans(int ranks, int device) : GpuPlans(ranks, device, std::nullopt, 0, ranks) {
+  ticks_ = cuda::DeviceMemory(device, static_cast<std::size_t>(ranks) * cuda::kTickBytes);
+}
+
+GpuPlans::GpuPlans(int ranks, int device, const GpuWindows& windows)
+    : GpuPlans(ranks, device, std::optional(windows), windows.rank, 1) {
+  room_.ring_bytes = WindowShape::kRing;
+  room_.packet_ring_bytes = WindowShape::kPackets;
+  room_.shared_bytes = std::min(room_.shared_bytes, windows_->shared_bytes);
+}
+
+GpuPlans::GpuPlans(int ranks, int device, std::optional<GpuWindows> windows, int first, int here)
     : ranks_(ranks),
       device_(device),
-      ticks_(device, static_cast<std::size_t>(ranks * cuda::kMostChannels) * cuda::kTickWords *
-                         sizeof(std::uint64_t)),
-      stages_(static_cast<std::size_t>(ranks)),
-      packets_(static_cast<std::size_t>(ranks)),
-      scratch_(static_cast<std::size_t>(ranks)) {
+      first_(first),
+      here_(here),
+      windows_(std::move(windows)),
+      stages_(static_cast<std::size_t>(here)),
+      packets_(static_cast<std::size_t>(here)),
+      scratch_(static_cast<std::size_t>(here)) {
   cuda::Sentence why{};
   cuda::DeviceFacts facts{};
   cuda::check(cuda::library().device(device, &facts, &why), why);
@@ -123,18 +135,21 @@ GpuPlanHeld GpuPlans::get(const Call& call, const Choice& choice, bool captured)
   return kept_.front().plan;
 }
 
-// A device runs so many blocks at a time, which the ranks share.
+// A device runs so many blocks at a time, which its ranks share. Where each has its own, all of
+// them have as many channels.
 int GpuPlans::channels_for(const Call& call, std::int32_t op, std::size_t shared) const {
   const int blocks =
       cuda::library().blocks(device_, static_cast<std::int32_t>(call.dtype), op, shared);
-  if (blocks < ranks_) {
-    throw Error(Status::unsupported,
-                blocks == 0 ? std::string("the GPU has no kernel for ") + name_of(call.op) +
-                                  " of " + name_of(call.dtype)
-                            : "the GPU runs " + std::to_string(blocks) + " blocks at a time, and " +
-                                  std::to_string(ranks_) + " ranks need one each");
+  const int wanted = windows_ && blocks > 0 ? windows_->shape.channels : here_;
+  if (blocks < wanted) {
+    throw Error(Status::unsupported, blocks == 0
+                                         ? std::string("the GPU has no kernel for ") +
+                                               name_of(call.op) + " of " + name_of(call.dtype)
+                                         : "the GPU runs " + std::to_string(blocks) +
+                                               " blocks at a time, and its ranks need " +
+                                               std::to_string(wanted));
   }
-  return std::min(blocks / ranks_, cuda::kMostChannels);
+  return windows_ ? wanted : std::min(blocks / here_, cuda::kMostChannels);
 }
 
 GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
@@ -153,7 +168,7 @@ GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
   room.channels = channels_for(call, made.op, made.shared_bytes);
   const cuda::Cut cut = cuda::cut_for(plan, partition, bytes, room);
   made.launch = launch_for(call, plan, cut);
-  for (int rank = 0; rank < ranks_; ++rank) {
+  for (int rank = first_; rank < first_ + here_; ++rank) {
     const auto words = cuda::assemble(plan, rank, partition, bytes, cut, room);
     auto& code = made.codes.emplace_back(device_, words.size() * sizeof(std::uint64_t));
     code.upload(words.data(), words.size() * sizeof(std::uint64_t));
@@ -172,9 +187,10 @@ void GpuPlans::grow(Memories& memory, std::size_t bytes) {
   }
 }
 
-// Of a rank, for as many channels as the launch has. Rounded up, so that it seldom grows.
+// Of a rank, for as many channels as the launch has. Rounded up, so that it seldom grows. Windows
+// have rings.
 std::size_t GpuPlans::ring_bytes(const GpuPlan& plan) const noexcept {
-  if (!plan.staged) return 0;
+  if (!plan.staged || windows_) return 0;
   const auto channels = std::bit_ceil(static_cast<std::size_t>(plan.launch.channels));
   return channels * (plan.packets ? room_.packet_ring_bytes : room_.ring_bytes);
 }
@@ -184,16 +200,27 @@ void GpuPlans::reserve(const GpuPlan& plan) {
   grow(scratch_, plan.scratch_bytes);
 }
 
+std::byte* GpuPlans::ring_of(const GpuPlan& plan, int rank) const noexcept {
+  const auto r = static_cast<std::size_t>(rank);
+  if (!windows_) return (plan.packets ? packets_ : stages_)[r].get();
+  return windows_->at[r] + (plan.packets ? WindowShape::packets() : windows_->shape.stages());
+}
+
 cuda::Launch GpuPlans::launch_of(const GpuPlan& plan) const {
   cuda::Launch launch = plan.launch;
-  launch.ticks = cuda::as<std::uint64_t>(ticks_.get());
   launch.control = control_.get();
   launch.ring_bytes = plan.packets ? room_.packet_ring_bytes : room_.ring_bytes;
-  const Memories& rings = plan.packets ? packets_ : stages_;
-  for (std::size_t rank = 0; rank < rings.size(); ++rank) {
-    auto& at = launch.buffers[rank].at;
-    at[static_cast<int>(Place::stage)] = rings[rank].get();
-    at[static_cast<int>(Place::scratch)] = scratch_[rank].get();
+  launch.first_rank = first_;
+  launch.ranks_here = here_;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    launch.ticks[rank] =
+        cuda::as<std::uint64_t>(windows_ ? windows_->at[r] : ticks_.get() + r * cuda::kTickBytes);
+    launch.buffers[rank].at[static_cast<int>(Place::stage)] = ring_of(plan, rank);
+  }
+  for (std::size_t r = 0; r < scratch_.size(); ++r) {
+    auto& at = launch.buffers[static_cast<std::size_t>(first_) + r].at;
+    at[static_cast<int>(Place::scratch)] = scratch_[r].get();
   }
   return launch;
 }

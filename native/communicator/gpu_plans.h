@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans of ranks that share a GPU, cut for a length and dtype and laid in its memory, ready to
-// be launched; and what all launches use: rings, ticks, scratch.
+// The plans of ranks that share a GPU, or of a rank that has one of its own, cut for a length and
+// dtype and laid in its memory, ready to be launched; and what all launches use: rings, ticks,
+// scratch.
 #pragma once
 
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "communicator/call.h"
+#include "communicator/gpu_window.h"
 #include "cuda/assemble.h"
 #include "cuda/device_memory.h"
 #include "cuda/packet_fold.h"
@@ -29,9 +32,20 @@ struct GpuPlan {
 
 using GpuPlanHeld = std::shared_ptr<const GpuPlan>;
 
+// Of a rank that has a GPU of its own.
+struct GpuWindows {
+  int rank = 0;
+  std::vector<std::byte*> at;    // by rank, as this one reaches them
+  WindowShape shape;             // of all
+  std::size_t shared_bytes = 0;  // that a block has on any of their GPUs
+};
+
 class GpuPlans {
  public:
+  // All ranks share the GPU: one launch runs all of them.
   GpuPlans(int ranks, int device);
+  // Each rank has one: it is launched by itself. Messages go through the windows.
+  GpuPlans(int ranks, int device, const GpuWindows& windows);
 
   // With all memory of the GPU that launches of it need. Throws Error: the plan does not prove, or
   // does not run on a GPU, or that is full. `captured`: it is for a launch that becomes part of a
@@ -61,17 +75,22 @@ class GpuPlans {
     Key key;
     GpuPlanHeld plan;
   };
-  using Memories = std::vector<cuda::DeviceMemory>;  // by rank
+  using Memories = std::vector<cuda::DeviceMemory>;  // by rank that it launches
   // Programs call with few lengths, again and again.
   static constexpr std::size_t kMostKept = 64;
+
+  GpuPlans(int ranks, int device, std::optional<GpuWindows> windows, int first, int here);
 
   GpuPlan make(const Call& call, const Choice& choice) const;
   int channels_for(const Call& call, std::int32_t op, std::size_t shared) const;
   std::size_t ring_bytes(const GpuPlan& plan) const noexcept;
+  std::byte* ring_of(const GpuPlan& plan, int rank) const noexcept;
   void reserve(const GpuPlan& plan);
   void grow(Memories& memory, std::size_t bytes);
 
   int ranks_, device_;
+  int first_, here_;  // the ranks that it launches
+  std::optional<GpuWindows> windows_;
   cuda::Room room_;
   cuda::HostMemory<cuda::Control> control_;
   cuda::DeviceMemory ticks_;

@@ -44,11 +44,13 @@ class GpuStaged : public MessageSteps {
   GpuStaged(int rank, int ranks, double timeout, std::shared_ptr<GpuStaging> staging,
             const Call& call, void* stream);
 
- private:
   Status begin() override;
   bool step(Status& status) override;
   Status resumed() override { return running_ ? go_on() : Status::ok; }
+  // The call is made another way.
+  void stays_away() noexcept { over_ = true; }
 
+ private:
   void make_room();
   void fetch(std::size_t block);
   void hand_out(std::size_t block);

@@ -7,62 +7,12 @@
 #include <string>
 #include <utility>
 
-#include "algorithms/algorithm.h"
+#include "communicator/gpu_choice.h"
+#include "communicator/gpu_outcome.h"
 #include "communicator/gpu_owner.h"
-#include "communicator/note.h"
-#include "communicator/reproducible.h"
-#include "cuda/signals.h"
-#include "select/choose_gpu.h"
 
 namespace coll {
 namespace {
-
-using KernelWords = cuda::Signals<cuda::ReleaseAcquire>;
-
-// A block keeps sums of narrow floats in float32 until it writes them. So what is folded in one op
-// is accumulated there.
-bool accumulated_in_one_fold(const Call& call) noexcept {
-  return accumulates_wider(call) && call.accumulate == Accumulate::float32;
-}
-
-void refuse_unsupported(const Call& call) {
-  if (accumulates_wider(call) && !accumulated_in_one_fold(call)) {
-    throw Error(Status::unsupported,
-                "on GPUs accumulate= is there of float32 for narrow floats, and of nothing else "
-                "yet: convert the array");
-  }
-  if (sums_exactly(call)) {
-    throw Error(Status::unsupported,
-                "sums that are reproducible for any number of ranks are not there on GPUs yet: "
-                "those for one number of ranks are, reproducible=True");
-  }
-  if (call.algorithm >= kGivenSchedules) {
-    throw Error(Status::unsupported, "algorithms of the program do not run on GPUs yet");
-  }
-}
-
-// On the CPU another algorithm sends partial sums as float32, for which there is no kernel here.
-void check_one_fold(const Call& call, const Wish& wish) {
-  const auto table = algorithms();
-  const auto index = static_cast<std::size_t>(call.algorithm);
-  if (!wish.one_fold || call.algorithm < 0 || index >= table.size()) return;
-  if (table[index]->tree.one_fold) return;
-  throw Error(Status::unsupported, std::string(table[index]->name) + " rounds sums of " +
-                                       name_of(call.dtype) +
-                                       " on their way, which accumulate= and reproducible= on a "
-                                       "GPU forbid: choose a direct algorithm, or none");
-}
-
-Error gave_up(const cuda::Record& record) {
-  const std::string waited =
-      record.packet != 0 ? "a packet" : "rank " + std::to_string(record.peer);
-  return {Status::timeout,
-          "on the GPU rank " + std::to_string(record.rank) + " gave up: channel " +
-              std::to_string(record.channel) + ", step " + std::to_string(record.op) + ", tile " +
-              std::to_string(record.tile) + " waited for " + waited + " to reach " +
-              std::to_string(record.expected) + " and saw " + std::to_string(record.seen),
-          record.peer};
-}
 
 using Key = std::pair<const void*, int>;
 std::mutex gpu_teams_mutex;
@@ -100,7 +50,7 @@ void GpuTeam::hand_in(int rank, const GpuPart& part) {
   const Call& call = part.call;
   if (part.prepared == nullptr) {
     check_gpu_call(call, rank, ranks_, device_);
-    refuse_unsupported(call);
+    refuse_unsupported_on_gpu(call);
   }
   check_failed();
   parts_[static_cast<std::size_t>(rank)] = part;
@@ -122,19 +72,10 @@ void GpuTeam::launch(double timeout) {
 
 void GpuTeam::prepare() {
   prepared_.reset();
-  try_to([this] { prepared_ = plans_.get(parts_.front().call, choice(), false); });
-}
-
-Choice GpuTeam::choice() const {
-  const Call& call = parts_.front().call;
-  const std::size_t element = size_of(call.dtype);
-  Wish wish = wish_of(call);
-  wish.one_fold = wish.one_fold || accumulated_in_one_fold(call);
-  check_one_fold(call, wish);
-  const Choice choice = choose_gpu(call.kind, ranks_, vector_elements(call, ranks_) * element,
-                                   element <= cuda::kWordBytes, wish);
-  check_blocks(call, algorithms()[static_cast<std::size_t>(choice.algorithm)]->passes_on);
-  return choice;
+  try_to([this] {
+    prepared_ =
+        plans_.get(parts_.front().call, gpu_choice(parts_.front().call, ranks_, true), false);
+  });
 }
 
 // That all streams are in; 0: none is in any. They wait for each other, which they can only in one.
@@ -174,7 +115,9 @@ void GpuTeam::launch_all(double timeout) {
   const GpuPart& first = parts_.front();
   const bool captured = capture() != 0;
   const GpuPlanHeld plan =
-      first.prepared != nullptr ? first.prepared : plans_.get(first.call, choice(), captured);
+      first.prepared != nullptr
+          ? first.prepared
+          : plans_.get(first.call, gpu_choice(first.call, ranks_, true), captured);
   ran_ = plan->choice;
   const cuda::Launch told = launch_of(*plan, timeout);
   cuda::Sentence why{};
@@ -200,16 +143,8 @@ void GpuTeam::wait(void* stream) const {
   check_failed();
 }
 
-void GpuTeam::check_failed() const {
-  cuda::Control& control = plans_.control();
-  if (KernelWords::acquire(&control.recorded) != 0) throw gave_up(control.record);
-  if (KernelWords::acquire(&control.abort) == 0) return;
-  throw Error(Status::aborted, "the collectives on GPU " + std::to_string(device_) +
-                                   " were ended: a rank aborted this communicator");
-}
+void GpuTeam::check_failed() const { check_outcome(plans_.control(), device_); }
 
-void GpuTeam::abort() noexcept {
-  KernelWords::set_first(&plans_.control().abort, cuda::kAbortedByHost);
-}
+void GpuTeam::abort() noexcept { abort_launches(plans_.control()); }
 
 }  // namespace coll

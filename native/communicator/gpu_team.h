@@ -56,7 +56,6 @@ class GpuTeam {
  private:
   template <class Work>
   void try_to(Work work);
-  Choice choice() const;
   std::uint64_t capture() const;
   cuda::Launch launch_of(const GpuPlan& plan, double timeout) const;
   void launch_all(double timeout);

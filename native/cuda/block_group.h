@@ -35,8 +35,8 @@ class BlockGroup {
 };
 #endif
 
-// Threads of a block. One block for each channel of each rank, channels of a rank one after
-// another.
+// Threads of a block. One block for each channel of each rank that the launch runs, channels of a
+// rank one after another.
 inline constexpr int kBlockThreads = 512;
 
 template <class Element, class Operation>
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   BlockGroup group;
   const int block = static_cast<int>(blockIdx.x);
   Interpreter<Element, Operation, ReleaseAcquire, BlockGroup>(
-      group, launch, block / launch.channels, block % launch.channels)
+      group, launch, launch.first_rank + block / launch.channels, block % launch.channels)
       .run();
 }
 

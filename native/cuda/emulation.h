@@ -56,7 +56,8 @@ bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
   std::vector<std::unique_ptr<ThreadGroup::Shared>> blocks;
   std::vector<std::thread> running;
   std::atomic<bool> whole{true};
-  for (int rank = 0; rank < launch.ranks; ++rank) {
+  const int end = launch.first_rank + launch.ranks_here;
+  for (int rank = launch.first_rank; rank < end; ++rank) {
     for (int channel = 0; channel < launch.channels; ++channel) {
       auto& shared =
           *blocks.emplace_back(std::make_unique<ThreadGroup::Shared>(threads, shared_bytes));

@@ -31,6 +31,9 @@ class Interpreter {
     tiles_ = static_cast<std::int32_t>(tiles.end - tiles.first);
     base_ = *tick_of(rank_);
     group_.sync();
+    if constexpr (Order::entries) {
+      if (launch_.apart() && !await_others()) return false;
+    }
     if (code_->instruction_list()[0].post != 0) post(base_ + 1);
     const auto exit = static_cast<std::int32_t>(code_->instructions) - 1;
     const std::int32_t iterations = tiles_ + static_cast<std::int32_t>(code_->max_lag);
@@ -82,14 +85,30 @@ class Interpreter {
     return group_.all(met);
   }
 
+  // Other ranks' launches may be in the call before, and read what this one has told them there:
+  // nothing is written over it before they have left.
+  constexpr bool await_others() noexcept {
+    bool met = true;
+    for (std::size_t peer = group_.thread(); met && peer < static_cast<std::size_t>(launch_.ranks);
+         peer += group_.threads()) {
+      met = reach(static_cast<std::int32_t>(peer), base_, 0, 0);
+    }
+    return group_.all(met);
+  }
+
   constexpr bool reach(const Await& wait, std::int32_t op, std::int32_t tile) noexcept {
     if (wait.back > tile) return true;  // of a call before this launch
     const std::uint64_t ticks = wait.entry != 0 ? 0 : ticks_of(tile - wait.back);
+    return reach(wait.peer, base_ + wait.when + ticks, op, tile);
+  }
+
+  constexpr bool reach(std::int32_t peer, std::uint64_t expected, std::int32_t op,
+                       std::int32_t tile) noexcept {
     Record record = record_of(op, tile);
-    record.peer = wait.peer;
-    record.expected = base_ + wait.when + ticks;
+    record.peer = peer;
+    record.expected = expected;
     Patience<Order> patience(launch_, record);
-    const std::uint64_t* const tick = tick_of(wait.peer);
+    const std::uint64_t* const tick = tick_of(peer);
     std::uint64_t seen = Signals<Order>::acquire(tick);
     while (seen < record.expected) {
       if (!patience.goes_on(seen)) return false;
@@ -144,8 +163,7 @@ class Interpreter {
   }
 
   constexpr std::uint64_t* tick_of(int rank) const noexcept {
-    const std::int32_t line = rank * kMostChannels + channel_;
-    return launch_.ticks + static_cast<std::size_t>(line) * kTickWords;
+    return launch_.ticks[rank] + static_cast<std::size_t>(channel_) * kTickWords;
   }
   constexpr std::uint64_t ticks_of(std::int32_t tile) const noexcept {
     return static_cast<std::uint64_t>(tile) * code_->stride;

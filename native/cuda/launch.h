@@ -37,13 +37,16 @@ struct Control {
   Record record;
 };
 inline constexpr std::uint64_t kAbortedByHost = 1, kTimedOut = 2;
+// And the rank in whose launch somebody gave up.
+inline constexpr std::uint64_t kStoppedByRank = 3;
 
 struct Launch {
   const Code* codes[kMostRanks];
   Buffers buffers[kMostRanks];
-  // [rank][channel of kMostChannels], kTickWords apart. They start at 0 and never go back: those of
-  // one channel are equal on all ranks between launches.
-  std::uint64_t* ticks;
+  // By rank: [channel of kMostChannels], kTickWords apart, and behind them the word that stops it.
+  // They start at 0 and never go back: those of one channel are equal on all ranks between
+  // launches.
+  std::uint64_t* ticks[kMostRanks];
   Control* control;
   std::uint64_t limit_ns;       // of one wait
   std::uint64_t tile_elements;  // of each chunk
@@ -56,7 +59,20 @@ struct Launch {
   std::uint32_t units;  // what the kernel calls an element, in one of the call's
   std::uint32_t tiles;
   std::int32_t ranks, channels;
+  // This launch runs these ranks; the others are run by launches of their own, on GPUs of their
+  // own, which may be one call behind, or have stopped.
+  std::int32_t first_rank, ranks_here;
+
+  constexpr bool apart() const noexcept { return ranks_here != ranks; }
+  // Not 0: kStoppedByRank and a rank. Of launches that are apart alone.
+  constexpr std::uint64_t* stop_of(std::int32_t rank) const noexcept {
+    return ticks[rank] + static_cast<std::size_t>(kMostChannels) * kTickWords;
+  }
 };
+
+// Of a rank's ticks and the word behind them.
+inline constexpr std::size_t kTickBytes =
+    (static_cast<std::size_t>(kMostChannels) + 1) * kTickWords * sizeof(std::uint64_t);
 
 // Which tiles a channel has: [first, end).
 struct Tiles {

@@ -37,7 +37,7 @@ cudaError_t launch_together(const Kernel& kernel, Launch launch, std::size_t sha
   const cudaError_t error = allow_shared(kernel.function, shared);
   if (error != cudaSuccess) return error;
   return cudaLaunchCooperativeKernel(
-      kernel.function, dim3(static_cast<unsigned>(launch.ranks * launch.channels)),
+      kernel.function, dim3(static_cast<unsigned>(launch.ranks_here * launch.channels)),
       dim3(kBlockThreads), arguments, shared, static_cast<cudaStream_t>(stream));
 }
 
@@ -64,6 +64,8 @@ std::int32_t coll_cuda_device(std::int32_t device, DeviceFacts* facts, Sentence*
   facts->cooperative = found.cooperativeLaunch;
   facts->memory = found.totalGlobalMem;
   facts->shared_bytes = found.sharedMemPerBlockOptin;
+  std::memcpy(facts->uuid, &found.uuid, sizeof(facts->uuid));
+  facts->exports = found.integrated == 0 && found.unifiedAddressing != 0;
   return 0;
 }
 

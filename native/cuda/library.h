@@ -24,6 +24,17 @@ struct DeviceFacts {
   std::int32_t cooperative;    // 1: the blocks of a launch can be made to run together
   std::uint64_t memory;        // bytes
   std::uint64_t shared_bytes;  // that a block can have
+  std::uint8_t uuid[16];       // the same for whoever has it, and no other device
+  std::int32_t exports;        // 1: other processes can open its memory
+};
+
+// By what other processes, and other devices of this one, open memory of a device.
+struct MemoryHandle {
+  std::uint8_t words[64];  // the driver's
+  std::uint64_t process;   // by chance: processes in containers may have one number
+  void* memory;
+  std::int32_t device;
+  std::int32_t unused;
 };
 
 // Instead of an operation: the kernel that only moves.
@@ -44,6 +55,14 @@ std::int32_t coll_cuda_blocks(std::int32_t device, std::int32_t dtype, std::int3
 std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** memory,
                                 Sentence* why) noexcept;
 void coll_cuda_free(std::int32_t device, void* memory) noexcept;
+// For memory that was allocated by itself: how it is opened elsewhere.
+std::int32_t coll_cuda_export(std::int32_t device, void* memory, MemoryHandle* handle,
+                              Sentence* why) noexcept;
+// Opens memory of another device, and lets `device` reach it. It is to be closed before its owner
+// frees it.
+std::int32_t coll_cuda_open(std::int32_t device, const MemoryHandle* handle, void** memory,
+                            Sentence* why) noexcept;
+void coll_cuda_close(std::int32_t device, const MemoryHandle* handle, void* memory) noexcept;
 // Memory of the host, all zero, at the same address for all devices.
 std::int32_t coll_cuda_allocate_host(std::size_t bytes, void** memory, Sentence* why) noexcept;
 void coll_cuda_free_host(void* memory) noexcept;

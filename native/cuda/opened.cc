@@ -54,6 +54,9 @@ Library found_in(void* from) {
   find_in(from, "coll_cuda_blocks", to.blocks);
   find_in(from, "coll_cuda_allocate", to.allocate);
   find_in(from, "coll_cuda_free", to.free);
+  find_in(from, "coll_cuda_export", to.export_memory);
+  find_in(from, "coll_cuda_open", to.open);
+  find_in(from, "coll_cuda_close", to.close);
   find_in(from, "coll_cuda_allocate_host", to.allocate_host);
   find_in(from, "coll_cuda_free_host", to.free_host);
   find_in(from, "coll_cuda_upload", to.upload);

@@ -17,6 +17,9 @@ struct Library {
   decltype(&coll_cuda_blocks) blocks;
   decltype(&coll_cuda_allocate) allocate;
   decltype(&coll_cuda_free) free;
+  decltype(&coll_cuda_export) export_memory;
+  decltype(&coll_cuda_open) open;
+  decltype(&coll_cuda_close) close;
   decltype(&coll_cuda_allocate_host) allocate_host;
   decltype(&coll_cuda_free_host) free_host;
   decltype(&coll_cuda_upload) upload;

@@ -21,7 +21,7 @@ class Patience {
   constexpr bool goes_on(std::uint64_t seen) noexcept {
     if (++looks_ > kEager || !kOnGpu) Signals<Order>::pause();
     if (looks_ % kLooks != 0) return true;
-    if (Signals<Order>::acquire(&launch_.control->abort) != 0) return false;
+    if (Signals<Order>::acquire(&launch_.control->abort) != 0 || stopped()) return false;
     const std::uint64_t now = Signals<Order>::now_ns();
     if (begin_ == 0) begin_ = now;
     if (now - begin_ <= launch_.limit_ns) return true;
@@ -35,12 +35,32 @@ class Patience {
   // Looks of a thread that nobody else needs the place of before it sleeps in between.
   static constexpr std::uint32_t kEager = 4096;
 
+  // Where ranks have launches of their own, each has another host: who gives up tells the others.
+  constexpr bool stopped() const noexcept {
+    if (!launch_.apart()) return false;
+    const std::uint64_t word = Signals<Order>::acquire(launch_.stop_of(wait_.rank));
+    if (word == 0) return false;
+    Signals<Order>::set_first(&launch_.control->abort, word);
+    return true;
+  }
+
+  constexpr void stop_others() const noexcept {
+    if (!launch_.apart()) return;
+    for (std::int32_t rank = 0; rank < launch_.ranks; ++rank) {
+      const auto self = static_cast<std::uint64_t>(wait_.rank);
+      if (rank != wait_.rank) {
+        Signals<Order>::set_first(launch_.stop_of(rank), kStoppedByRank + self);
+      }
+    }
+  }
+
   constexpr void give_up(std::uint64_t seen) noexcept {
     Control& control = *launch_.control;
     if (!Signals<Order>::set_first(&control.abort, kTimedOut)) return;
     control.record = wait_;
     control.record.seen = seen;
     Signals<Order>::release(&control.recorded, 1);
+    stop_others();
   }
 
   const Launch& launch_;

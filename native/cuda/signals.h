@@ -32,6 +32,7 @@ struct ReleaseAcquire {
   static constexpr std::memory_order release = std::memory_order_release;
   static constexpr std::memory_order acquire = std::memory_order_acquire;
   static constexpr bool barriers = true;
+  static constexpr bool entries = true;  // launches that are apart wait for each other
 };
 
 template <class Order>

@@ -3,8 +3,9 @@
  * Collectives of arrays in the memory of a GPU: the part of the public C interface that
  * collectives.h includes. The kernels are a library of their own, opened when it is first asked
  * for. Ranks that are threads of one process (coll_local), or the only one, run a call in one
- * launch on the GPU that all of them share. Arrays of other ranks go through memory of the host, a
- * block at a time, whatever GPU each of them has: so what the host can do is there for them. */
+ * launch on the GPU that all of them share; processes of one machine that have a GPU each, whose
+ * memory the others can open, in a launch each. Arrays of all others go through memory of the host,
+ * a block at a time: so what the host can do is there for them, and for what no kernel does. */
 #ifndef COLLECTIVES_GPU_H
 #define COLLECTIVES_GPU_H
 
@@ -40,9 +41,10 @@ coll_status coll_gpu_copy(int32_t device, void* to, const void* from, size_t byt
 
 /* Makes the call on arrays of this GPU. When it returns, the collective is enqueued: after what the
  * streams of all ranks held, before what they get. `stream` is a cudaStream_t, NULL the default
- * one. As coll_run(), all ranks make the same calls in the same order. Among several processes it
- * returns when the ranks have exchanged all, and the rest of the result is on its way to the GPU;
- * each rank says its own GPU; COLL_UNSUPPORTED where the stream is being captured into a graph. */
+ * one. As coll_run(), all ranks make the same calls in the same order. Through memory of the host
+ * it returns when the ranks have exchanged all, and the rest of the result is on its way to the
+ * GPU. Processes say each its own GPU; they get COLL_UNSUPPORTED where a stream is being captured
+ * into a graph. */
 coll_status coll_gpu_run(coll_comm* comm, const coll_call* call, int32_t device, void* stream);
 /* A call that is planned once: its code, and all memory of the GPU that it takes, are there then.
  * All ranks make it, as a collective (among several processes it reaches nobody), and begin it in
@@ -63,7 +65,8 @@ coll_status coll_gpu_persistent_free(coll_gpu_persistent* persistent);
 
 /* What is enqueued on `stream` from now on comes after what is on `other` now. */
 coll_status coll_gpu_follow(int32_t device, void* stream, void* other);
-/* Waits until the stream is done; COLL_TIMEOUT where a collective gave up on the GPU. */
+/* Waits until the stream is done; COLL_TIMEOUT where a collective gave up on the GPU. Where the
+ * communicator has failed what waits there for other processes is ended. */
 coll_status coll_gpu_wait(coll_comm* comm, int32_t device, void* stream);
 
 #ifdef __cplusplus

@@ -27,8 +27,8 @@ typedef struct coll_last_call {
   uint32_t blocks;   /* of arrays on GPUs: how many calls it was cut into */
 } coll_last_call;
 
-/* How the ranks of a call of arrays on GPUs reached each other: in one launch on the GPU that they
- * share, which is not timed; or through memory of the host. */
+/* How the ranks of a call of arrays on GPUs reached each other: in launches there, which are not
+ * timed, or through memory of the host. */
 enum { COLL_GPU_LAUNCH = 1, COLL_GPU_HOST = 2 };
 
 /* Which calls tell how long they take. Large are those of 16384 elements and more, and of lengths

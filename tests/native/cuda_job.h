@@ -38,12 +38,12 @@ class EmulatedDevice {
   int ranks() const { return ranks_; }
   cuda::Control& control() { return control_; }
   std::uint64_t& tick(int rank, int channel) {
-    return ticks_[static_cast<std::size_t>(rank * cuda::kMostChannels + channel) *
+    return ticks_[static_cast<std::size_t>(rank * (cuda::kMostChannels + 1) + channel) *
                   cuda::kTickWords];
   }
 
   void complete(cuda::Launch& launch, bool packets) {
-    launch.ticks = ticks_.data();
+    for (int r = 0; r < ranks_; ++r) launch.ticks[r] = &tick(r, 0);
     launch.control = &control_;
     launch.limit_ns = limit_ns;
     launch.ring_bytes = packets ? room_.packet_ring_bytes : room_.ring_bytes;
@@ -63,7 +63,7 @@ class EmulatedDevice {
     return std::make_unique<Line[]>(bytes / sizeof(Line));
   }
   std::size_t line_count() const {
-    return static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(cuda::kMostChannels);
+    return static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(cuda::kMostChannels + 1);
   }
 
   cuda::Room room_;
@@ -91,7 +91,7 @@ class EmulatedCall {
     launch_.tile_elements = cut_.tile_elements;
     launch_.slot_bytes = cut_.slot_bytes;
     launch_.tiles = cut_.tiles;
-    launch_.ranks = plan.layout.p;
+    launch_.ranks = launch_.ranks_here = plan.layout.p;
     launch_.channels = cut_.channels;
     launch_.divisor = 1;
     launch_.units = 1;

@@ -22,6 +22,7 @@ bool sum(EmulatedCall& call) {
 // The last rank is not there.
 bool sum_without_last(EmulatedCall& call) {
   --call.launch().ranks;
+  --call.launch().ranks_here;
   return sum(call);
 }
 
@@ -42,6 +43,24 @@ TEST(a_wait_that_comes_to_nothing_is_recorded) {
     if (mode == Mode::push) CHECK(control.record.peer == (control.record.rank == 0 ? 2 : 0));
     if (control.record.peer == 2) CHECK(control.record.seen == 0);
   }
+}
+
+// Rank 0 launches its part, and rank 1 comes too late, by its own.
+TEST(who_gives_up_stops_launches_of_others) {
+  const Plan plan = lower(make_schedule(allreduce_ring, 2), {.mode = Mode::staged, .depth = 2});
+  EmulatedDevice device(2, kRoom);
+  device.limit_ns = 50'000'000;
+  EmulatedCall call(plan, 30, nullptr, sizeof(float), device);
+  EmulatedBuffers buffers(plan, call, false, 1);
+  call.launch().ranks_here = 1;
+  CHECK(call.launch().apart() && !sum(call));
+  CHECK(device.control().abort == cuda::kTimedOut && device.control().record.peer == 1);
+  cuda::Control others{};
+  call.launch().control = &others;
+  call.launch().first_rank = 1;
+  call.launch().limit_ns = 20'000'000'000;
+  CHECK(!sum(call));
+  CHECK(others.abort == cuda::kStoppedByRank && others.recorded == 0);
 }
 
 TEST(the_host_stops_a_launch) {

@@ -212,8 +212,8 @@ TEST(ranks_that_call_differently_are_all_told) {
     const Array x(1'300'000);
     // Whose first blocks are the same.
     const std::size_t n = coll_rank(comm.get()) == 0 ? 1'200'000 : 1'300'000;
-    CHECK(fails(run_on(comm, allreduce(x, x, n), stream_of_rank(comm)), COLL_MISMATCH,
-                "on GPUs, block 1 of 2 of 1300000"));
+    CHECK(fails(run_on(comm, allreduce(x, x, n), stream_of_rank(comm)), COLL_MISMATCH, "1300000"));
+    CHECK(says("on GPUs"));
   });
   apart(2, [](const Comm& comm) {
     const Array x(8);
@@ -240,9 +240,11 @@ TEST(what_a_rank_can_tell_alone_disturbs_nobody) {
       call.input = call.output = elsewhere.data();
       CHECK(fails(run_on(comm, call, stream), COLL_INVALID_ARGUMENT, "memory of GPU 2"));
       CHECK(fails(coll_gpu_run(comm.get(), &call, 3, stream), COLL_INVALID_ARGUMENT, "no GPU 3"));
-      begin_capture(stream);
-      CHECK(fails(run_on(comm, allreduce(x, x, 8), stream), COLL_UNSUPPORTED, "into a graph"));
-      end_capture(stream);
+      if (comm->wire != nullptr) {  // ranks of one machine tell each other of a capture
+        begin_capture(stream);
+        CHECK(fails(run_on(comm, allreduce(x, x, 8), stream), COLL_UNSUPPORTED, "into a graph"));
+        end_capture(stream);
+      }
     }
     ok(run_on(comm, allreduce(x, x, 8), stream));
     CHECK(fetched(x, 8, stream) == std::vector<float>(8, 2));

@@ -16,6 +16,7 @@ from collectives._ffi import check, ffi, lib
 from tests.gpu_program import GpuArray
 
 LONG = 1_100_000  # float32: two blocks
+_place = 0  # the GPU of this rank's arrays
 
 
 def seen(x: Any) -> Any:
@@ -28,9 +29,9 @@ def seen(x: Any) -> Any:
     return host
 
 
-def on(values: Any, stream: int = 1, device: int = 0) -> GpuArray:
+def on(values: Any, stream: int = 1, device: int | None = None) -> GpuArray:
     """Return an array of a GPU whose owner works on a stream of his own."""
-    x = GpuArray(values, device)
+    x = GpuArray(values, _place if device is None else device)
     x.stream = stream
     return x
 
@@ -40,6 +41,25 @@ def everything() -> dict[str, list[str]]:
     comm = cl.init(timeout=30)
     checks = (kinds, dtypes, what_the_host_has, later, structures, results, told, refusals)
     return {check.__name__: check(comm) for check in checks}
+
+
+def each_its_own() -> dict[str, list[str]]:
+    """Check the same where each rank has a GPU of its own."""
+    global _place
+    comm = cl.init(timeout=30)
+    _place = comm.rank
+    checks = (kinds, what_the_host_has, later, structures, launched)
+    return {check.__name__: check(comm) for check in checks}
+
+
+def launched(comm: cl.Communicator) -> list[str]:
+    """What ``comm.last`` says of a launch."""
+    comm.allreduce(on(np.ones(1000, "f4")))
+    last = comm.last
+    assert last is not None
+    wrong = [] if last.way == "launch" and "in a launch on the GPU" in str(last) else [str(last)]
+    comm.close()
+    return wrong
 
 
 def differing(found: Any, expected: Any, what: str) -> list[str]:

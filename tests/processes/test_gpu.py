@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks as processes, with arrays on the emulated GPU: through memory of the host."""
+"""Ranks as processes, with arrays on the emulated GPU: one that they share, or one each."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ def found(n: int, program: str, folder: Path) -> list[Any]:
     return read(folder, n)
 
 
-def test_every_collective_of_arrays_on_gpus(tmp_path: Path) -> None:
-    for rank, checks in enumerate(found(3, "gpu.everything", tmp_path)):
+@pytest.mark.parametrize("program", ["gpu.everything", "gpu.each_its_own"])
+def test_every_collective_of_arrays_on_gpus(program: str, tmp_path: Path) -> None:
+    for rank, checks in enumerate(found(3, program, tmp_path)):
         for check, wrong in checks.items():
             assert wrong == [], f"rank {rank}, {check}"
 

@@ -3,12 +3,20 @@
 // process and threads in the place of blocks. Tests open it by COLLECTIVES_CUDA_LIBRARY. It has
 // three devices; what is enqueued is done at once (streams.h). Graphs are made and replayed by
 // functions that only tests know.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "cuda/emulation.h"
@@ -28,6 +36,7 @@ constexpr int kBlocks = 16;
 struct Allocation {
   std::size_t bytes;
   std::int32_t device;
+  int file;  // that other processes open; -1: none
 };
 std::mutex mutex;
 std::map<std::uintptr_t, Allocation> allocations;
@@ -45,6 +54,49 @@ void* zeros(std::size_t bytes) noexcept {
   return memory;
 }
 
+// Pieces of so many bytes are files, which have no name: other processes can open them.
+constexpr std::size_t kExportable = 1 << 20;
+
+void* opened(int file, std::size_t bytes) noexcept {
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void* zeros_of_file(std::size_t bytes, int& file) noexcept {
+  file = ::memfd_create("emulated GPU", MFD_CLOEXEC);
+  if (file < 0) return nullptr;
+  void* memory = ::ftruncate(file, static_cast<off_t>(bytes)) == 0 ? opened(file, bytes) : nullptr;
+  if (memory == nullptr) ::close(std::exchange(file, -1));
+  return memory;
+}
+
+// How a window is found by who opens it.
+struct Window {
+  pid_t process;
+  int file;
+  std::size_t bytes;
+};
+
+bool is_here(const MemoryHandle& handle) noexcept {
+  return handle.process == static_cast<std::uint64_t>(::getpid());
+}
+
+// Does what may have to wait for a kernel that runs by itself, whose peers need the library.
+template <class Try>
+bool until_done(Try once) noexcept {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex);
+      const Streams::Reach reach = once();
+      if (reach != Streams::Reach::running) return reach == Streams::Reach::done;
+    }
+    std::this_thread::yield();
+  }
+}
+bool finish(const void* stream) noexcept {
+  return until_done([stream] { return streams.finish(stream); });
+}
+
 template <class Use>
 bool use_kernel(std::int32_t dtype_number, std::int32_t op_number, Use&& use) {
   const auto dtype = static_cast<Dtype>(dtype_number);
@@ -53,6 +105,19 @@ bool use_kernel(std::int32_t dtype_number, std::int32_t op_number, Use&& use) {
   if (op_number == kMovesOnly) return use_copy(dtype, use);
   return use_float(dtype, op, use) || use_narrow_float(dtype, op, use) ||
          use_integer(dtype, op, use) || use_boolean(dtype, op, use) || use_complex(dtype, op, use);
+}
+
+// Begins it in a thread of its own; what that returns says whether it is over.
+template <class Run>
+auto beside(Run run) {
+  return [run] {
+    const auto over = std::make_shared<std::atomic<bool>>(false);
+    std::thread([run, over] {
+      run();
+      *over = true;
+    }).detach();
+    return [over] { return over->load(); };
+  };
 }
 
 }  // namespace
@@ -71,6 +136,9 @@ std::int32_t coll_cuda_device(std::int32_t device, DeviceFacts* facts, Sentence*
   facts->cooperative = 1;
   facts->memory = 1 << 30;
   facts->shared_bytes = 96 << 10;
+  facts->exports = 1;
+  std::snprintf(reinterpret_cast<char*>(facts->uuid), sizeof(facts->uuid), "emulated %d",
+                static_cast<int>(device));
   return 0;
 }
 
@@ -85,18 +153,64 @@ std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** m
                                 Sentence* why) noexcept {
   const std::lock_guard lock(mutex);
   if (streams.capturing()) return refuse("taking memory of a GPU: a stream is captured", why);
-  *memory = zeros(bytes);
+  int file = -1;
+  *memory = bytes < kExportable ? zeros(bytes) : zeros_of_file(bytes, file);
   if (*memory == nullptr) return refuse("taking memory of a GPU: there is none left", why);
-  allocations[reinterpret_cast<std::uintptr_t>(*memory)] = {bytes, device};
+  allocations[reinterpret_cast<std::uintptr_t>(*memory)] = {bytes, device, file};
   return 0;
 }
 
 void coll_cuda_free(std::int32_t, void* memory) noexcept {
+  until_done([] { return streams.finish_all(); });
   const std::lock_guard lock(mutex);
-  streams.finish_all();
-  allocations.erase(reinterpret_cast<std::uintptr_t>(memory));
+  const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == allocations.end()) return;
+  const Allocation gone = found->second;
+  allocations.erase(found);
   streams.forget(memory);
-  std::free(memory);
+  if (gone.file < 0) {
+    std::free(memory);
+  } else {
+    ::munmap(memory, gone.bytes);
+    ::close(gone.file);
+  }
+}
+
+std::int32_t coll_cuda_export(std::int32_t device, void* memory, MemoryHandle* handle,
+                              Sentence* why) noexcept {
+  const std::lock_guard lock(mutex);
+  const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == allocations.end() || found->second.file < 0) {
+    return refuse("letting other processes reach memory of a GPU: invalid argument", why);
+  }
+  const Window window{::getpid(), found->second.file, found->second.bytes};
+  *handle = {};
+  std::memcpy(handle->words, &window, sizeof(window));
+  handle->process = static_cast<std::uint64_t>(::getpid());
+  handle->device = device;
+  handle->memory = memory;
+  return 0;
+}
+
+std::int32_t coll_cuda_open(std::int32_t, const MemoryHandle* handle, void** memory,
+                            Sentence* why) noexcept {
+  *memory = handle->memory;
+  if (is_here(*handle)) return 0;
+  Window window{};
+  std::memcpy(&window, handle->words, sizeof(window));
+  const std::string path =
+      "/proc/" + std::to_string(window.process) + "/fd/" + std::to_string(window.file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  *memory = file < 0 ? nullptr : opened(file, window.bytes);
+  if (file >= 0) ::close(file);
+  return *memory != nullptr ? 0 : refuse("reaching memory of another GPU: it is gone", why);
+}
+
+void coll_cuda_close(std::int32_t, const MemoryHandle* handle, void* memory) noexcept {
+  if (is_here(*handle)) return;
+  Window window{};
+  std::memcpy(&window, handle->words, sizeof(window));
+  ::munmap(memory, window.bytes);
 }
 
 std::int32_t coll_cuda_allocate_host(std::size_t bytes, void** memory, Sentence* why) noexcept {
@@ -108,14 +222,15 @@ void coll_cuda_free_host(void* memory) noexcept { std::free(memory); }
 
 std::int32_t coll_cuda_upload(std::int32_t, void* to, const void* from, std::size_t bytes,
                               Sentence*) noexcept {
+  const std::lock_guard lock(mutex);
   std::memcpy(to, from, bytes);
   return 0;
 }
 
 std::int32_t coll_cuda_copy(std::int32_t, void* to, const void* from, std::size_t bytes,
                             void* stream, Sentence* why) noexcept {
+  if (!finish(stream)) return refuse("copying: the stream is held back for ever", why);
   const std::lock_guard lock(mutex);
-  if (!streams.finish(stream)) return refuse("copying: the stream is held back for ever", why);
   std::memcpy(to, from, bytes);
   return 0;
 }
@@ -133,6 +248,7 @@ std::int32_t coll_cuda_stream(std::int32_t, void** stream, Sentence*) noexcept {
 }
 
 void coll_cuda_free_stream(std::int32_t, void* stream) noexcept {
+  finish(stream);
   const std::lock_guard lock(mutex);
   streams.forget(stream);
   std::free(stream);
@@ -155,7 +271,7 @@ std::int32_t coll_cuda_follow(std::int32_t, void* stream, void* other, Sentence*
 std::int32_t coll_cuda_launch(std::int32_t, const void* launch, std::int32_t dtype, std::int32_t op,
                               std::size_t shared, void* stream, Sentence* why) noexcept {
   Launch told = *static_cast<const Launch*>(launch);
-  if (told.ranks * told.channels > kBlocks) {
+  if (told.ranks_here * told.channels > kBlocks) {
     return refuse("launching a collective: too many blocks to run together", why);
   }
   if (coll_cuda_blocks(0, dtype, op, shared) == 0) {
@@ -168,15 +284,19 @@ std::int32_t coll_cuda_launch(std::int32_t, const void* launch, std::int32_t dty
       emulate<Element, Operation>(whole, kThreads, shared);
     });
   };
+  // What is before it is over then, as all but such launches are when they have been enqueued.
+  if (told.apart() && !finish(stream)) {
+    return refuse("launching a collective: the stream is held back for ever", why);
+  }
   const std::lock_guard lock(mutex);
-  return streams.launch(stream, told.ticks, run)
-             ? 0
-             : refuse("launching a collective: it may run beside the one before it", why);
+  const void* const ticks = told.ticks[told.first_rank];
+  const bool ordered = told.apart() ? streams.launch_beside(stream, ticks, beside(run))
+                                    : streams.launch(stream, ticks, run);
+  return ordered ? 0 : refuse("launching a collective: it may run beside the one before it", why);
 }
 
 std::int32_t coll_cuda_synchronize(std::int32_t, void* stream, Sentence* why) noexcept {
-  const std::lock_guard lock(mutex);
-  return streams.finish(stream) ? 0 : refuse("waiting: the stream is held back for ever", why);
+  return finish(stream) ? 0 : refuse("waiting: the stream is held back for ever", why);
 }
 
 std::int32_t coll_cuda_capture(std::int32_t, void* stream, std::uint64_t* capture,

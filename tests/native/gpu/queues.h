@@ -15,16 +15,22 @@ namespace coll::cuda {
 class Queues {
  public:
   using Work = std::function<void()>;
+  // held: a stream is held back; running: something that runs by itself is not done.
+  enum class Reach { done, held, running };
   // All that was on a stream at some time; of none nothing.
   struct Place {
     const void* stream = nullptr;
     std::uint64_t upto = 0;
   };
 
-  void add(const void* stream, Work work) { put(stream, {std::move(work), {}}); }
+  void add(const void* stream, Work work) { put(stream, {std::move(work), {}, nullptr}); }
+  // What runs by itself, until it says that it is over.
+  void add_running(const void* stream, std::function<bool()> over) {
+    put(stream, {nullptr, {}, std::move(over)});
+  }
   // What comes on the stream comes after the place.
   void add(const void* stream, const Place& after) {
-    if (after.upto > 0 && after.stream != stream) put(stream, {nullptr, after});
+    if (after.upto > 0 && after.stream != stream) put(stream, {nullptr, after, nullptr});
   }
   Place end_of(const void* stream) const {
     const auto found = queues_.find(stream);
@@ -35,23 +41,30 @@ class Queues {
     const auto found = queues_.find(place.stream);
     return found == queues_.end() || found->second.done >= place.upto;
   }
-  // Does all that is before it; false: a stream is held back.
-  bool reach(const Place& place) {
+  // Does all that is before it, as far as that can be.
+  Reach reach(const Place& place) {
     const auto found = queues_.find(place.stream);
-    if (found == queues_.end()) return true;
+    if (found == queues_.end()) return Reach::done;
     Queue& queue = found->second;
     while (queue.done < place.upto) {
-      if (queue.held) return false;
+      if (queue.held) return Reach::held;
+      const Item& next = queue.items.front();
       // Waits are for what was enqueued before them, so this ends.
-      if (!reach(queue.items.front().after)) return false;
-      if (queue.items.front().work) queue.items.front().work();
+      if (const Reach before = reach(next.after); before != Reach::done) return before;
+      if (next.over && !next.over()) return Reach::running;
+      if (next.work) next.work();
       queue.items.pop_front();
       ++queue.done;
     }
-    return true;
+    return Reach::done;
   }
-  void reach_all() {
-    for (const auto& [stream, queue] : queues_) reach({stream, queue.put});
+  // Of all streams but those that are held back.
+  Reach reach_all() {
+    Reach all = Reach::done;
+    for (const auto& [stream, queue] : queues_) {
+      if (reach({stream, queue.put}) == Reach::running) all = Reach::running;
+    }
+    return all;
   }
   void forget(const void* stream) {
     reach(end_of(stream));
@@ -64,6 +77,7 @@ class Queues {
   struct Item {
     Work work;  // null: only what it comes after
     Place after;
+    std::function<bool()> over;  // null: as soon as it is done
   };
   struct Queue {
     std::deque<Item> items;

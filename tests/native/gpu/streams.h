@@ -22,6 +22,7 @@ class Streams {
   using Past = std::map<const void*, std::uint64_t>;
   // A launch, or what an order consists of, on the stream that the graph is replayed on.
   using Node = std::function<bool(void* stream)>;
+  using Reach = Queues::Reach;
 
   // What each returns: whether it may be.
 
@@ -54,14 +55,24 @@ class Streams {
       std::uint64_t& known = past_[on][ticks];
       if (known != latest_[ticks]) return false;
       known = ++latest_[ticks];
-      return queues_.reach(queues_.end_of(on)) && run();
+      return queues_.reach(queues_.end_of(on)) == Reach::done && run();
+    });
+  }
+
+  // The same of what start() begins and other processes' launches keep from ending: it runs by
+  // itself, until what start() returns says that it is over.
+  template <class Start>
+  bool launch_beside(void* stream, const void* ticks, Start start) {
+    return launch(stream, ticks, [this, stream, start] {
+      queues_.add_running(stream, start());
+      return true;
     });
   }
 
   // What needs no ticks.
   void enqueue(void* stream, std::function<void()> work) {
     now_or_later(stream, [this, work = std::move(work)](void* on) {
-      if (!queues_.reach(queues_.end_of(on))) return false;
+      if (queues_.reach(queues_.end_of(on)) != Reach::done) return false;
       work();
       return true;
     });
@@ -78,12 +89,12 @@ class Streams {
   bool reached(const void* event) {
     Moment& moment = moments_[event];
     if (queues_.reached(moment.place)) return true;
-    if (std::exchange(moment.asked, true)) return queues_.reach(moment.place);
+    if (std::exchange(moment.asked, true)) return queues_.reach(moment.place) == Reach::done;
     return false;
   }
   // Does all that is on a stream, or on any.
-  bool finish(const void* stream) { return queues_.reach(queues_.end_of(stream)); }
-  void finish_all() { queues_.reach_all(); }
+  Reach finish(const void* stream) { return queues_.reach(queues_.end_of(stream)); }
+  Reach finish_all() { return queues_.reach_all(); }
   void hold(const void* stream, bool held) { queues_.hold(stream, held); }
 
   // Of memory or an event that is given back: what is at its address later is something else.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective of arrays on GPUs among processes of one machine. The ranks tell each other which
+// GPU each is on, which is a collective of the host: so ranks that call differently, do not come,
+// die or abort are told of as everywhere else. Where each has a GPU of its own whose memory the
+// others can open, each launches its part; else, and where no kernel does the call, it goes through
+// memory of the host. All of them decide alike, by what all have told.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "communicator/gpu_joint.h"
+#include "communicator/gpu_staged.h"
+#include "communicator/gpu_words.h"
+
+namespace coll {
+
+class GpuJointCall : public GpuStaged {
+ public:
+  // Of a call that is over: what was launched; null: it went through memory of the host.
+  const GpuPlanHeld& plan() const noexcept { return plan_; }
+
+ protected:
+  // As GpuStaged.
+  GpuJointCall(int rank, int ranks, double timeout, std::shared_ptr<GpuMeetings> meetings,
+               const std::shared_ptr<GpuStaging>& staging, const Call& call, void* stream);
+
+ private:
+  enum class Stage : std::uint8_t { facts, windows, reached, staged };
+  struct Told {
+    GpuFacts facts;
+    std::int32_t captured = 0;  // its stream is being captured into a graph
+    std::int32_t unused = 0;
+  };
+  struct Shown {
+    cuda::MemoryHandle window{};
+    std::int32_t there = 0;
+  };
+
+  Status begin() override;
+  bool step(Status& status) override;
+  Status resumed() override { return stage_ == Stage::staged ? GpuStaged::resumed() : go_on(); }
+
+  bool hear_facts(Status& status);
+  Status show_window();
+  Status reach_windows();
+  bool decide(Status& status);
+  bool launches();
+
+  std::shared_ptr<GpuMeetings> meetings_;
+  int device_;
+  void* stream_;
+  std::string words_;
+  Stage stage_ = Stage::facts;
+  Told told_;
+  std::vector<Told> all_told_;
+  std::vector<GpuFacts> facts_;  // by rank
+  std::shared_ptr<GpuJoint> joint_;
+  Shown shown_;
+  std::vector<Shown> all_shown_;
+  std::uint8_t reached_ = 0;
+  std::vector<std::uint8_t> all_reached_;
+  GpuPlanHeld plan_;
+};
+
+}  // namespace coll
