@@ -5,6 +5,7 @@
 #include <string>
 
 #include "abi/convert.h"
+#include "abi/gpu.h"
 #include "abi/guarded.h"
 #include "abi/handle.h"
 #include "bootstrap/environment.h"
@@ -145,11 +146,9 @@ coll_status coll_local(const coll_options* given, coll_comm** comms) {
 coll_status coll_close(coll_comm* comm) {
   const std::unique_ptr<coll_comm> owned(comm);
   return guarded([&] {
-    // What waits on a GPU for a rank that is gone is not waited for.
-    if (comm != nullptr && comm->communicator && comm->communicator->has_failed()) {
-      for (const auto& joint : comm->meetings->joints()) joint->abort();
-    }
+    if (comm != nullptr) coll::leave_gpus(*comm);
     on_either(comm, [](auto& communicator) { communicator.close(); });
+    coll::free_left_windows();
     return Status::ok;
   });
 }

@@ -30,5 +30,10 @@ Status run_on_gpu(coll_comm& comm, std::int32_t device, const std::shared_ptr<Gp
                   const GpuPart& part);
 // Until a stream is done. Throws Error where a launch gave up.
 void wait_on_gpu(coll_comm& comm, std::int32_t device, void* stream);
+// Once a call has failed: where it has ended the communicator, what waits on GPUs is ended, too.
+void end_hopeless_launches(coll_comm& comm) noexcept;
+// Before a rank leaves: its launches are over, and it has nothing of others open. What waits for a
+// rank that is gone is ended.
+void leave_gpus(coll_comm& comm) noexcept;
 
 }  // namespace coll

@@ -13,6 +13,7 @@ namespace coll {
 namespace {
 
 constexpr std::chrono::microseconds kWaitNap(50);
+constexpr int kNapsUntilLook = 400;  // 20 ms: who has done its part may go
 
 std::shared_ptr<GpuStaging> staging_of(coll_comm& comm, std::int32_t device) {
   const auto known = comm.stagings.find(device);
@@ -55,13 +56,36 @@ Status run_staged(coll_comm& comm, std::int32_t device, const GpuPart& part) {
   return take_steps(comm, std::move(steps), [&comm, &its, own] { tell_staged(comm, its, *own); });
 }
 
+WindowUsers users_of(const Communicator& its) {
+  const Membership& membership = its.membership();
+  return {membership.memory, membership.segment, its.rank(), its.ranks()};
+}
+
+// Until this rank's launches are over. Throws Error where one of them gave up, or will come to
+// nothing; it is ended then.
+void finish_launches(Communicator& its, const std::vector<std::shared_ptr<GpuJoint>>& joints) {
+  try {
+    for (const auto& joint : joints) {
+      for (int naps = 1; !joint->done(); ++naps) {
+        std::this_thread::sleep_for(kWaitNap);
+        its.check_failed();
+        if (naps % kNapsUntilLook == 0) its.check_alive();
+      }
+      joint->check_failed();
+    }
+  } catch (const Error&) {
+    for (const auto& joint : joints) joint->abort();
+    throw;
+  }
+}
+
 // Among processes of one machine.
 Status run_joint(coll_comm& comm, std::int32_t device, const GpuPart& part) {
+  Communicator& its = communicator(&comm);
   auto steps = std::make_unique<StepsOn<GpuJointCall, Communicator>>(
-      communicator(&comm), comm.meetings, staging_of(comm, device), part.call, part.stream);
+      its, users_of(its), comm.meetings, staging_of(comm, device), part.call, part.stream);
   const GpuJointCall* const own = steps.get();
-  return take_steps(comm, std::move(steps), [&comm, own] {
-    const Communicator& its = communicator(&comm);
+  return take_steps(comm, std::move(steps), [&comm, &its, own] {
     if (own->plan()) {
       tell_launched(comm, its, own->call(), own->plan()->choice);
     } else {
@@ -121,21 +145,24 @@ void wait_on_gpu(coll_comm& comm, std::int32_t device, void* stream) {
     team->wait(stream);
     return;
   }
-  const auto joints = comm.meetings->joints();
-  try {
-    for (const auto& joint : joints) {
-      while (!joint->done()) {  // another process may be gone, and nothing else would end it
-        std::this_thread::sleep_for(kWaitNap);
-        communicator(&comm).check_failed();
-      }
-      joint->check_failed();
-    }
-  } catch (const Error&) {
-    for (const auto& joint : joints) joint->abort();
-    throw;
-  }
+  if (comm.communicator) finish_launches(*comm.communicator, comm.meetings->joints());
   cuda::Sentence why{};
   cuda::check(kernels_for(device).synchronize(device, stream, &why), why);
+}
+
+void end_hopeless_launches(coll_comm& comm) noexcept {
+  if (!comm.communicator || !comm.communicator->has_failed()) return;
+  for (const auto& joint : comm.meetings->joints()) joint->abort();
+}
+
+void leave_gpus(coll_comm& comm) noexcept {
+  if (!comm.communicator || !comm.communicator->membership().memory->is_here()) return;
+  try {
+    finish_launches(*comm.communicator, comm.meetings->joints());
+  } catch (const Error&) {  // the calls that follow would have told it
+  }
+  comm.steps.reset();
+  comm.meetings->leave();
 }
 
 }  // namespace coll

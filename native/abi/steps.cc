@@ -2,6 +2,7 @@
 // Calls of several steps, begun, resumed, and what comes of them handed out.
 #include <utility>
 
+#include "abi/gpu.h"
 #include "abi/handle.h"
 
 namespace coll {
@@ -29,6 +30,7 @@ Status take_steps(coll_comm& comm, std::unique_ptr<Steps> steps, std::function<v
     return deliver(comm, comm.steps->start());
   } catch (...) {
     comm.steps.reset();
+    end_hopeless_launches(comm);
     throw;
   }
 }
@@ -38,6 +40,7 @@ Status resume_steps(coll_comm& comm) {
     return deliver(comm, comm.steps->resume());
   } catch (...) {
     comm.steps.reset();
+    end_hopeless_launches(comm);
     throw;
   }
 }

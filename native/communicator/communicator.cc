@@ -110,6 +110,11 @@ void Communicator::check_failed() {
   if (failed(segment_)) report_failure();
 }
 
+void Communicator::check_alive() {
+  check_failed();
+  if (const auto cause = find_dead(segment_, rank_)) fail(*cause);
+}
+
 PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
   PreparedPlan& plan = plans_.get(choice, root_of(call));
   check_blocks(call, plan.binding.uses_scratch());

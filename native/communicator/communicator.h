@@ -89,6 +89,8 @@ class Communicator {
   // Throws Error that says why this group has ended, where it has.
   void check_failed();
   bool has_failed() const noexcept { return failed(segment_); }
+  // Also where a peer has died, whatever it has finished.
+  void check_alive();
   // What is found now may have been invisible to one-way calls.
   void close();
 

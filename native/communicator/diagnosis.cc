@@ -65,6 +65,14 @@ std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own) {
   return std::nullopt;
 }
 
+std::optional<Cause> find_dead(const Segment& segment, int rank) {
+  for (int peer = 0; peer < static_cast<int>(segment.shape().ranks); ++peer) {
+    if (peer == rank || life_of(segment, peer) != Life::dead) continue;
+    return Cause{Status::peer_lost, peer, how_it_left(segment, peer, Life::dead)};
+  }
+  return std::nullopt;
+}
+
 std::string how_it_left(const Segment& segment, int peer, Life life) {
   const LifeLine& line = segment.rank(peer).life;
   const int world = segment.rank(peer).watch.world.load(std::memory_order_relaxed);

@@ -45,6 +45,9 @@ std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own);
 // A peer that died or left before it had finished our call.
 std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own);
 
+// A peer that died.
+std::optional<Cause> find_dead(const Segment& segment, int rank);
+
 // Why a call of this rank cannot be done: an operation of the user has failed, or peers' memory is
 // unmapped.
 Cause failed_here(int rank, const CallNote& note, bool unmapped);

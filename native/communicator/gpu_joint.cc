@@ -51,13 +51,13 @@ bool have_one_each(const std::vector<GpuFacts>& facts) {
   return facts.size() > 1 && facts.size() <= static_cast<std::size_t>(cuda::kMostRanks);
 }
 
-GpuJoint::GpuJoint(int rank, int device, const std::vector<GpuFacts>& facts)
-    : rank_(rank),
+GpuJoint::GpuJoint(int device, const std::vector<GpuFacts>& facts, const WindowUsers& users)
+    : rank_(users.rank),
       ranks_(static_cast<int>(facts.size())),
       device_(device),
       shape_(shape_for(facts)),
       shared_bytes_(least_shared(facts)),
-      window_(rank, ranks_, device, shape_),
+      window_(device, shape_, users),
       launched_(device) {}
 
 void GpuJoint::open(const std::vector<cuda::MemoryHandle>& handles) {
@@ -68,14 +68,12 @@ void GpuJoint::open(const std::vector<cuda::MemoryHandle>& handles) {
       windows.at.push_back(window_.get());
       continue;
     }
-    others_.emplace_back(rank_, device_, handles[static_cast<std::size_t>(peer)]);
+    others_.emplace_back(device_, handles[static_cast<std::size_t>(peer)]);
     windows.at.push_back(others_.back().get());
   }
   plans_ = std::make_unique<GpuPlans>(ranks_, device_, windows);
 }
 
-// What others still read of this rank's window may go when they say so, but first it must have left
-// theirs.
 GpuJoint::~GpuJoint() {
   try {
     while (!launched_.reached()) std::this_thread::sleep_for(kJointNap);
@@ -131,6 +129,13 @@ std::shared_ptr<GpuJoint> GpuMeetings::joint_of(const std::vector<GpuFacts>& fac
 void GpuMeetings::add(const std::vector<GpuFacts>& facts, std::shared_ptr<GpuJoint> joint) {
   const std::lock_guard lock(mutex_);
   known_.push_back(std::make_unique<Known>(Known{facts, std::move(joint)}));
+}
+
+void GpuMeetings::leave() {
+  std::vector<std::unique_ptr<Known>>
+      left;  // they wait for launches, which abort() may have to end
+  const std::lock_guard lock(mutex_);
+  std::swap(left, known_);
 }
 
 std::vector<std::shared_ptr<GpuJoint>> GpuMeetings::joints() const {

@@ -35,13 +35,14 @@ bool have_one_each(const std::vector<GpuFacts>& facts);
 class GpuJoint {
  public:
   // Takes what this rank shows the others. Throws Error(system).
-  GpuJoint(int rank, int device, const std::vector<GpuFacts>& facts);
+  GpuJoint(int device, const std::vector<GpuFacts>& facts, const WindowUsers& users);
 
   const cuda::MemoryHandle& handle() const noexcept { return window_.handle(); }
   // Reaches what the others show, by rank. Throws Error(system): it cannot.
   void open(const std::vector<cuda::MemoryHandle>& handles);
 
-  // Waits for its launches, which end by their time-outs.
+  // Waits for its launches, which end by their time-outs, and closes the windows of others: before
+  // its rank leaves the communicator.
   ~GpuJoint();
   GpuJoint(const GpuJoint&) = delete;
   GpuJoint& operator=(const GpuJoint&) = delete;
@@ -81,6 +82,8 @@ class GpuMeetings {
   void add(const std::vector<GpuFacts>& facts, std::shared_ptr<GpuJoint> joint);
   // Those that there are. From any thread.
   std::vector<std::shared_ptr<GpuJoint>> joints() const;
+  // What its rank has opened of others is closed.
+  void leave();
 
  private:
   struct Known {

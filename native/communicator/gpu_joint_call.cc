@@ -24,11 +24,12 @@ bool is_captured(int device, void* stream) {
 
 }  // namespace
 
-GpuJointCall::GpuJointCall(int rank, int ranks, double timeout,
+GpuJointCall::GpuJointCall(int rank, int ranks, double timeout, WindowUsers users,
                            std::shared_ptr<GpuMeetings> meetings,
                            const std::shared_ptr<GpuStaging>& staging, const Call& call,
                            void* stream)
     : GpuStaged(rank, ranks, timeout, staging, call, stream),
+      users_(std::move(users)),
       meetings_(std::move(meetings)),
       device_(staging->device),
       stream_(stream),
@@ -80,7 +81,7 @@ bool GpuJointCall::hear_facts(Status& status) {
 Status GpuJointCall::show_window() {
   stage_ = Stage::windows;
   try {
-    joint_ = std::make_shared<GpuJoint>(rank(), device_, facts_);
+    joint_ = std::make_shared<GpuJoint>(device_, facts_, users_);
     shown_ = {.window = joint_->handle(), .there = 1};
   } catch (const Error&) {
     shown_ = {};

@@ -23,9 +23,10 @@ class GpuJointCall : public GpuStaged {
   const GpuPlanHeld& plan() const noexcept { return plan_; }
 
  protected:
-  // As GpuStaged.
-  GpuJointCall(int rank, int ranks, double timeout, std::shared_ptr<GpuMeetings> meetings,
-               const std::shared_ptr<GpuStaging>& staging, const Call& call, void* stream);
+  // As GpuStaged. `users`: of this rank's window.
+  GpuJointCall(int rank, int ranks, double timeout, WindowUsers users,
+               std::shared_ptr<GpuMeetings> meetings, const std::shared_ptr<GpuStaging>& staging,
+               const Call& call, void* stream);
 
  private:
   enum class Stage : std::uint8_t { facts, windows, reached, staged };
@@ -49,6 +50,7 @@ class GpuJointCall : public GpuStaged {
   bool decide(Status& status);
   bool launches();
 
+  WindowUsers users_;
   std::shared_ptr<GpuMeetings> meetings_;
   int device_;
   void* stream_;

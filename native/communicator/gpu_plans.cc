@@ -142,12 +142,13 @@ int GpuPlans::channels_for(const Call& call, std::int32_t op, std::size_t shared
       cuda::library().blocks(device_, static_cast<std::int32_t>(call.dtype), op, shared);
   const int wanted = windows_ && blocks > 0 ? windows_->shape.channels : here_;
   if (blocks < wanted) {
-    throw Error(Status::unsupported, blocks == 0
-                                         ? std::string("the GPU has no kernel for ") +
-                                               name_of(call.op) + " of " + name_of(call.dtype)
-                                         : "the GPU runs " + std::to_string(blocks) +
-                                               " blocks at a time, and its ranks need " +
-                                               std::to_string(wanted));
+    // Of ranks that have a GPU each one alone may find so few: then no other way is open to it.
+    throw Error(windows_ && blocks > 0 ? Status::system : Status::unsupported,
+                blocks == 0
+                    ? std::string("the GPU has no kernel for ") + name_of(call.op) + " of " +
+                          name_of(call.dtype)
+                    : "the GPU runs " + std::to_string(blocks) +
+                          " blocks at a time, and its ranks need " + std::to_string(wanted));
   }
   return windows_ ? wanted : std::min(blocks / here_, cuda::kMostChannels);
 }

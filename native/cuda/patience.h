@@ -44,13 +44,12 @@ class Patience {
     return true;
   }
 
+  // A store, since not every link between GPUs has atomics: of several ranks the last one is told.
   constexpr void stop_others() const noexcept {
     if (!launch_.apart()) return;
     for (std::int32_t rank = 0; rank < launch_.ranks; ++rank) {
       const auto self = static_cast<std::uint64_t>(wait_.rank);
-      if (rank != wait_.rank) {
-        Signals<Order>::set_first(launch_.stop_of(rank), kStoppedByRank + self);
-      }
+      if (rank != wait_.rank) Signals<Order>::release(launch_.stop_of(rank), kStoppedByRank + self);
     }
   }
 

@@ -30,6 +30,16 @@ inline void hold(void* stream, bool held) {
   emulated<void(void*, std::int32_t)>("emulated_hold")(stream, held ? 1 : 0);
 }
 
+// Keeps others from opening memory of a device, and it from opening theirs.
+inline void forbid(int device, bool its_export, bool its_open) {
+  emulated<void(std::int32_t, std::int32_t, std::int32_t)>("emulated_forbid")(
+      device, its_export ? 1 : 0, its_open ? 1 : 0);
+}
+// Done once, before the next launch there of ranks that have a GPU each.
+inline void before_launch(int device, void (*work)(void*), void* of) {
+  emulated<void(std::int32_t, void (*)(void*), void*)>("emulated_before_launch")(device, work, of);
+}
+
 inline void* stream_of(int number) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
 }

@@ -2,8 +2,14 @@
 // Collectives of processes that have a GPU each, through the C interface, on the emulated one: each
 // rank launches its part, and the parts reach each other through windows. Here ranks are threads
 // that meet as processes do; tests/processes/test_gpu.py has processes.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "cuda/library.h"
@@ -185,18 +191,72 @@ TEST(who_cannot_launch_ends_the_launches_of_others) {
   });
 }
 
+// Rank 1 has agreed to the call, and aborts instead of its launch.
 TEST(abort_ends_a_kernel_that_waits) {
   each_on_its_own(2, [](const Comm& comm, int rank) {
     const Array x(8, 1, rank);
     const coll_call call = allreduce(x, x, 8);
     ok(run_at(comm, call, rank));
-    ok(coll_gpu_wait(comm.get(), rank, own_stream(comm)));
     if (rank == 1) {
-      ok(coll_abort(comm.get(), "the test wants it"));
-      return;
+      before_launch(
+          1, [](void* its) { ok(coll_abort(static_cast<coll_comm*>(its), "the test wants it")); },
+          comm.get());
     }
-    CHECK(fails(run_at(comm, call, rank), COLL_ABORTED, "the test wants it"));
+    coll_status status = run_at(comm, call, rank);
+    if (status == COLL_OK) status = coll_gpu_wait(comm.get(), rank, own_stream(comm));
+    CHECK(fails(status, COLL_ABORTED, "the test wants it"));
   });
+  CHECK(taken() == 0);
+}
+
+// The other rank is a process, which dies when it has agreed to its second call.
+void die_before_second_launch(const std::string& job) {
+  const Comm comm = met(job, 1, 2);
+  const Array x(8, 1, 1);
+  ok(run_at(comm, allreduce(x, x, 8), 1));
+  ok(coll_gpu_wait(comm.get(), 1, own_stream(comm)));
+  before_launch(1, [](void*) { ::kill(::getpid(), SIGKILL); }, nullptr);
+  run_at(comm, allreduce(x, x, 8), 1);
+}
+
+TEST(who_dies_before_its_launch_ends_those_of_others) {
+  for (const bool waits : {true, false}) {
+    const std::string job = job_of_test() + (waits ? " waits" : " calls");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      die_before_second_launch(job);
+      ::_exit(1);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      const Comm comm = met(job, 0, 2);
+      const Array x(8, 1, 0);
+      for (int again = 0; again < 2; ++again) ok(run_at(comm, allreduce(x, x, 8), 0));
+      const coll_status status = waits ? coll_gpu_wait(comm.get(), 0, own_stream(comm))
+                                       : run_at(comm, allreduce(x, x, 8), 0);
+      CHECK(fails(status, COLL_PEER_LOST, "died") && says("rank 1 (pid"));
+    }
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    CHECK(taken() == 0);
+    int ended = 0;
+    CHECK(::waitpid(child, &ended, 0) == child && WIFSIGNALED(ended));
+  }
+}
+
+TEST(where_memory_cannot_be_opened_all_go_through_the_host) {
+  for (const bool its_export : {false, true}) {
+    forbid(1, its_export, !its_export);
+    each_on_its_own(3, [](const Comm& comm, int rank) {
+      for (int again = 0; again < 2; ++again) {
+        const Array x(500, static_cast<float>(rank), rank);
+        ok(run_at(comm, allreduce(x, x, 500), rank));
+        CHECK(fetched(comm, x, 500, rank) == std::vector<float>(500, 3));
+        CHECK(last_of(comm).way == COLL_GPU_HOST);
+      }
+    });
+    forbid(1, false, false);
+    CHECK(taken() == 0);
+  }
 }
 
 }  // namespace

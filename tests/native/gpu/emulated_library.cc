@@ -36,15 +36,25 @@ constexpr int kBlocks = 16;
 struct Allocation {
   std::size_t bytes;
   std::int32_t device;
-  int file;  // that other processes open; -1: none
+  int file;        // that other processes open; -1: none
+  int opened = 0;  // within this process
 };
 std::mutex mutex;
 std::map<std::uintptr_t, Allocation> allocations;
+// What tests forbid, by device, and what they have done before a launch of ranks that are apart.
+std::map<std::int32_t, bool> no_export, no_open;
+std::map<std::int32_t, std::function<void()>> before_launch;
 Streams streams;
 
 std::int32_t refuse(const char* text, Sentence* why) noexcept {
   std::snprintf(why->text, sizeof(why->text), "%s", text);
   return -1;
+}
+
+// What CUDA says nothing of, and is undefined.
+[[noreturn]] void die(const char* text) noexcept {
+  std::fprintf(stderr, "emulated GPU: %s\n", text);
+  std::abort();
 }
 
 void* zeros(std::size_t bytes) noexcept {
@@ -107,6 +117,15 @@ bool use_kernel(std::int32_t dtype_number, std::int32_t op_number, Use&& use) {
          use_integer(dtype, op, use) || use_boolean(dtype, op, use) || use_complex(dtype, op, use);
 }
 
+void run_hook(std::int32_t device) {
+  std::function<void()> hook;
+  {
+    const std::lock_guard lock(mutex);
+    hook = std::exchange(before_launch[device], nullptr);
+  }
+  if (hook) hook();
+}
+
 // Begins it in a thread of its own; what that returns says whether it is over.
 template <class Run>
 auto beside(Run run) {
@@ -166,6 +185,7 @@ void coll_cuda_free(std::int32_t, void* memory) noexcept {
   const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
   if (found == allocations.end()) return;
   const Allocation gone = found->second;
+  if (gone.opened > 0) die("memory is freed that others have open");
   allocations.erase(found);
   streams.forget(memory);
   if (gone.file < 0) {
@@ -180,7 +200,7 @@ std::int32_t coll_cuda_export(std::int32_t device, void* memory, MemoryHandle* h
                               Sentence* why) noexcept {
   const std::lock_guard lock(mutex);
   const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == allocations.end() || found->second.file < 0) {
+  if (found == allocations.end() || found->second.file < 0 || no_export[device]) {
     return refuse("letting other processes reach memory of a GPU: invalid argument", why);
   }
   const Window window{::getpid(), found->second.file, found->second.bytes};
@@ -192,10 +212,15 @@ std::int32_t coll_cuda_export(std::int32_t device, void* memory, MemoryHandle* h
   return 0;
 }
 
-std::int32_t coll_cuda_open(std::int32_t, const MemoryHandle* handle, void** memory,
+std::int32_t coll_cuda_open(std::int32_t device, const MemoryHandle* handle, void** memory,
                             Sentence* why) noexcept {
   *memory = handle->memory;
-  if (is_here(*handle)) return 0;
+  const std::lock_guard lock(mutex);
+  if (no_open[device]) return refuse("reaching memory of another GPU: not permitted", why);
+  if (is_here(*handle)) {
+    ++allocations.at(reinterpret_cast<std::uintptr_t>(handle->memory)).opened;
+    return 0;
+  }
   Window window{};
   std::memcpy(&window, handle->words, sizeof(window));
   const std::string path =
@@ -207,7 +232,13 @@ std::int32_t coll_cuda_open(std::int32_t, const MemoryHandle* handle, void** mem
 }
 
 void coll_cuda_close(std::int32_t, const MemoryHandle* handle, void* memory) noexcept {
-  if (is_here(*handle)) return;
+  if (is_here(*handle)) {
+    const std::lock_guard lock(mutex);
+    const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
+    if (found == allocations.end()) die("memory is closed that is gone");
+    --found->second.opened;
+    return;
+  }
   Window window{};
   std::memcpy(&window, handle->words, sizeof(window));
   ::munmap(memory, window.bytes);
@@ -268,8 +299,9 @@ std::int32_t coll_cuda_follow(std::int32_t, void* stream, void* other, Sentence*
   return streams.follow(stream, other) ? 0 : refuse("ordering a stream: captured apart", why);
 }
 
-std::int32_t coll_cuda_launch(std::int32_t, const void* launch, std::int32_t dtype, std::int32_t op,
-                              std::size_t shared, void* stream, Sentence* why) noexcept {
+std::int32_t coll_cuda_launch(std::int32_t device, const void* launch, std::int32_t dtype,
+                              std::int32_t op, std::size_t shared, void* stream,
+                              Sentence* why) noexcept {
   Launch told = *static_cast<const Launch*>(launch);
   if (told.ranks_here * told.channels > kBlocks) {
     return refuse("launching a collective: too many blocks to run together", why);
@@ -284,6 +316,7 @@ std::int32_t coll_cuda_launch(std::int32_t, const void* launch, std::int32_t dty
       emulate<Element, Operation>(whole, kThreads, shared);
     });
   };
+  if (told.apart()) run_hook(device);
   // What is before it is over then, as all but such launches are when they have been enqueued.
   if (told.apart() && !finish(stream)) {
     return refuse("launching a collective: the stream is held back for ever", why);
@@ -354,6 +387,19 @@ std::int32_t emulated_replay(std::uint64_t graph, void* stream) {
 void emulated_hold(void* stream, std::int32_t held) {
   const std::lock_guard lock(mutex);
   streams.hold(stream, held != 0);
+}
+
+// Whether other processes are kept from opening memory of a device, and it from opening theirs.
+void emulated_forbid(std::int32_t device, std::int32_t its_export, std::int32_t its_open) {
+  const std::lock_guard lock(mutex);
+  no_export[device] = its_export != 0;
+  no_open[device] = its_open != 0;
+}
+
+// Done once, before the next launch there of ranks that are apart.
+void emulated_before_launch(std::int32_t device, void (*work)(void*), void* of) {
+  const std::lock_guard lock(mutex);
+  before_launch[device] = [work, of] { work(of); };
 }
 
 // Bytes of its memory that are taken.

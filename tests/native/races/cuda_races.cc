@@ -87,15 +87,16 @@ bool run_apart(const Plan& plan, std::size_t count) {
   return whole;
 }
 
+// `modes`: a packet that is written over before it was read is a wait in vain, not a race.
 template <class Order>
-bool run_all_apart() {
+bool run_all_apart(const std::vector<Mode>& modes) {
   std::set<Kind> kinds;  // one algorithm of each
   for (const Algorithm* algorithm : algorithms()) {
     constexpr int p = 3;
     const bool blocks = algorithm->kind == Kind::alltoall;
     if (!algorithm->fits(p) || algorithm->kind == Kind::barrier) continue;
     if (!kinds.insert(algorithm->kind).second) continue;
-    for (const Mode mode : {Mode::staged, Mode::inlined}) {
+    for (const Mode mode : modes) {
       const Plan plan = lower(make_schedule(*algorithm, p), {.mode = mode, .depth = 2, .lag = 1});
       if (!run_apart<Order>(plan, 110 * static_cast<std::size_t>(blocks ? p * p : p))) return false;
     }
@@ -119,8 +120,11 @@ bool run_all() {
   return true;
 }
 
-TEST(as_it_is) { CHECK(run_all<cuda::ReleaseAcquire>() && run_all_apart<cuda::ReleaseAcquire>()); }
-TEST(no_entry) { CHECK(run_all_apart<NoEntry>()); }
+TEST(as_it_is) {
+  CHECK(run_all<cuda::ReleaseAcquire>());
+  CHECK(run_all_apart<cuda::ReleaseAcquire>({Mode::staged, Mode::inlined}));
+}
+TEST(no_entry) { CHECK(run_all_apart<NoEntry>({Mode::staged})); }
 TEST(relaxed_release) { CHECK(run_all<RelaxedRelease>()); }
 TEST(relaxed_acquire) { CHECK(run_all<RelaxedAcquire>()); }
 TEST(no_barrier) { CHECK(run_all<NoBarrier>()); }
