@@ -38,7 +38,7 @@ class LastCall:
 
     ``way`` is that of arrays on GPUs: "launch" where GPUs ran it, which is not timed, or "host",
     through memory of the host, in so many ``blocks``, of which the first had this algorithm and
-    mode. Of arrays of the host it is "".
+    mode; ``reason`` says why there was no launch. Of arrays of the host both are "".
     """
 
     kind: str
@@ -53,6 +53,7 @@ class LastCall:
     messages: int = 0
     way: str = ""
     blocks: int = 0
+    reason: str = ""
 
     def __str__(self) -> str:
         """Tell all of it in a line."""
@@ -62,7 +63,7 @@ class LastCall:
             return f"{how} in a launch on the GPU, which is not timed"
         if self.way == "host":
             blocks = f" in {self.blocks} blocks" if self.blocks > 1 else ""
-            how = f"{how}, GPUs through memory of the host{blocks}"
+            how = f"{how}, GPUs through memory of the host{blocks} ({self.reason})"
         if math.isnan(self.seconds):
             return f"{how}: not timed, the next one is"
         if self.mode == "messages":
@@ -127,6 +128,7 @@ def last_call(handle: Handle) -> LastCall | None:
         sequence=int(found.number),
         way=_WAYS[found.way],
         blocks=int(found.blocks),
+        reason=text(found.reason),
     )
 
 

@@ -30,13 +30,15 @@ void refuse_captured(std::int32_t device, void* stream) {
 }
 
 template <class C>
-void tell_staged(coll_comm& comm, const C& communicator, const GpuStaged& done) {
+void tell_staged(coll_comm& comm, const C& communicator, const GpuStaged& done,
+                 const std::string& reason) {
   const GpuStagedTook& took = done.took();
   comm.gpu_taken = {.way = GpuWay::host,
                     .last = {event_of(done.call(), communicator.ranks(), took.algorithm, took.mode,
                                       communicator.calls()),
                              took.seconds, took.waiting},
-                    .blocks = took.blocks};
+                    .blocks = took.blocks,
+                    .reason = reason};
 }
 
 void tell_launched(coll_comm& comm, const Communicator& its, const Call& call, const Choice& ran) {
@@ -53,7 +55,9 @@ Status run_staged(coll_comm& comm, std::int32_t device, const GpuPart& part) {
   auto steps = std::make_unique<StepsOn<GpuStaged, WireCommunicator>>(its, staging_of(comm, device),
                                                                       part.call, part.stream);
   const GpuStaged* const own = steps.get();
-  return take_steps(comm, std::move(steps), [&comm, &its, own] { tell_staged(comm, its, *own); });
+  return take_steps(comm, std::move(steps), [&comm, &its, own] {
+    tell_staged(comm, its, *own, "the ranks are on several machines");
+  });
 }
 
 WindowUsers users_of(const Communicator& its) {
@@ -89,7 +93,7 @@ Status run_joint(coll_comm& comm, std::int32_t device, const GpuPart& part) {
     if (own->plan()) {
       tell_launched(comm, its, own->call(), own->plan()->choice);
     } else {
-      tell_staged(comm, its, *own);
+      tell_staged(comm, its, *own, own->reason());
     }
   });
 }

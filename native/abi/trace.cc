@@ -120,6 +120,7 @@ coll_status coll_last(coll_comm* comm, coll_last_call* given) {
       coll::fill_last(out, taken.last);
       out.way = static_cast<int32_t>(taken.way);
       out.blocks = static_cast<uint32_t>(taken.blocks);
+      taken.reason.copy(out.reason, sizeof(out.reason) - 1);
     }
     // Fields that the caller's older struct does not have stay away.
     out.size = size;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -43,12 +43,23 @@ GpuFacts gpu_facts(int device) {
   return facts;
 }
 
-bool have_one_each(const std::vector<GpuFacts>& facts) {
-  std::set<std::array<std::uint8_t, 16>> apart;
-  for (const GpuFacts& one : facts) {
-    if (one.usable == 0 || !apart.insert(one.uuid).second) return false;
+std::string why_not_one_each(const std::vector<GpuFacts>& facts) {
+  if (facts.size() > static_cast<std::size_t>(cuda::kMostRanks)) {
+    return "a launch has room for " + std::to_string(cuda::kMostRanks) + " ranks";
   }
-  return facts.size() > 1 && facts.size() <= static_cast<std::size_t>(cuda::kMostRanks);
+  std::map<std::array<std::uint8_t, 16>, std::size_t> owners;
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    if (facts[rank].usable == 0) {
+      return "the GPU of rank " + std::to_string(rank) +
+             " lets no other process open its memory, or cannot run all blocks of a launch "
+             "together";
+    }
+    const auto [owner, is_first] = owners.emplace(facts[rank].uuid, rank);
+    if (is_first) continue;
+    return "ranks " + std::to_string(owner->second) + " and " + std::to_string(rank) +
+           " share a GPU";
+  }
+  return {};
 }
 
 GpuJoint::GpuJoint(int device, const std::vector<GpuFacts>& facts, const WindowUsers& users)
@@ -126,9 +137,15 @@ std::shared_ptr<GpuJoint> GpuMeetings::joint_of(const std::vector<GpuFacts>& fac
   return known != nullptr ? known->joint : nullptr;
 }
 
-void GpuMeetings::add(const std::vector<GpuFacts>& facts, std::shared_ptr<GpuJoint> joint) {
+std::string GpuMeetings::why(const std::vector<GpuFacts>& facts) const {
+  const Known* const known = find(facts);
+  return known != nullptr ? known->why : "";
+}
+
+void GpuMeetings::add(const std::vector<GpuFacts>& facts, std::shared_ptr<GpuJoint> joint,
+                      std::string why) {
   const std::lock_guard lock(mutex_);
-  known_.push_back(std::make_unique<Known>(Known{facts, std::move(joint)}));
+  known_.push_back(std::make_unique<Known>(Known{facts, std::move(joint), std::move(why)}));
 }
 
 void GpuMeetings::leave() {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "communicator/call.h"
@@ -29,8 +30,8 @@ struct GpuFacts {
 // Throws Error: there is no such GPU.
 GpuFacts gpu_facts(int device);
 
-// Whether each has one of its own, and a launch has room for all.
-bool have_one_each(const std::vector<GpuFacts>& facts);
+// Whether each has one of its own, and a launch has room for all: nothing, or why not.
+std::string why_not_one_each(const std::vector<GpuFacts>& facts);
 
 class GpuJoint {
  public:
@@ -79,7 +80,9 @@ class GpuMeetings {
   bool knows(const std::vector<GpuFacts>& facts) const { return find(facts) != nullptr; }
   // Null: they cannot reach each other.
   std::shared_ptr<GpuJoint> joint_of(const std::vector<GpuFacts>& facts) const;
-  void add(const std::vector<GpuFacts>& facts, std::shared_ptr<GpuJoint> joint);
+  // Where they cannot.
+  std::string why(const std::vector<GpuFacts>& facts) const;
+  void add(const std::vector<GpuFacts>& facts, std::shared_ptr<GpuJoint> joint, std::string why);
   // Those that there are. From any thread.
   std::vector<std::shared_ptr<GpuJoint>> joints() const;
   // What its rank has opened of others is closed.
@@ -89,6 +92,7 @@ class GpuMeetings {
   struct Known {
     std::vector<GpuFacts> facts;
     std::shared_ptr<GpuJoint> joint;
+    std::string why;
   };
   const Known* find(const std::vector<GpuFacts>& facts) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/gpu_joint_call.h"
 
-#include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace coll {
@@ -42,6 +42,19 @@ GpuJointCall::GpuJointCall(int rank, int ranks, double timeout, WindowUsers user
   told_.captured = is_captured(device_, stream) ? 1 : 0;
 }
 
+template <class Work>
+GpuJointCall::Answer GpuJointCall::tried(Work work) {
+  Answer answer{.yes = 1};
+  try {
+    work();
+  } catch (const std::exception& error) {
+    answer.yes = 0;
+    const std::string why = error.what();
+    (why.empty() ? "it failed" : why).copy(answer.why, sizeof(answer.why) - 1);
+  }
+  return answer;
+}
+
 Status GpuJointCall::begin() { return agree(&told_, all_told_.data(), sizeof(told_), words_); }
 
 bool GpuJointCall::step(Status& status) {
@@ -51,12 +64,9 @@ bool GpuJointCall::step(Status& status) {
     case Stage::windows:
       status = reach_windows();
       return true;
-    case Stage::reached: {
-      const bool all = std::all_of(all_reached_.begin(), all_reached_.end(),
-                                   [](std::uint8_t reached) { return reached != 0; });
-      meetings_->add(facts_, all ? joint_ : nullptr);
+    case Stage::reached:
+      settle();
       return decide(status);
-    }
     default:
       return GpuStaged::step(status);
   }
@@ -69,8 +79,8 @@ bool GpuJointCall::hear_facts(Status& status) {
     if (all_told_[rank].captured != 0) refuse_capture_of(static_cast<int>(rank));
   }
   if (meetings_->knows(facts_)) return decide(status);
-  if (!have_one_each(facts_)) {
-    meetings_->add(facts_, nullptr);
+  if (std::string why = why_not_one_each(facts_); !why.empty()) {
+    meetings_->add(facts_, nullptr, std::move(why));
     return decide(status);
   }
   status = show_window();
@@ -80,12 +90,10 @@ bool GpuJointCall::hear_facts(Status& status) {
 // What a rank cannot do it tells the others: they then all go another way.
 Status GpuJointCall::show_window() {
   stage_ = Stage::windows;
-  try {
+  shown_.answer = tried([this] {
     joint_ = std::make_shared<GpuJoint>(device_, facts_, users_);
-    shown_ = {.window = joint_->handle(), .there = 1};
-  } catch (const Error&) {
-    shown_ = {};
-  }
+    shown_.window = joint_->handle();
+  });
   return agree(&shown_, all_shown_.data(), sizeof(shown_), words_);
 }
 
@@ -95,22 +103,30 @@ Status GpuJointCall::reach_windows() {
   bool all = true;
   for (const Shown& shown : all_shown_) {
     windows.push_back(shown.window);
-    all = all && shown.there != 0;
+    all = all && shown.answer.yes != 0;
   }
-  try {
-    if (all) {
-      joint_->open(windows);
-      reached_ = 1;
-    }
-  } catch (const Error&) {
-    reached_ = 0;
-  }
+  if (all) reached_ = tried([&] { joint_->open(windows); });
   return agree(&reached_, all_reached_.data(), sizeof(reached_), words_);
+}
+
+// The first rank that could not tells why; who has tried nothing, as another one could not, says
+// nothing.
+void GpuJointCall::settle() {
+  std::vector<Answer> answers;
+  for (const Shown& shown : all_shown_) answers.push_back(shown.answer);
+  answers.insert(answers.end(), all_reached_.begin(), all_reached_.end());
+  std::string why;
+  for (std::size_t i = 0; i < answers.size() && why.empty(); ++i) {
+    if (answers[i].yes != 0 || answers[i].why[0] == '\0') continue;
+    why = "rank " + std::to_string(i % all_shown_.size()) + ": " + answers[i].why;
+  }
+  meetings_->add(facts_, why.empty() ? joint_ : nullptr, why);
 }
 
 // False: all is done.
 bool GpuJointCall::decide(Status& status) {
   joint_ = meetings_->joint_of(facts_);
+  reason_ = meetings_->why(facts_);
   stage_ = Stage::staged;
   if (joint_ != nullptr && launches()) {
     stays_away();
@@ -128,6 +144,7 @@ bool GpuJointCall::launches() {
       plan_ = joint_->plan(call());
     } catch (const Error& error) {
       if (error.status != Status::unsupported) throw;
+      reason_ = error.what();
       return false;
     }
     joint_->launch(call(), *plan_, stream_, limit());

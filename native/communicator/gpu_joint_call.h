@@ -21,6 +21,8 @@ class GpuJointCall : public GpuStaged {
  public:
   // Of a call that is over: what was launched; null: it went through memory of the host.
   const GpuPlanHeld& plan() const noexcept { return plan_; }
+  // Why not, on all ranks alike.
+  const std::string& reason() const noexcept { return reason_; }
 
  protected:
   // As GpuStaged. `users`: of this rank's window.
@@ -35,10 +37,19 @@ class GpuJointCall : public GpuStaged {
     std::int32_t captured = 0;  // its stream is being captured into a graph
     std::int32_t unused = 0;
   };
+  // Whether a rank could do its part, and else why not.
+  struct Answer {
+    std::int32_t yes = 0;
+    char why[156]{};
+  };
   struct Shown {
     cuda::MemoryHandle window{};
-    std::int32_t there = 0;
+    Answer answer;
   };
+
+  template <class Work>
+  static Answer tried(Work work);
+  void settle();
 
   Status begin() override;
   bool step(Status& status) override;
@@ -62,8 +73,9 @@ class GpuJointCall : public GpuStaged {
   std::shared_ptr<GpuJoint> joint_;
   Shown shown_;
   std::vector<Shown> all_shown_;
-  std::uint8_t reached_ = 0;
-  std::vector<std::uint8_t> all_reached_;
+  Answer reached_;
+  std::vector<Answer> all_reached_;
+  std::string reason_;
   GpuPlanHeld plan_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "communicator/call.h"
 #include "communicator/last_call.h"
@@ -18,6 +19,7 @@ struct GpuTaken {
   GpuWay way = GpuWay::none;
   LastCall last;  // its number is that of its last call of the host
   std::size_t blocks = 0;
+  std::string reason = {};  // of the host's way: why there was no launch
 };
 
 // A collective of so many ranks, but for its times; `number` of its last call of the host.

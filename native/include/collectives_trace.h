@@ -25,6 +25,7 @@ typedef struct coll_last_call {
   double waiting;    /* in how many of these it waited for other ranks */
   int32_t way;       /* of arrays on GPUs COLL_GPU_LAUNCH or COLL_GPU_HOST; else 0 */
   uint32_t blocks;   /* of arrays on GPUs: how many calls it was cut into */
+  char reason[256];  /* of COLL_GPU_HOST: why there was no launch; else empty */
 } coll_last_call;
 
 /* How the ranks of a call of arrays on GPUs reached each other: in launches there, which are not

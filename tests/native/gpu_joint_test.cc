@@ -119,9 +119,10 @@ TEST(what_no_kernel_does_goes_through_the_host) {
     ok(run_at(comm, call, rank));
     CHECK(fetched(comm, out, 8, rank) == std::vector<float>(8, 1));
     CHECK(last_of(comm).way == COLL_GPU_HOST);
+    CHECK(std::string(last_of(comm).reason) == "the GPU has no kernel for lor of float32");
     call.op = COLL_SUM;
     ok(run_at(comm, call, rank));
-    CHECK(last_of(comm).way == COLL_GPU_LAUNCH);
+    CHECK(last_of(comm).way == COLL_GPU_LAUNCH && last_of(comm).reason[0] == '\0');
     call.accumulate = COLL_ACCUMULATE_FLOAT64;
     ok(run_at(comm, call, rank));
     CHECK(last_of(comm).way == COLL_GPU_HOST);
@@ -138,7 +139,9 @@ TEST(ranks_that_share_a_gpu_go_through_the_host_and_may_move) {
         ok(run_at(comm, allreduce(x, x, 500), device));
         CHECK(fetched(comm, x, 500, device) == std::vector<float>(500, 3));
         const bool apart = place[0] != place[1] && place[1] != place[2] && place[0] != place[2];
-        CHECK(last_of(comm).way == (apart ? COLL_GPU_LAUNCH : COLL_GPU_HOST));
+        const coll_last_call last = last_of(comm);
+        CHECK(last.way == (apart ? COLL_GPU_LAUNCH : COLL_GPU_HOST));
+        CHECK(apart == (std::string(last.reason).find("share a GPU") == std::string::npos));
       }
     }
   });
@@ -246,12 +249,16 @@ TEST(who_dies_before_its_launch_ends_those_of_others) {
 TEST(where_memory_cannot_be_opened_all_go_through_the_host) {
   for (const bool its_export : {false, true}) {
     forbid(1, its_export, !its_export);
-    each_on_its_own(3, [](const Comm& comm, int rank) {
+    each_on_its_own(3, [its_export](const Comm& comm, int rank) {
       for (int again = 0; again < 2; ++again) {
         const Array x(500, static_cast<float>(rank), rank);
         ok(run_at(comm, allreduce(x, x, 500), rank));
         CHECK(fetched(comm, x, 500, rank) == std::vector<float>(500, 3));
-        CHECK(last_of(comm).way == COLL_GPU_HOST);
+        const coll_last_call last = last_of(comm);
+        CHECK(last.way == COLL_GPU_HOST);
+        CHECK(std::string(last.reason)
+                  .starts_with(its_export ? "rank 1: letting other processes"
+                                          : "rank 1: reaching memory"));
       }
     });
     forbid(1, false, false);

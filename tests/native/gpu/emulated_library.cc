@@ -3,10 +3,6 @@
 // process and threads in the place of blocks. Tests open it by COLLECTIVES_CUDA_LIBRARY. It has
 // three devices; what is enqueued is done at once (streams.h). Graphs are made and replayed by
 // functions that only tests know.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -23,72 +19,25 @@
 #include "cuda/families.h"
 #include "cuda/library.h"
 #include "emulated_streams.h"
+#include "memories.h"
 #include "streams.h"
 
 namespace coll::cuda {
 namespace {
 
 constexpr std::int32_t kDevices = 3;
-constexpr std::size_t kAlignment = 256;
 constexpr int kThreads = 2;
 constexpr int kBlocks = 16;
 
-struct Allocation {
-  std::size_t bytes;
-  std::int32_t device;
-  int file;        // that other processes open; -1: none
-  int opened = 0;  // within this process
-};
 std::mutex mutex;
-std::map<std::uintptr_t, Allocation> allocations;
-// What tests forbid, by device, and what they have done before a launch of ranks that are apart.
-std::map<std::int32_t, bool> no_export, no_open;
+Memories memories;
+// What tests have done before a launch of ranks that are apart, by device.
 std::map<std::int32_t, std::function<void()>> before_launch;
 Streams streams;
 
 std::int32_t refuse(const char* text, Sentence* why) noexcept {
   std::snprintf(why->text, sizeof(why->text), "%s", text);
   return -1;
-}
-
-// What CUDA says nothing of, and is undefined.
-[[noreturn]] void die(const char* text) noexcept {
-  std::fprintf(stderr, "emulated GPU: %s\n", text);
-  std::abort();
-}
-
-void* zeros(std::size_t bytes) noexcept {
-  const std::size_t whole = (bytes + kAlignment) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, whole);
-  if (memory != nullptr) std::memset(memory, 0, whole);
-  return memory;
-}
-
-// Pieces of so many bytes are files, which have no name: other processes can open them.
-constexpr std::size_t kExportable = 1 << 20;
-
-void* opened(int file, std::size_t bytes) noexcept {
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-void* zeros_of_file(std::size_t bytes, int& file) noexcept {
-  file = ::memfd_create("emulated GPU", MFD_CLOEXEC);
-  if (file < 0) return nullptr;
-  void* memory = ::ftruncate(file, static_cast<off_t>(bytes)) == 0 ? opened(file, bytes) : nullptr;
-  if (memory == nullptr) ::close(std::exchange(file, -1));
-  return memory;
-}
-
-// How a window is found by who opens it.
-struct Window {
-  pid_t process;
-  int file;
-  std::size_t bytes;
-};
-
-bool is_here(const MemoryHandle& handle) noexcept {
-  return handle.process == static_cast<std::uint64_t>(::getpid());
 }
 
 // Does what may have to wait for a kernel that runs by itself, whose peers need the library.
@@ -172,76 +121,34 @@ std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** m
                                 Sentence* why) noexcept {
   const std::lock_guard lock(mutex);
   if (streams.capturing()) return refuse("taking memory of a GPU: a stream is captured", why);
-  int file = -1;
-  *memory = bytes < kExportable ? zeros(bytes) : zeros_of_file(bytes, file);
-  if (*memory == nullptr) return refuse("taking memory of a GPU: there is none left", why);
-  allocations[reinterpret_cast<std::uintptr_t>(*memory)] = {bytes, device, file};
-  return 0;
+  *memory = memories.allocate(device, bytes);
+  return *memory != nullptr ? 0 : refuse("taking memory of a GPU: there is none left", why);
 }
 
 void coll_cuda_free(std::int32_t, void* memory) noexcept {
   until_done([] { return streams.finish_all(); });
   const std::lock_guard lock(mutex);
-  const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == allocations.end()) return;
-  const Allocation gone = found->second;
-  if (gone.opened > 0) die("memory is freed that others have open");
-  allocations.erase(found);
   streams.forget(memory);
-  if (gone.file < 0) {
-    std::free(memory);
-  } else {
-    ::munmap(memory, gone.bytes);
-    ::close(gone.file);
-  }
+  memories.free(memory);
 }
 
 std::int32_t coll_cuda_export(std::int32_t device, void* memory, MemoryHandle* handle,
                               Sentence* why) noexcept {
   const std::lock_guard lock(mutex);
-  const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == allocations.end() || found->second.file < 0 || no_export[device]) {
-    return refuse("letting other processes reach memory of a GPU: invalid argument", why);
-  }
-  const Window window{::getpid(), found->second.file, found->second.bytes};
-  *handle = {};
-  std::memcpy(handle->words, &window, sizeof(window));
-  handle->process = static_cast<std::uint64_t>(::getpid());
-  handle->device = device;
-  handle->memory = memory;
-  return 0;
+  if (memories.show(device, memory, *handle)) return 0;
+  return refuse("letting other processes reach memory of a GPU: invalid argument", why);
 }
 
 std::int32_t coll_cuda_open(std::int32_t device, const MemoryHandle* handle, void** memory,
                             Sentence* why) noexcept {
-  *memory = handle->memory;
   const std::lock_guard lock(mutex);
-  if (no_open[device]) return refuse("reaching memory of another GPU: not permitted", why);
-  if (is_here(*handle)) {
-    ++allocations.at(reinterpret_cast<std::uintptr_t>(handle->memory)).opened;
-    return 0;
-  }
-  Window window{};
-  std::memcpy(&window, handle->words, sizeof(window));
-  const std::string path =
-      "/proc/" + std::to_string(window.process) + "/fd/" + std::to_string(window.file);
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  *memory = file < 0 ? nullptr : opened(file, window.bytes);
-  if (file >= 0) ::close(file);
-  return *memory != nullptr ? 0 : refuse("reaching memory of another GPU: it is gone", why);
+  *memory = memories.open(device, *handle);
+  return *memory != nullptr ? 0 : refuse("reaching memory of another GPU: not permitted", why);
 }
 
 void coll_cuda_close(std::int32_t, const MemoryHandle* handle, void* memory) noexcept {
-  if (is_here(*handle)) {
-    const std::lock_guard lock(mutex);
-    const auto found = allocations.find(reinterpret_cast<std::uintptr_t>(memory));
-    if (found == allocations.end()) die("memory is closed that is gone");
-    --found->second.opened;
-    return;
-  }
-  Window window{};
-  std::memcpy(&window, handle->words, sizeof(window));
-  ::munmap(memory, window.bytes);
+  const std::lock_guard lock(mutex);
+  memories.close(*handle, memory);
 }
 
 std::int32_t coll_cuda_allocate_host(std::size_t bytes, void** memory, Sentence* why) noexcept {
@@ -286,12 +193,8 @@ void coll_cuda_free_stream(std::int32_t, void* stream) noexcept {
 }
 
 std::int32_t coll_cuda_owner(const void* pointer) noexcept {
-  const auto at = reinterpret_cast<std::uintptr_t>(pointer);
   const std::lock_guard lock(mutex);
-  auto after = allocations.upper_bound(at);
-  if (after == allocations.begin()) return -1;
-  const auto& [begin, allocation] = *--after;
-  return at - begin < allocation.bytes ? allocation.device : -1;
+  return memories.owner(pointer);
 }
 
 std::int32_t coll_cuda_follow(std::int32_t, void* stream, void* other, Sentence* why) noexcept {
@@ -392,8 +295,7 @@ void emulated_hold(void* stream, std::int32_t held) {
 // Whether other processes are kept from opening memory of a device, and it from opening theirs.
 void emulated_forbid(std::int32_t device, std::int32_t its_export, std::int32_t its_open) {
   const std::lock_guard lock(mutex);
-  no_export[device] = its_export != 0;
-  no_open[device] = its_open != 0;
+  memories.forbid(device, its_export != 0, its_open != 0);
 }
 
 // Done once, before the next launch there of ranks that are apart.
@@ -405,9 +307,7 @@ void emulated_before_launch(std::int32_t device, void (*work)(void*), void* of) 
 // Bytes of its memory that are taken.
 std::size_t emulated_taken() {
   const std::lock_guard lock(mutex);
-  std::size_t sum = 0;
-  for (const auto& [at, allocation] : allocations) sum += allocation.bytes;
-  return sum;
+  return memories.taken();
 }
 #pragma GCC visibility pop
 
