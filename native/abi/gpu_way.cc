@@ -65,22 +65,23 @@ WindowUsers users_of(const Communicator& its) {
   return {membership.memory, membership.segment, its.rank(), its.ranks()};
 }
 
+using Joints = std::vector<std::shared_ptr<GpuJoint>>;
+
 // Until this rank's launches are over. Throws Error where one of them gave up, or will come to
-// nothing; it is ended then.
-void finish_launches(Communicator& its, const std::vector<std::shared_ptr<GpuJoint>>& joints) {
-  try {
-    for (const auto& joint : joints) {
-      for (int naps = 1; !joint->done(); ++naps) {
-        std::this_thread::sleep_for(kWaitNap);
-        its.check_failed();
-        if (naps % kNapsUntilLook == 0) its.check_alive();
-      }
-      joint->check_failed();
+// nothing.
+void finish_launches(Communicator& its, const Joints& joints) {
+  for (const auto& joint : joints) {
+    for (int naps = 1; !joint->done(); ++naps) {
+      std::this_thread::sleep_for(kWaitNap);
+      its.check_failed();
+      if (naps % kNapsUntilLook == 0) its.check_alive();
     }
-  } catch (const Error&) {
-    for (const auto& joint : joints) joint->abort();
-    throw;
+    joint->check_failed();
   }
+}
+
+void end_launches(const Joints& joints) noexcept {
+  for (const auto& joint : joints) joint->abort();
 }
 
 // Among processes of one machine.
@@ -149,21 +150,31 @@ void wait_on_gpu(coll_comm& comm, std::int32_t device, void* stream) {
     team->wait(stream);
     return;
   }
-  if (comm.communicator) finish_launches(*comm.communicator, comm.meetings->joints());
+  const Joints joints = comm.meetings->joints();
+  try {
+    if (comm.communicator) finish_launches(*comm.communicator, joints);
+  } catch (const Error&) {
+    end_launches(joints);
+    throw;
+  }
   cuda::Sentence why{};
   cuda::check(kernels_for(device).synchronize(device, stream, &why), why);
 }
 
 void end_hopeless_launches(coll_comm& comm) noexcept {
   if (!comm.communicator || !comm.communicator->has_failed()) return;
-  for (const auto& joint : comm.meetings->joints()) joint->abort();
+  end_launches(comm.meetings->joints());
 }
 
 void leave_gpus(coll_comm& comm) noexcept {
   if (!comm.communicator || !comm.communicator->membership().memory->is_here()) return;
-  try {
-    finish_launches(*comm.communicator, comm.meetings->joints());
-  } catch (const Error&) {  // the calls that follow would have told it
+  {
+    const Joints joints = comm.meetings->joints();
+    try {
+      finish_launches(*comm.communicator, joints);
+    } catch (const Error&) {  // the call that did not follow would have told it
+      end_launches(joints);
+    }
   }
   comm.steps.reset();
   comm.meetings->leave();

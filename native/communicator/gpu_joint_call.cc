@@ -128,10 +128,7 @@ bool GpuJointCall::decide(Status& status) {
   joint_ = meetings_->joint_of(facts_);
   reason_ = meetings_->why(facts_);
   stage_ = Stage::staged;
-  if (joint_ != nullptr && launches()) {
-    stays_away();
-    return false;
-  }
+  if (joint_ != nullptr && launches()) return false;
   status = GpuStaged::begin();
   return true;
 }

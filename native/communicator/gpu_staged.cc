@@ -65,6 +65,7 @@ void GpuStaged::make_room() {
 
 // The GPU may fail on one rank alone.
 Status GpuStaged::begin() {
+  over_ = false;
   guarded([this] {
     make_room();
     staging_->in.follow(stream_);

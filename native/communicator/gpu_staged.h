@@ -47,8 +47,6 @@ class GpuStaged : public MessageSteps {
   Status begin() override;
   bool step(Status& status) override;
   Status resumed() override { return running_ ? go_on() : Status::ok; }
-  // The call is made another way.
-  void stays_away() noexcept { over_ = true; }
 
  private:
   void make_room();
@@ -67,7 +65,7 @@ class GpuStaged : public MessageSteps {
   bool keeps_output_;      // it is the input, which this rank hands out
   std::size_t block_ = 0;  // of which the call is made, or is next
   bool running_ = false;   // it is
-  bool over_ = false;
+  bool over_ = true;       // or not begun: nothing is enqueued
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   GpuStagedTook took_;
 };

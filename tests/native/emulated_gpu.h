@@ -21,6 +21,9 @@ inline void begin_capture(void* stream) { emulated<void(void*)>("emulated_begin_
 inline std::uint64_t end_capture(void* stream) {
   return emulated<std::uint64_t(void*)>("emulated_end_capture")(stream);
 }
+inline std::size_t nodes(std::uint64_t graph) {
+  return emulated<std::size_t(std::uint64_t)>("emulated_nodes")(graph);
+}
 inline bool replay(std::uint64_t graph, void* stream) {
   return emulated<std::int32_t(std::uint64_t, void*)>("emulated_replay")(graph, stream) == 0;
 }

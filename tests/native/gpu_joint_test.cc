@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cuda/library.h"
@@ -164,7 +165,7 @@ TEST(a_capture_is_refused_on_all_ranks_and_the_communicator_works_on) {
     ok(coll_barrier(comm.get()));  // nobody takes memory during a capture
     if (rank == 1) begin_capture(own_stream(comm));
     CHECK(fails(run_at(comm, call, rank), COLL_UNSUPPORTED, "the stream of rank 1 is being"));
-    if (rank == 1) end_capture(own_stream(comm));
+    if (rank == 1) CHECK(nodes(end_capture(own_stream(comm))) == 0);
     ok(run_at(comm, call, rank));
     CHECK(fetched(comm, x, 8, rank) == std::vector<float>(8, 2));
   });
@@ -208,6 +209,29 @@ TEST(abort_ends_a_kernel_that_waits) {
     coll_status status = run_at(comm, call, rank);
     if (status == COLL_OK) status = coll_gpu_wait(comm.get(), rank, own_stream(comm));
     CHECK(fails(status, COLL_ABORTED, "the test wants it"));
+  });
+  CHECK(taken() == 0);
+}
+
+TEST(who_launches_too_late_is_told_who_gave_up) {
+  each_on_its_own(2, [](const Comm& comm, int rank) {
+    const Array x(8, 1, rank);
+    coll_call call = allreduce(x, x, 8);
+    ok(run_at(comm, call, rank));
+    if (rank == 1) {
+      before_launch(
+          1, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(600)); }, nullptr);
+    }
+    call.timeout = rank == 0 ? 0.2 : 20;
+    // All that rank 1 needs of rank 0 may be there when it comes: then its next call tells it.
+    coll_status status = COLL_OK;
+    for (int again = 0; again < 2 && status == COLL_OK; ++again) {
+      status = run_at(comm, call, rank);
+      if (status == COLL_OK) status = coll_gpu_wait(comm.get(), rank, own_stream(comm));
+      if (rank == 0) CHECK(fails(status, COLL_TIMEOUT, "waited for "));
+      if (rank == 0 && again == 0) status = run_at(comm, call, rank);
+    }
+    CHECK(fails(status, COLL_TIMEOUT, "rank 0 gave up"));
   });
   CHECK(taken() == 0);
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -52,12 +53,20 @@ def each_its_own() -> dict[str, list[str]]:
     return {check.__name__: check(comm) for check in checks}
 
 
+def each_sees_its_own() -> dict[str, list[str]]:
+    """Check the same where each rank sees its GPU as the first, as by CUDA_VISIBLE_DEVICES."""
+    os.environ["EMULATED_FIRST_GPU"] = os.environ["COLLECTIVES_RANK"]
+    comm = cl.init(timeout=30)
+    return {check.__name__: check(comm) for check in (structures, launched)}
+
+
 def launched(comm: cl.Communicator) -> list[str]:
     """What ``comm.last`` says of a launch."""
     comm.allreduce(on(np.ones(1000, "f4")))
     last = comm.last
     assert last is not None
     wrong = [] if last.way == "launch" and "in a launch on the GPU" in str(last) else [str(last)]
+    wrong += [] if last.reason == "" else [last.reason]
     comm.close()
     return wrong
 

@@ -20,7 +20,7 @@ def found(n: int, program: str, folder: Path) -> list[Any]:
     return read(folder, n)
 
 
-@pytest.mark.parametrize("program", ["gpu.everything", "gpu.each_its_own"])
+@pytest.mark.parametrize("program", ["gpu.everything", "gpu.each_its_own", "gpu.each_sees_its_own"])
 def test_every_collective_of_arrays_on_gpus(program: str, tmp_path: Path) -> None:
     for rank, checks in enumerate(found(3, program, tmp_path)):
         for check, wrong in checks.items():

@@ -105,8 +105,10 @@ std::int32_t coll_cuda_device(std::int32_t device, DeviceFacts* facts, Sentence*
   facts->memory = 1 << 30;
   facts->shared_bytes = 96 << 10;
   facts->exports = 1;
+  // As with CUDA_VISIBLE_DEVICES processes may see different ones under one number.
+  const char* const first = std::getenv("EMULATED_FIRST_GPU");
   std::snprintf(reinterpret_cast<char*>(facts->uuid), sizeof(facts->uuid), "emulated %d",
-                static_cast<int>(device));
+                static_cast<int>(device) + (first != nullptr ? std::atoi(first) : 0));
   return 0;
 }
 
@@ -279,6 +281,12 @@ void emulated_begin_capture(void* stream) {
 std::uint64_t emulated_end_capture(void* stream) {
   const std::lock_guard lock(mutex);
   return streams.end_capture(stream);
+}
+
+// How many launches and orders a graph has.
+std::size_t emulated_nodes(std::uint64_t graph) {
+  const std::lock_guard lock(mutex);
+  return streams.nodes(graph);
 }
 
 std::int32_t emulated_replay(std::uint64_t graph, void* stream) {

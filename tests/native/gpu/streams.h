@@ -118,6 +118,10 @@ class Streams {
     std::erase_if(captured_, [capture](const auto& one) { return one.second == capture; });
     return capture;
   }
+  std::size_t nodes(std::uint64_t graph) const {
+    const auto found = graphs_.find(graph);
+    return found == graphs_.end() ? 0 : found->second.size();
+  }
   bool replay(std::uint64_t graph, void* stream) {
     const std::vector<Node>& nodes = graphs_[graph];
     return std::all_of(nodes.begin(), nodes.end(), [&](const Node& node) { return node(stream); });
