@@ -37,12 +37,13 @@ constexpr Sum combined(const Sum& a, const Sum& b) noexcept {
   return both;
 }
 
-// ((s0+s1)+s2)+..., of which four are read at a time. `load(i)`: source i as it lies in memory.
+// ((s0+s1)+s2)+..., of which four are read at a time, unless each has to be waited for: then more of
+// them would take registers and no less time. `load(i)`: source i as it lies in memory.
 template <class Width, class Operation, class Load>
 constexpr typename Width::Sum fold_left(std::uint32_t k, Load load) noexcept {
   auto sum = Width::widened(load(0));
   std::uint32_t i = 1;
-  for (; i + 4 <= k; i += 4) {
+  for (; !Width::kAwaited && i + 4 <= k; i += 4) {
     const auto a = load(i), b = load(i + 1), c = load(i + 2), d = load(i + 3);
     sum = combined<Operation>(sum, Width::widened(a));
     sum = combined<Operation>(sum, Width::widened(b));
@@ -105,18 +106,29 @@ class Partials {
   std::uint32_t there_ = 0;
 };
 
+// (s0+s1)+(s2+s3) of the sources from i on.
 template <class Width, class Operation, class Load>
-constexpr typename Width::Sum fold_balanced(std::uint32_t k, Load load) noexcept {
-  using Sum = typename Width::Sum;
+constexpr typename Width::Sum sum_of_four(std::uint32_t i, Load load) noexcept {
   const auto two = [](const typename Width::Raw& a, const typename Width::Raw& b) {
     return combined<Operation>(Width::widened(a), Width::widened(b));
   };
+  if constexpr (Width::kAwaited) {
+    const auto a = load(i), b = load(i + 1);
+    const typename Width::Sum first = two(a, b);
+    const auto c = load(i + 2), d = load(i + 3);
+    return combined<Operation>(first, two(c, d));
+  } else {
+    const auto a = load(i), b = load(i + 1), c = load(i + 2), d = load(i + 3);
+    return combined<Operation>(two(a, b), two(c, d));
+  }
+}
+
+template <class Width, class Operation, class Load>
+constexpr typename Width::Sum fold_balanced(std::uint32_t k, Load load) noexcept {
+  using Sum = typename Width::Sum;
   Partials<Operation, Width> partials;
   std::uint32_t i = 0;
-  for (; i + 4 <= k; i += 4) {
-    const auto a = load(i), b = load(i + 1), c = load(i + 2), d = load(i + 3);
-    partials.add(combined<Operation>(two(a, b), two(c, d)));
-  }
+  for (; i + 4 <= k; i += 4) partials.add(sum_of_four<Width, Operation>(i, load));
   Sum rest{};
   const bool some = i < k;
   if (some) rest = Width::widened(load(i));

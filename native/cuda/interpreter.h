@@ -86,8 +86,9 @@ class Interpreter {
   }
 
   // Other ranks' launches may be in the call before, and read what this one has told them there:
-  // nothing is written over it before they have left.
-  constexpr bool await_others() noexcept {
+  // nothing is written over it before they have left. Not inlined: what it keeps would take
+  // registers of the folds.
+  [[gnu::noinline]] constexpr bool await_others() noexcept {
     bool met = true;
     for (std::size_t peer = group_.thread(); met && peer < static_cast<std::size_t>(launch_.ranks);
          peer += group_.threads()) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/block_fold.h"
 #include "cuda/patience.h"
@@ -19,6 +20,7 @@ template <class Element>
 struct Word {
   using Memory = typename Element::Memory;
   static constexpr int kCount = static_cast<int>(kWordBytes / sizeof(Memory));
+  static constexpr bool kAwaited = true;
   struct Raw {
     Memory lane[static_cast<std::size_t>(kCount)];
   };
@@ -68,6 +70,11 @@ class PacketFold {
  private:
   using Memory = typename Element::Memory;
   using Raw = typename Word<Element>::Raw;
+  using Bits = std::conditional_t<
+      sizeof(Memory) == 1, std::uint8_t,
+      std::conditional_t<sizeof(Memory) == 2, std::uint16_t,
+                         std::conditional_t<sizeof(Memory) == 4, std::uint32_t, std::uint64_t>>>;
+  static constexpr int kBits = 8 * static_cast<int>(sizeof(Memory));
 
   constexpr bool fold_word(std::size_t at) noexcept {
     const auto load = [&](std::uint32_t source) { return read(source, at); };
@@ -86,14 +93,7 @@ class PacketFold {
   // What is read after a wait has ended in vain is nothing.
   constexpr Raw read(std::uint32_t source, std::size_t at) noexcept {
     const BoundOperand& from = span_.operands[source];
-    Raw raw{};
-    if (from.staged == 0) {
-      const std::byte* memory = span_.source(source) + at;
-      for (int i = 0; i < Word<Element>::kCount; ++i) {
-        if (i < units_) raw.lane[i] = as<const kernels::Stored<Memory>>(memory)[i].value;
-      }
-      return raw;
-    }
+    if (from.staged == 0) return std::bit_cast<Raw>(word_at(span_.source(source) + at));
     const auto* packet = as<const Packet>(span_.source(source)) + at / kWordBytes;
     Record wait = wait_;
     wait.packet = 1;
@@ -115,8 +115,30 @@ class PacketFold {
       Signals<Order>::put(packet, std::bit_cast<std::uint64_t>(raw), tick_ + own_when_);
       return;
     }
-    for (int i = 0; i < Word<Element>::kCount; ++i) {
-      if (i < units_) as<kernels::Stored<Memory>>(memory + at)[i].value = raw.lane[i];
+    put_word(memory + at, std::bit_cast<std::uint64_t>(raw));
+  }
+
+  // A word of the caller's memory, as one access where all of it is there and lies so.
+  constexpr bool is_whole(const std::byte* at) const noexcept {
+    return units_ == Word<Element>::kCount &&
+           reinterpret_cast<std::uintptr_t>(at) % kWordBytes == 0;
+  }
+  constexpr std::uint64_t word_at(const std::byte* at) const noexcept {
+    if (is_whole(at)) return load_vector<kWordBytes>(at).word[0];
+    std::uint64_t word = 0;
+    for (int i = 0; i < units_; ++i) {
+      const auto bits = as<const kernels::Stored<Bits>>(at)[i].value;
+      word |= std::uint64_t{bits} << (i * kBits);
+    }
+    return word;
+  }
+  constexpr void put_word(std::byte* at, std::uint64_t word) const noexcept {
+    if (is_whole(at)) {
+      store_vector<kWordBytes>(at, {{word}});
+      return;
+    }
+    for (int i = 0; i < units_; ++i) {
+      as<kernels::Stored<Bits>>(at)[i].value = static_cast<Bits>(word >> (i * kBits));
     }
   }
 

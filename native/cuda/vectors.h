@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen bytes of memory, as one access, and the elements in them; eight where elements of one
-// byte are folded as floats, of which sixteen are more than a thread has registers for.
+// Sixteen bytes of memory, as one access, and the elements in them; eight where these are of one
+// byte, of which sixteen are more than a thread has registers for.
 #pragma once
 
 #include <bit>
@@ -45,8 +45,9 @@ template <class Element>
 struct Wide {
   using Memory = typename Element::Memory;
   static constexpr bool kNarrow = sizeof(Memory) < sizeof(typename Element::Value);
-  static constexpr std::size_t kBytes = kNarrow && sizeof(Memory) == 1 ? 8 : kVectorBytes;
+  static constexpr std::size_t kBytes = sizeof(Memory) == 1 ? 8 : kVectorBytes;
   static constexpr int kCount = static_cast<int>(kBytes / sizeof(Memory));
+  static constexpr bool kAwaited = false;
   using Raw = Vector<kBytes>;
   struct Sum {
     static constexpr int kCount = Wide::kCount;
@@ -94,6 +95,7 @@ template <class Element>
 struct Single {
   using Memory = typename Element::Memory;
   static constexpr std::size_t kBytes = sizeof(Memory);
+  static constexpr bool kAwaited = false;
   using Raw = Memory;
   struct Sum {
     static constexpr int kCount = 1;
