@@ -37,8 +37,8 @@ constexpr Sum combined(const Sum& a, const Sum& b) noexcept {
   return both;
 }
 
-// ((s0+s1)+s2)+..., of which four are read at a time, unless each has to be waited for: then more of
-// them would take registers and no less time. `load(i)`: source i as it lies in memory.
+// ((s0+s1)+s2)+..., of which four are read at a time, unless each has to be waited for: then more
+// of them would take registers and no less time. `load(i)`: source i as it lies in memory.
 template <class Width, class Operation, class Load>
 constexpr typename Width::Sum fold_left(std::uint32_t k, Load load) noexcept {
   auto sum = Width::widened(load(0));
