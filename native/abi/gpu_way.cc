@@ -80,6 +80,12 @@ void finish_launches(Communicator& its, const Joints& joints) {
   }
 }
 
+// Whether it is of ranks of one machine, and this is no forked child, which has none of their
+// memory.
+bool is_here(const coll_comm& comm) noexcept {
+  return comm.communicator && comm.communicator->membership().memory->is_here();
+}
+
 void end_launches(const Joints& joints) noexcept {
   for (const auto& joint : joints) joint->abort();
 }
@@ -162,12 +168,12 @@ void wait_on_gpu(coll_comm& comm, std::int32_t device, void* stream) {
 }
 
 void end_hopeless_launches(coll_comm& comm) noexcept {
-  if (!comm.communicator || !comm.communicator->has_failed()) return;
+  if (!is_here(comm) || !comm.communicator->has_failed()) return;
   end_launches(comm.meetings->joints());
 }
 
 void leave_gpus(coll_comm& comm) noexcept {
-  if (!comm.communicator || !comm.communicator->membership().memory->is_here()) return;
+  if (!is_here(comm)) return;
   {
     const Joints joints = comm.meetings->joints();
     try {
