@@ -26,6 +26,13 @@ class Interpreter {
 
   // False where the launch has been stopped; then ticks say nothing any more.
   constexpr bool run() noexcept {
+    const bool whole = run_code();
+    if (!whole && launch_.apart() && group_.thread() == 0) tell_of_stop();
+    return whole;
+  }
+
+ private:
+  constexpr bool run_code() noexcept {
     take_code();
     const Tiles tiles = tiles_of(launch_, static_cast<std::uint32_t>(channel_));
     tiles_ = static_cast<std::int32_t>(tiles.end - tiles.first);
@@ -48,7 +55,20 @@ class Interpreter {
     return true;
   }
 
- private:
+  // Tells the host who stopped this launch, or the others that it gave up: here, since code beside
+  // every wait would take registers of the folds. By stores, since not every link between GPUs has
+  // atomics: of several ranks that give up the last one is told.
+  constexpr void tell_of_stop() const noexcept {
+    const std::uint64_t word = Signals<Order>::acquire(launch_.stop_of(rank_));
+    std::uint64_t* const abort = &launch_.control->abort;
+    if (word != 0) Signals<Order>::set_first(abort, word);
+    if (Signals<Order>::acquire(abort) != kTimedOut) return;
+    const auto self = static_cast<std::uint64_t>(rank_);
+    for (std::int32_t rank = 0; rank < launch_.ranks; ++rank) {
+      if (rank != rank_) Signals<Order>::release(launch_.stop_of(rank), kStoppedByRank + self);
+    }
+  }
+
   // Code and operands lie where all threads of the block read them fast.
   constexpr void take_code() noexcept {
     const Code* const whole = launch_.codes[rank_];
@@ -86,9 +106,8 @@ class Interpreter {
   }
 
   // Other ranks' launches may be in the call before, and read what this one has told them there:
-  // nothing is written over it before they have left. Not inlined: what it keeps would take
-  // registers of the folds.
-  [[gnu::noinline]] constexpr bool await_others() noexcept {
+  // nothing is written over it before they have left.
+  constexpr bool await_others() noexcept {
     bool met = true;
     for (std::size_t peer = group_.thread(); met && peer < static_cast<std::size_t>(launch_.ranks);
          peer += group_.threads()) {

@@ -37,20 +37,7 @@ class Patience {
 
   // Where ranks have launches of their own, each has another host: who gives up tells the others.
   constexpr bool stopped() const noexcept {
-    if (!launch_.apart()) return false;
-    const std::uint64_t word = Signals<Order>::acquire(launch_.stop_of(wait_.rank));
-    if (word == 0) return false;
-    Signals<Order>::set_first(&launch_.control->abort, word);
-    return true;
-  }
-
-  // A store, since not every link between GPUs has atomics: of several ranks the last one is told.
-  constexpr void stop_others() const noexcept {
-    if (!launch_.apart()) return;
-    for (std::int32_t rank = 0; rank < launch_.ranks; ++rank) {
-      const auto self = static_cast<std::uint64_t>(wait_.rank);
-      if (rank != wait_.rank) Signals<Order>::release(launch_.stop_of(rank), kStoppedByRank + self);
-    }
+    return launch_.apart() && Signals<Order>::acquire(launch_.stop_of(wait_.rank)) != 0;
   }
 
   constexpr void give_up(std::uint64_t seen) noexcept {
@@ -59,7 +46,6 @@ class Patience {
     control.record = wait_;
     control.record.seen = seen;
     Signals<Order>::release(&control.recorded, 1);
-    stop_others();
   }
 
   const Launch& launch_;
