@@ -64,20 +64,26 @@ class Presence:
         It takes the place of what another process of this rank has left: an earlier one, which may
         still run. Raises BootstrapError where another one has taken this one's.
         """
-        name = f"{HELLO}{self._rank}"
+        name, own = f"{HELLO}{self._rank}", str(self._hello).encode()
         there = hello_of(self._files, name)
-        if there is not None and self._said:
-            if there.number != self.number:
+        if there is None:
+            self._hold_again()
+            self._files.claim(name, own)  # another process of this rank may do so at this moment
+            there = hello_of(self._files, name)
+        if there is None or there.number != self.number:
+            if there is not None and self._said:
                 raise self._taken("has come after this one")
-            return
+            if there is not None and self.alive(there.number):
+                self.earlier = self._earlier()
+            self._files.write(name, own)
+        self._said = True
+
+    def _hold_again(self) -> None:
+        """Hold a new file where an earlier job took the first away, beside what was said."""
         if self._said and self._handle is not None:
             handle = self._files.hold(HELD + self.number)
             os.close(self._handle)
             self._handle = handle
-        if there is not None and there.number != self.number and self.alive(there.number):
-            self.earlier = self._earlier()
-        self._files.write(name, str(self._hello).encode())
-        self._said = True
 
     def lead(self, begins: Callable[[], None]) -> None:
         """Begin as rank 0. Raises BootstrapError where another process of it waits already."""

@@ -16,6 +16,8 @@ from collectives.launchers.directory import Deadline, StoreDirectory
 from collectives.launchers.exchange import exchange
 from collectives.launchers.files import Files
 from collectives.launchers.folder import open_folder
+from collectives.launchers.notes import Hello, hello_of
+from collectives.launchers.presence import Presence
 from tests.processes.test_rendezvous_folder import launch
 
 LIMIT = 20.0
@@ -106,6 +108,32 @@ def test_of_processes_of_one_rank_that_come_at_once_one_goes_on(
         directory = met[rank]
         assert not isinstance(directory, str)
         directory.close()
+
+
+def test_of_two_that_say_hello_at_one_moment_the_second_knows_of_the_first(tmp_path: Path) -> None:
+    """The second looks just before the first has said it, and says it just after."""
+    folder = str(tmp_path / "meet")
+    files = Files(folder, "job", 1)
+    first = Presence(files, 1)
+
+    class Late(Files):
+        def read(self, name: str) -> bytes | None:
+            found = super().read(name)
+            if not said:
+                said.append(name)
+                first.say_hello()
+            return found
+
+    said: list[str] = []
+    late = Late(folder, "job", 1)
+    second = Presence(late, 1)
+    second.say_hello()
+    assert said == ["hello-1"]
+    assert "another process of rank 1 was there before, and still runs" in second.earlier
+    assert hello_of(late, "hello-1") == Hello(second.number)
+    for presence, opened in ((first, files), (second, late)):
+        presence.release()
+        opened.close()
 
 
 def test_who_comes_after_its_rank_has_met_is_told_so_in_the_end(tmp_path: Path) -> None:
