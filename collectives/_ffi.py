@@ -19,7 +19,13 @@ if not lib.install_plain_calls():
         "the compiled part of pycollectives cannot complete itself: reinstall the package"
     )
 from collectives._native import __file__ as location  # noqa: TID251
-from collectives._native import run_nccl_allreduce, run_persistent, run_plain  # noqa: TID251
+from collectives._native import (  # noqa: TID251
+    rows_of_parts,
+    run_nccl_allreduce,
+    run_persistent,
+    run_plain,
+    run_plain_parts,
+)
 
 OK: int = lib.COLL_OK
 IN_PROGRESS: int = lib.COLL_IN_PROGRESS
@@ -46,6 +52,6 @@ def check(status: int) -> None:
 
 
 __all__ = [
-    "IN_PROGRESS", "OK", "check", "ffi", "lib", "location", "run_nccl_allreduce", "run_persistent",
-    "run_plain", "text",
+    "IN_PROGRESS", "OK", "check", "ffi", "lib", "location", "rows_of_parts", "run_nccl_allreduce",
+    "run_persistent", "run_plain", "run_plain_parts", "text",
 ]  # fmt: skip

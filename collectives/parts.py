@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from collectives import quick_parts
 from collectives._ffi import ffi
 from collectives.arrays import DTYPES, Array, Operand
 from collectives.caller import Caller, collective
@@ -31,6 +32,7 @@ _INT64 = DTYPES["int64"]
 class Parts(Caller):
     """Movements whose parts are as long as each rank likes, along the first axis."""
 
+    @quick_parts.allgatherv
     def allgatherv(
         self,
         x: Array,
@@ -61,6 +63,7 @@ class Parts(Caller):
             "allgatherv", "allgather", source, target, options, counts=elements, async_op=async_op
         )
 
+    @quick_parts.gatherv
     def gatherv(
         self,
         x: Array,
@@ -97,6 +100,7 @@ class Parts(Caller):
             async_op=async_op,
         )
 
+    @quick_parts.scatterv
     def scatterv(
         self,
         x: Array | None,
@@ -140,6 +144,7 @@ class Parts(Caller):
             async_op=async_op,
         )
 
+    @quick_parts.alltoallv
     def alltoallv(
         self,
         x: Array,

@@ -9,7 +9,7 @@ from typing import Unpack
 
 import numpy as np
 
-from collectives import arrays, quick
+from collectives import arrays, quick, quick_parts
 from collectives.arrays import Array, borrow
 from collectives.caller import Caller, collective
 from collectives.checks import (
@@ -189,6 +189,7 @@ class Reductions(Caller):
             "reduce_scatter", "reduce_scatter", source, target, options, op=code, async_op=async_op
         )
 
+    @quick_parts.reduce_scatterv
     def reduce_scatterv(
         self,
         x: Array,

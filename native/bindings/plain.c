@@ -10,24 +10,16 @@
 #include "bindings/door.h"
 #include "bindings/plain_arrays.h"
 #include "bindings/plain_nccl.h"
+#include "bindings/plain_parts.h"
 #include "collectives.h"
-
-// Whether the axes of `one` from `skip` on are as long as those of `other`.
-static int same_axes(PyArrayObject* one, int skip, PyArrayObject* other, int other_skip) {
-  const int axes = PyArray_NDIM(one) - skip;
-  if (axes != PyArray_NDIM(other) - other_skip) return 0;
-  for (int i = 0; i < axes; ++i) {
-    if (PyArray_DIM(one, skip + i) != PyArray_DIM(other, other_skip + i)) return 0;
-  }
-  return 1;
-}
 
 // Whether `whole` is p arrays like `part`, joined along the first axis or stacked.
 static int joins(PyArrayObject* whole, PyArrayObject* part, npy_intp p) {
   if (PyArray_NDIM(whole) == 0) return 0;
   const npy_intp rows = PyArray_DIM(whole, 0);
-  if (rows == p && same_axes(whole, 1, part, 0)) return 1;
-  return PyArray_NDIM(part) > 0 && rows == p * PyArray_DIM(part, 0) && same_axes(whole, 1, part, 1);
+  if (rows == p && plain_same_axes(whole, 1, part, 0)) return 1;
+  return PyArray_NDIM(part) > 0 && rows == p * PyArray_DIM(part, 0) &&
+         plain_same_axes(whole, 1, part, 1);
 }
 
 static int shapes_fit(int32_t kind, PyArrayObject* in, PyArrayObject* out, npy_intp p) {
@@ -39,9 +31,9 @@ static int shapes_fit(int32_t kind, PyArrayObject* in, PyArrayObject* out, npy_i
     case COLL_SCATTER:
       return joins(in, out, p);
     case COLL_ALLTOALL:
-      return PyArray_NDIM(in) > 0 && PyArray_DIM(in, 0) % p == 0 && same_axes(in, 0, out, 0);
+      return PyArray_NDIM(in) > 0 && PyArray_DIM(in, 0) % p == 0 && plain_same_axes(in, 0, out, 0);
     default:
-      return same_axes(in, 0, out, 0);
+      return plain_same_axes(in, 0, out, 0);
   }
 }
 
@@ -100,7 +92,33 @@ static PyObject* finish(coll_door* door, coll_comm* comm, int32_t kind, coll_sta
   return PyLong_FromLong(status);
 }
 
+static PyObject* missed(void) { return PyLong_FromLong(kMissed); }
+
+// Makes a call that is complete.
+static PyObject* make(coll_door* door, const coll_call* call) {
+  coll_comm* comm = door->comm;
+  coll_status status;
+  door->in_call = 1;
+  Py_BEGIN_ALLOW_THREADS;
+  status = coll_run(comm, call);
+  Py_END_ALLOW_THREADS;
+  return finish(door, comm, call->kind, status);
+}
+
 static coll_door* door_of(PyObject* address) { return (coll_door*)PyLong_AsVoidPtr(address); }
+
+// Begins a call as it was prepared for its operation; 0 where the long way must look at it.
+static int begin(coll_call* call, const coll_door* door, PyObject* prepared, PyObject* root) {
+  const coll_call* made = (const coll_call*)PyLong_AsVoidPtr(prepared);
+  // True would be taken for rank 1.
+  if (made == NULL || door->comm == NULL || door->in_call || !PyLong_CheckExact(root)) return 0;
+  int overflow = 0;
+  const long rank = PyLong_AsLongAndOverflow(root, &overflow);
+  if (overflow != 0 || rank < 0 || rank >= coll_ranks(door->comm)) return 0;
+  *call = *made;
+  call->root = (int32_t)rank;
+  return 1;
+}
 
 // (address of the coll_door, address of a coll_call without arrays and root, x, out, root) -> a
 // coll_status, or kMissed. What is no plain array or None is missed.
@@ -108,31 +126,47 @@ static PyObject* run_plain(PyObject* module, PyObject* const* args, Py_ssize_t n
   (void)module;
   if (n != 5) return PyErr_Format(PyExc_TypeError, "run_plain takes 5 arguments, not %zd", n);
   coll_door* door = door_of(args[0]);
+  coll_call call;
+  if (PyErr_Occurred() != NULL) return NULL;
+  if (!begin(&call, door, args[1], args[4])) return PyErr_Occurred() ? NULL : missed();
+  const int one_gets = call.kind == COLL_REDUCE || call.kind == COLL_GATHER;
+  const int gets = !one_gets || coll_rank(door->comm) == call.root;
+  if (call.kind != COLL_BARRIER && !take(&call, args[2], args[3], coll_ranks(door->comm), gets)) {
+    return missed();
+  }
+  return make(door, &call);
+}
+
+// The same of unequal parts, with their lengths at the end.
+static PyObject* run_plain_parts(PyObject* module, PyObject* const* args, Py_ssize_t n) {
+  (void)module;
+  if (n != 6) return PyErr_Format(PyExc_TypeError, "run_plain_parts takes 6 arguments, not %zd", n);
+  coll_door* door = door_of(args[0]);
+  coll_call call;
+  if (PyErr_Occurred() != NULL) return NULL;
+  if (!begin(&call, door, args[1], args[4])) return PyErr_Occurred() ? NULL : missed();
+  const plain_place place = {coll_rank(door->comm), coll_ranks(door->comm)};
+  size_t lengths[kMostLengths];
+  if (!plain_lengths(call.kind, args[5], place.ranks, lengths) ||
+      !take_parts(&call, args[2], args[3], place, lengths)) {
+    return missed();
+  }
+  return make(door, &call);
+}
+
+// (address of the coll_door, address of such a coll_call, lengths) -> how many rows this rank gets,
+// of gather the root, or kMissed.
+static PyObject* rows_of_parts(PyObject* module, PyObject* const* args, Py_ssize_t n) {
+  (void)module;
+  if (n != 3) return PyErr_Format(PyExc_TypeError, "rows_of_parts takes 3 arguments, not %zd", n);
+  const coll_door* door = door_of(args[0]);
   const coll_call* prepared = (const coll_call*)PyLong_AsVoidPtr(args[1]);
   if (PyErr_Occurred() != NULL) return NULL;
-  // True would be taken for rank 1.
-  if (prepared == NULL || door->comm == NULL || door->in_call || !PyLong_CheckExact(args[4])) {
-    return PyLong_FromLong(kMissed);
-  }
-  coll_comm* comm = door->comm;
-  int overflow = 0;
-  const long root = PyLong_AsLongAndOverflow(args[4], &overflow);
-  const int32_t p = coll_ranks(comm);
-  if (overflow != 0 || root < 0 || root >= p) return PyLong_FromLong(kMissed);
-
-  coll_call call = *prepared;
-  call.root = (int32_t)root;
-  const int one_gets = call.kind == COLL_REDUCE || call.kind == COLL_GATHER;
-  const int gets = !one_gets || coll_rank(comm) == call.root;
-  if (call.kind != COLL_BARRIER && !take(&call, args[2], args[3], p, gets)) {
-    return PyLong_FromLong(kMissed);
-  }
-  coll_status status;
-  door->in_call = 1;
-  Py_BEGIN_ALLOW_THREADS;
-  status = coll_run(comm, &call);
-  Py_END_ALLOW_THREADS;
-  return finish(door, comm, call.kind, status);
+  if (prepared == NULL || door->comm == NULL) return missed();
+  const plain_place place = {coll_rank(door->comm), coll_ranks(door->comm)};
+  size_t lengths[kMostLengths];
+  if (!plain_lengths(prepared->kind, args[2], place.ranks, lengths)) return missed();
+  return PyLong_FromSize_t(rows_got(prepared->kind, lengths, place));
 }
 
 // (address of the coll_door, address of the coll_persistent, its kind) -> as run_plain().
@@ -143,7 +177,7 @@ static PyObject* run_persistent(PyObject* module, PyObject* const* args, Py_ssiz
   coll_persistent* persistent = (coll_persistent*)PyLong_AsVoidPtr(args[1]);
   const long kind = PyLong_AsLong(args[2]);
   if (PyErr_Occurred() != NULL) return NULL;
-  if (persistent == NULL || door->comm == NULL || door->in_call) return PyLong_FromLong(kMissed);
+  if (persistent == NULL || door->comm == NULL || door->in_call) return missed();
   coll_comm* comm = door->comm;
   coll_status status;
   door->in_call = 1;
@@ -158,6 +192,8 @@ static PyObject* run_persistent(PyObject* module, PyObject* const* args, Py_ssiz
 int32_t install_plain_calls(void) {
   static PyMethodDef functions[] = {
       {"run_plain", (PyCFunction)(void (*)(void))run_plain, METH_FASTCALL, NULL},
+      {"run_plain_parts", (PyCFunction)(void (*)(void))run_plain_parts, METH_FASTCALL, NULL},
+      {"rows_of_parts", (PyCFunction)(void (*)(void))rows_of_parts, METH_FASTCALL, NULL},
       {"run_persistent", (PyCFunction)(void (*)(void))run_persistent, METH_FASTCALL, NULL},
       {"run_nccl_allreduce", (PyCFunction)(void (*)(void))run_nccl_allreduce, METH_FASTCALL, NULL},
       {NULL, NULL, 0, NULL},

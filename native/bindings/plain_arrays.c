@@ -102,6 +102,15 @@ size_t plain_elements(PyArrayObject* array) {
   return n;
 }
 
+int plain_same_axes(PyArrayObject* one, int skip, PyArrayObject* other, int other_skip) {
+  const int axes = PyArray_NDIM(one) - skip;
+  if (axes != PyArray_NDIM(other) - other_skip) return 0;
+  for (int i = 0; i < axes; ++i) {
+    if (PyArray_DIM(one, skip + i) != PyArray_DIM(other, other_skip + i)) return 0;
+  }
+  return 1;
+}
+
 // The class numpy.ndarray; NULL where it does not lie in memory as the headers said that this file
 // was compiled with.
 static PyTypeObject* class_of_arrays(void) {

@@ -22,5 +22,7 @@ PyArrayObject* plain_array(PyObject* object, int written);
 /* A coll_dtype, or kMissed. */
 int32_t plain_dtype(PyArrayObject* array);
 size_t plain_elements(PyArrayObject* array);
+/* Whether the axes of `one` from `skip` on are as long as those of `other`. */
+int plain_same_axes(PyArrayObject* one, int skip, PyArrayObject* other, int other_skip);
 
 #endif

@@ -112,12 +112,12 @@ std::size_t blocks(const Call& call, int ranks, int rank, bool from) {
 
 void validate_counts(const Call& call, int ranks, std::size_t most) {
   if (call.counts == nullptr) return;
-  if (!layout_of(call, ranks).owned() && call.kind != Kind::alltoall) {
+  if (!may_have_counts(call.kind)) {
     refuse(call,
            "all ranks get equal parts: counts belong to allgather, reduce_scatter, gather, "
            "scatter and alltoall");
   }
-  const auto p = static_cast<std::size_t>(ranks), n = call.kind == Kind::alltoall ? p * p : p;
+  const std::size_t n = number_of_counts(call.kind, ranks);
   std::size_t sum = 0;
   for (std::size_t i = 0; i < n; ++i) {
     if (call.counts[i] > most - sum) refuse(call, "the counts are larger than any memory");
@@ -211,17 +211,26 @@ std::size_t vector_elements(const Call& call, int ranks) noexcept {
   if (call.kind == Kind::barrier) return 0;
   const auto p = static_cast<std::size_t>(ranks);
   if (call.counts != nullptr) {
-    const std::size_t n = call.kind == Kind::alltoall ? p * p : p;
-    return std::accumulate(call.counts, call.counts + n, std::size_t{0});
+    const std::size_t* const end = call.counts + number_of_counts(call.kind, ranks);
+    return std::accumulate(call.counts, end, std::size_t{0});
   }
   return counts_own_part(call.kind) || call.kind == Kind::alltoall ? call.count * p : call.count;
 }
 
+bool may_have_counts(Kind kind) noexcept {
+  return kind == Kind::alltoall || Layout(kind, 1, 0, 1).owned();
+}
+
+std::size_t number_of_counts(Kind kind, int ranks) noexcept {
+  const auto p = static_cast<std::size_t>(ranks);
+  return kind == Kind::alltoall ? p * p : p;
+}
+
 std::uint64_t hash_counts(const Call& call, int ranks) noexcept {
   if (call.counts == nullptr) return 0;
-  const int n = call.kind == Kind::alltoall ? ranks * ranks : ranks;
+  const std::size_t n = number_of_counts(call.kind, ranks);
   std::uint64_t hash = 1;
-  for (int i = 0; i < n; ++i) hash = mix(hash ^ call.counts[i]);
+  for (std::size_t i = 0; i < n; ++i) hash = mix(hash ^ call.counts[i]);
   return hash;
 }
 

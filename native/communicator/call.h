@@ -59,13 +59,14 @@ struct Call {
   Purpose purpose = Purpose::itself;
 };
 
-// Whether two calls run the same plan and say the same in their records: they differ in buffers and
-// time-out at most. Counts and words are those of their callers, who may have changed them since.
+// Whether two calls run the same plan and say the same in their records, where their unequal parts
+// are the same, too (kept_counts.h): they differ in buffers and time-out at most. Words are those
+// of their callers, who may have changed them since.
 inline bool alike(const Call& a, const Call& b) noexcept {
   return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op && a.accumulate == b.accumulate &&
          a.reproducible == b.reproducible && a.purpose == b.purpose && a.root == b.root &&
-         a.count == b.count && a.algorithm == b.algorithm && a.mode == b.mode &&
-         a.counts == nullptr && b.counts == nullptr && a.words.empty() && b.words.empty();
+         a.count == b.count && a.algorithm == b.algorithm && a.mode == b.mode && a.words.empty() &&
+         b.words.empty();
 }
 
 // Elements that one rank hands in and gets out.
@@ -89,6 +90,9 @@ bool counts_own_part(Kind kind) noexcept;
 int root_of(const Call& call) noexcept;
 // Elements of the whole vector: of all ranks' parts together; of alltoall, of all blocks.
 std::size_t vector_elements(const Call& call, int ranks) noexcept;
+// Whether the parts of ranks may be unequal, and how many lengths then tell them.
+bool may_have_counts(Kind kind) noexcept;
+std::size_t number_of_counts(Kind kind, int ranks) noexcept;
 // A hash of the unequal parts; 0 where there are none.
 std::uint64_t hash_counts(const Call& call, int ranks) noexcept;
 

@@ -13,13 +13,9 @@ namespace {
 // vectors.
 constexpr std::size_t kWholeVectors = 64;
 
-bool by_parts(Kind kind) { return kind == Kind::alltoall || Layout(kind, 1, 0, 1).owned(); }
-
 std::size_t longest_of(const Call& call, int ranks, std::size_t each) {
   if (call.counts == nullptr) return each;
-  const auto p = static_cast<std::size_t>(ranks);
-  const std::size_t n = call.kind == Kind::alltoall ? p * p : p;
-  return *std::max_element(call.counts, call.counts + n);
+  return *std::max_element(call.counts, call.counts + number_of_counts(call.kind, ranks));
 }
 
 }  // namespace
@@ -27,7 +23,7 @@ std::size_t longest_of(const Call& call, int ranks, std::size_t each) {
 CallBlocks::CallBlocks(const Call& call, int rank, int ranks, std::size_t bytes)
     : whole_(call), rank_(rank), ranks_(ranks) {
   const auto p = static_cast<std::size_t>(ranks);
-  const std::size_t parts = by_parts(call.kind) ? p : 1;
+  const std::size_t parts = may_have_counts(call.kind) ? p : 1;
   const bool own = parts == 1 || counts_own_part(call.kind);
   each_ = call.kind == Kind::barrier ? 0 : own ? call.count : call.count / p;
   const Sides sides = sides_of(call, rank, ranks);
@@ -87,12 +83,12 @@ Call CallBlocks::call(std::size_t block) {
   if (count_ == 1) return made;
   const auto p = static_cast<std::size_t>(ranks_);
   if (whole_.counts != nullptr) {
-    counts_.assign(whole_.counts, whole_.counts + (whole_.kind == Kind::alltoall ? p * p : p));
+    counts_.assign(whole_.counts, whole_.counts + number_of_counts(whole_.kind, ranks_));
     for (std::size_t& length : counts_) length = clipped(length, block);
     made.counts = counts_.data();
     made.count = 0;
   } else {
-    const bool own = !by_parts(whole_.kind) || counts_own_part(whole_.kind);
+    const bool own = !may_have_counts(whole_.kind) || counts_own_part(whole_.kind);
     made.count = clipped(each_, block) * (own ? 1 : p);
   }
   return made;

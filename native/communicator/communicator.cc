@@ -136,6 +136,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.note = note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode), out.choices.table},
                      plans_.given());
   out.call = call;
+  out.counts.keep(out.call, ranks_);
   out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));
   out.packed = pack(out.note);
@@ -248,7 +249,7 @@ void Communicator::share(const Call& call, Prepared& prepared) {
 
 // Makes a call ready to begin: what it shares with one of late is not looked up again.
 Prepared& Communicator::ready(const Call& call) {
-  Kept* kept = Recent::takes(call) ? &recent_.of(call) : nullptr;
+  Kept* kept = Recent::takes(call, ranks_) ? &recent_.of(call) : nullptr;
   Prepared& prepared = kept != nullptr ? kept->prepared : large_;
   if (prepared.repeats(call)) return prepared;
   if (!prepared.fits(call)) validate(call, rank_, ranks_);

@@ -13,12 +13,7 @@ Persistent& Communicator::prepare(const Call& call) {
   check_failed();
   validate(call, rank_, ranks_);
   auto made = std::make_unique<Persistent>();
-  Call kept = settled(call, plans_.given());
-  if (call.counts != nullptr) {
-    const auto p = static_cast<std::size_t>(ranks_);
-    made->counts.assign(call.counts, call.counts + (call.kind == Kind::alltoall ? p * p : p));
-    kept.counts = made->counts.data();
-  }
+  const Call kept = settled(call, plans_.given());
   Kept& own = made->kept;
   resolve(kept, own.prepared);
   keep(kept, own);

@@ -7,7 +7,7 @@
 namespace coll {
 
 bool Prepared::serves(const Call& c) const noexcept {
-  return binding != nullptr && alike(c, call) &&
+  return binding != nullptr && alike(c, call) && counts.are(c.counts) &&
          (static_cast<int>(c.op) < kUserOps ||
           user_op_generation(static_cast<int>(c.op)) == user_op);
 }

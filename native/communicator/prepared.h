@@ -12,6 +12,7 @@
 
 #include "communicator/accumulation.h"
 #include "communicator/call.h"
+#include "communicator/kept_counts.h"
 #include "communicator/plans.h"
 #include "communicator/record.h"
 #include "engine/binding.h"
@@ -21,6 +22,7 @@ namespace coll {
 
 struct Prepared {
   Call call;
+  KeptCounts counts;
   Choices choices;
   CallNote note;
   Binding* binding = nullptr;
@@ -56,10 +58,9 @@ struct Kept {
   std::vector<std::byte> scratch;  // of a persistent call
 };
 
-// A call that may be begun again at no cost. Its counts are its own.
+// A call that may be begun again at no cost.
 struct Persistent {
   Kept kept;
-  std::vector<std::size_t> counts;
   enum class State : std::uint8_t { idle, started, done } state = State::idle;
 };
 

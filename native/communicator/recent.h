@@ -13,10 +13,14 @@ namespace coll {
 
 class Recent {
  public:
+  Recent() {
+    for (Used& used : calls_) used.kept.prepared.counts.reserve(kMostCounts);
+  }
+
   // Whether a call is one to be kept: preparing it costs as much as running it, and what is kept
   // for it is small. It need not be valid.
-  static bool takes(const Call& call) noexcept {
-    return call.count <= kMostElements && call.counts == nullptr && call.words.empty() &&
+  static bool takes(const Call& call, int ranks) noexcept {
+    return call.count <= kMostElements && takes_counts(call, ranks) && call.words.empty() &&
            call.accumulate == Accumulate::as_stored && call.reproducible != Reproducible::any_p;
   }
 
@@ -45,7 +49,13 @@ class Recent {
   }
 
  private:
-  static constexpr std::size_t kCalls = 8, kMostElements = 1024;
+  static constexpr std::size_t kCalls = 8, kMostElements = 1024, kMostCounts = 64;
+
+  static bool takes_counts(const Call& call, int ranks) noexcept {
+    return call.counts == nullptr ||
+           (may_have_counts(call.kind) && number_of_counts(call.kind, ranks) <= kMostCounts &&
+            vector_elements(call, ranks) <= kMostElements);
+  }
 
   struct Used {
     Kept kept;

@@ -116,7 +116,7 @@ int WireCommunicator::add_schedule(Schedule&& schedule, std::string name) {
 }
 
 bool WireReady::serves(const Call& other) const noexcept {
-  return plan != nullptr && alike(other, call) &&
+  return plan != nullptr && alike(other, call) && counts.are(other.counts) &&
          user_op_generation(static_cast<int>(other.op)) == user_op;
 }
 
@@ -134,6 +134,7 @@ void WireCommunicator::resolve(const Call& call, WireReady& out) {
   PreparedWirePlan& plan = plans_.get(call.kind, out.choice, root_of(call));
   check_blocks(call, plan.binding.uses_scratch());
   out.call = call;
+  out.counts.keep(out.call, ranks_);
   out.binding = &plan.binding;
   out.plan = &plan.plan;
 }
@@ -154,6 +155,7 @@ void WireCommunicator::bind(const Call& call, WireReady& ready, std::vector<std:
                        .op = sums_exactly(call) ? Reduction::sum : call.op,
                        .tile_bytes = ready.choice.tile_bytes});
   ready.call = call;
+  ready.counts.keep(ready.call, ranks_);
 }
 
 void WireCommunicator::enter() {

@@ -10,6 +10,7 @@
 
 #include "communicator/accumulation.h"
 #include "communicator/call.h"
+#include "communicator/kept_counts.h"
 #include "communicator/record.h"
 #include "communicator/wire_plans.h"
 
@@ -17,6 +18,7 @@ namespace coll {
 
 struct WireReady {
   Call call;
+  KeptCounts counts;
   WireChoice choice;
   CallNote note;
   std::uint64_t hash = 0, user_op = 0;
@@ -28,11 +30,10 @@ struct WireReady {
   bool serves(const Call& other) const noexcept;
 };
 
-// A call that may be begun again at no cost. Its counts, and its room, are its own.
+// A call that may be begun again at no cost. Its room is its own.
 struct WirePersistent {
   WireReady ready;
   std::unique_ptr<WireBinding> binding;
-  std::vector<std::size_t> counts;
   std::vector<std::byte> scratch;
   enum class State : std::uint8_t { idle, started, done } state = State::idle;
 };
