@@ -45,7 +45,7 @@ def test_right_results_pass_and_any_wrong_element_is_seen(
     for turn in (0, 5, 21):
         for one in buffers:
             one.fill(turn)
-        results = collective(kind, [x.copy() for x, _ in arrays])
+        results = collective(works[0].does, [x.copy() for x, _ in arrays])
         for (_, out), result in zip(arrays, results, strict=True):
             out[...] = result
         assert [one.wrong(turn) for one in buffers] == [0, 0, 0]

@@ -18,6 +18,7 @@ import pytest
 from bench.peers import venvs
 from bench.peers.libraries import LIBRARIES, TeamName
 from bench.peers.ranks.ours import METHODS, TORCH
+from bench.peers.ranks.work import KINDS
 from bench.peers.teams import Team, TeamError
 from bench.peers.venvs import VenvError, python_of
 
@@ -63,7 +64,7 @@ def alive(process: int) -> bool:
 )
 def test_a_team_measures_what_it_prepared(team: Team) -> None:
     assert team.version
-    for kind in ("allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall"):
+    for kind in KINDS:
         assert team.prepare(kind, "bfloat16", 1 << 12) is None
         result = team.measure(calls=5, warm=2)
         assert result.durations.shape == (5,)

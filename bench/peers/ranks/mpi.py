@@ -27,12 +27,16 @@ def bind(work: Work) -> Bound:
     comm = MPI.COMM_WORLD
     x, out = work.arrays()
     give, take = [x, kind], [out, kind]
+    gives, takes = [x, work.parts, None, kind], [out, work.parts, None, kind]
     calls = {
         "allreduce": lambda: comm.Allreduce(MPI.IN_PLACE, take),
         "reduce_scatter": lambda: comm.Reduce_scatter_block(give, take),
         "allgather": lambda: comm.Allgather(give, take),
         "broadcast": lambda: comm.Bcast(take, ROOT),
         "alltoall": lambda: comm.Alltoall(give, take),
+        "reduce_scatterv": lambda: comm.Reduce_scatter(give, take, work.parts),
+        "allgatherv": lambda: comm.Allgatherv(give, takes),
+        "alltoallv": lambda: comm.Alltoallv(gives, takes),
     }
     return Bound(x, out, calls[work.kind])
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import collectives as cl
 from bench.peers.ranks import torch_api
 from bench.peers.ranks.serve import Station, serve, station
-from bench.peers.ranks.work import Array, Bound, RefusedError, Work
+from bench.peers.ranks.work import UNEQUAL, Array, Bound, RefusedError, Work
 
 
 def ordinary(comm: cl.Communicator, work: Work) -> Bound:
@@ -23,14 +25,24 @@ def persistent(comm: cl.Communicator, work: Work) -> Bound:
     """Return a call that is made once for its arrays and begun often."""
     x, out = work.arrays()
     method = getattr(comm.persistent, work.kind)
-    return Bound(x, out, method(x) if out is x else method(x, out))
+    return Bound(x, out, method(x) if out is x else method(x, *_lengths(work), out))
 
 
 def _plain(comm: cl.Communicator, work: Work, x: Array, out: Array) -> Bound:
     method = getattr(comm, work.kind)
     if out is x:
         return Bound(x, out, lambda: method(x))
+    lengths = _lengths(work)
+    if lengths:
+        return Bound(x, out, lambda: method(x, *lengths, out))
     return Bound(x, out, lambda: method(x, out))
+
+
+def _lengths(work: Work) -> tuple[Any, ...]:
+    """Return what a form for unequal parts is given beside its arrays."""
+    if work.kind == "alltoallv":
+        return [work.parts] * work.ranks, None  # what each sends to each; what this one gets
+    return (work.parts,) if work.kind in UNEQUAL else ()
 
 
 TORCH = "torch"  # torch.distributed's functions, with our backend

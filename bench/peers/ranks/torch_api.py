@@ -39,13 +39,21 @@ def bind(work: Work) -> Bound:
     x, out = work.arrays()
     give = _tensor(x)
     take = give if out is x else _tensor(out)
+    parts = work.parts
     calls = {
         "allreduce": lambda: distributed.all_reduce(take),
         "reduce_scatter": lambda: distributed.reduce_scatter_tensor(take, give),
         "allgather": lambda: distributed.all_gather_into_tensor(take, give),
         "broadcast": lambda: distributed.broadcast(take, ROOT),
         "alltoall": lambda: distributed.all_to_all_single(take, give),
+        "alltoallv": lambda: distributed.all_to_all_single(take, give, parts, parts),
     }
+    if work.kind == "allgatherv":
+        pieces = list(take.split(parts))
+        return Bound(x, out, lambda: distributed.all_gather(pieces, give))
+    if work.kind == "reduce_scatterv":
+        pieces = list(give.split(parts))
+        return Bound(x, out, lambda: distributed.reduce_scatter(take, pieces))
     return Bound(x, out, calls[work.kind])
 
 

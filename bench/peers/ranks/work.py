@@ -18,7 +18,10 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-KINDS = ("allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall")
+EQUAL = ("allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall")
+# The forms that are given the lengths of parts, which are equal here: they do what the others do.
+UNEQUAL = ("reduce_scatterv", "allgatherv", "alltoallv")
+KINDS = (*EQUAL, *UNEQUAL)
 DTYPES = ("float32", "bfloat16", "float16")
 IN_PLACE = frozenset({"allreduce", "broadcast"})
 ROOT = 0
@@ -63,6 +66,16 @@ class Work:
         return narrow
 
     @property
+    def does(self) -> str:
+        """The kind that does the same with equal parts."""
+        return self.kind.removesuffix("v") if self.kind in UNEQUAL else self.kind
+
+    @property
+    def parts(self) -> list[int]:
+        """Elements that each rank owns."""
+        return [self.part] * self.ranks
+
+    @property
     def part(self) -> int:
         """Elements that one rank owns; of the whole vector where all own all. At least one."""
         parts = 1 if self.kind in IN_PLACE else self.ranks
@@ -71,12 +84,12 @@ class Work:
     @property
     def handed(self) -> int:
         """Elements of the input."""
-        return self.part * (self.ranks if self.kind in ("reduce_scatter", "alltoall") else 1)
+        return self.part * (self.ranks if self.does in ("reduce_scatter", "alltoall") else 1)
 
     @property
     def taken(self) -> int:
         """Elements of the result."""
-        return self.part * (self.ranks if self.kind in ("allgather", "alltoall") else 1)
+        return self.part * (self.ranks if self.does in ("allgather", "alltoall") else 1)
 
     def arrays(self, make: Callable[..., Array] = np.empty) -> tuple[Array, Array]:
         """Return an input and a result, the same one in place; `make` takes length and dtype."""
@@ -127,11 +140,11 @@ def _results(work: Work, rows: Array) -> list[Array]:
     offset = -work.rank * work.part
     if work.kind == "allreduce":
         return [rows.sum(axis=0)]
-    if work.kind == "reduce_scatter":
+    if work.does == "reduce_scatter":
         return [np.roll(rows.sum(axis=0), offset)]
     if work.kind == "broadcast":
         return [rows[ROOT]]
-    return [np.roll(row, offset if work.kind == "alltoall" else 0) for row in rows]
+    return [np.roll(row, offset if work.does == "alltoall" else 0) for row in rows]
 
 
 def _repeated(row: Array, work: Work) -> Array:
