@@ -40,8 +40,8 @@ SegmentShape shape_of(const coll_options& options) {
     if (options.slot_bytes < least || options.slot_bytes > most) {
       refuse("slot_bytes must lie between 4 KiB and 4 GiB");
     }
-    shape.slot_bytes = options.slot_bytes / kLine * kLine;
   }
+  shape.slot_bytes = options.slot_bytes / kLine * kLine;  // 0: as long as fits
   return shape;
 }
 

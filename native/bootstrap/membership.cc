@@ -7,6 +7,7 @@
 
 #include "base/system_error.h"
 #include "transport/file_arena.h"
+#include "transport/memory_limit.h"
 #include "transport/system_calls.h"
 
 namespace coll {
@@ -64,6 +65,11 @@ std::size_t checked_bytes(const SegmentShape& shape) {
   return bytes;
 }
 
+SegmentShape sized(SegmentShape shape) {
+  if (shape.slot_bytes == 0) shape.slot_bytes = fitting_slot(shape, available_memory());
+  return shape;
+}
+
 // What the largest group of members of this one needs. Not always the group of all: with more
 // ranks some parts of a segment become smaller.
 std::size_t most_bytes(SegmentShape shape) {
@@ -82,17 +88,28 @@ std::uint64_t random_group() {
   return group;
 }
 
-Membership found_group(const SegmentShape& shape, int world) {
+std::uint64_t fitting_slot(const SegmentShape& shape, std::size_t available) noexcept {
+  constexpr std::uint64_t least = 4096;
+  std::uint64_t slot = SegmentShape{}.slot_bytes;
+  const std::uint64_t slots = std::uint64_t{shape.ranks} * shape.depth;
+  while (slot > least && slot > available / 8 / slots) slot /= 2;
+  return slot;
+}
+
+Membership found_group(const SegmentShape& asked, int world) {
+  const SegmentShape shape = sized(asked);
   const std::size_t bytes = checked_bytes(shape);
   const std::uint64_t group = random_group();
   return found_in(FileArena::found(most_bytes(shape), group, bytes, shape.ranks), shape, group,
                   world);
 }
 
-Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank, int world) {
+Membership join_group(Descriptor memfd, const SegmentShape& asked, int rank, int world) {
   const std::shared_ptr<FileArena> arena = FileArena::join(std::move(memfd));
   auto memory = arena->find(arena->root(), arena->root_bytes());
   const Segment segment = Segment::attach(memory->data(), memory->size());
+  SegmentShape shape = asked;
+  if (shape.slot_bytes == 0) shape.slot_bytes = segment.shape().slot_bytes;
   if (segment.shape() != shape) {
     throw Error(Status::bootstrap,
                 "rank " + std::to_string(rank) + " asks for " + in_words(shape) +
@@ -104,7 +121,8 @@ Membership join_group(Descriptor memfd, const SegmentShape& shape, int rank, int
   return enter(arena, std::move(memory), segment, rank, world);
 }
 
-std::vector<Membership> local_group(const SegmentShape& shape) {
+std::vector<Membership> local_group(const SegmentShape& asked) {
+  const SegmentShape shape = sized(asked);
   const std::size_t bytes = checked_bytes(shape);
   const std::uint64_t group_name = random_group();
   const auto arena = std::make_shared<HeapArena>();

@@ -30,7 +30,7 @@ class WithinHost {
 
  private:
   SegmentShape shape() const {
-    return SegmentShape{.ranks = static_cast<std::uint32_t>(self_.ranks)};
+    return SegmentShape{.ranks = static_cast<std::uint32_t>(self_.ranks), .slot_bytes = 0};
   }
 
   Identity self_;

@@ -131,7 +131,7 @@ typedef struct coll_options {
   const char* job;         /* one name for all ranks of a job; NULL: "default" */
   int32_t attempt;         /* restarts of a job count up, so that late-comers are refused */
   double timeout;          /* seconds for a call, and for finding the others; 0: 300 */
-  size_t slot_bytes;       /* size of one staging slot per rank; 0: the default */
+  size_t slot_bytes;       /* size of one staging slot per rank; 0: what fits */
   int32_t interruptible;   /* 1: a blocked call returns COLL_IN_PROGRESS every 50 ms */
   coll_stop_function stop; /* whether to give up finding the others; NULL: never */
   void* stop_context;      /* for it */
