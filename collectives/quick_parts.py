@@ -65,16 +65,26 @@ def told(comm: Caller, words: Sequence[int]) -> list[list[int]] | None:
     return None if status else everybodys.tolist()
 
 
-def _all_lengths(comm: Caller, x: Any) -> list[int] | None:
-    rows = told(comm, (len(x), UNKNOWN))
+def _room(x: Any, out: Any) -> int | None:
+    """Return the length of ``out``, UNKNOWN without one; None where the long way looks at it."""
+    if out is None:
+        return UNKNOWN
+    like = out.dtype is x.dtype and out.ndim == x.ndim and out.shape[1:] == x.shape[1:]
+    return len(out) if like and not np.may_share_memory(x, out) else None
+
+
+def _all_lengths(comm: Caller, x: Any, out: Any) -> list[int] | None:
+    room = _room(x, out)
+    rows = None if room is None else told(comm, (len(x), room))
     return None if rows is None else joined("allgatherv", rows)
 
 
-def _all_blocks(comm: Caller, x: Any, row: Any) -> list[list[int]] | None:
+def _all_blocks(comm: Caller, x: Any, out: Any, row: Any) -> list[list[int]] | None:
     """Return what each rank sends to each; None where ``row`` is not plain, or not of ``x``."""
     if rows_of_parts(comm._door, _ALLGATHER, row) != len(x):
         return None
-    rows = told(comm, [*row, *[UNKNOWN] * len(row), UNKNOWN])
+    room = _room(x, out)
+    rows = None if room is None else told(comm, [*row, *[UNKNOWN] * len(row), room])
     return None if rows is None else exchanged("alltoallv", rows)
 
 
@@ -83,9 +93,9 @@ def allgatherv(long: _Method) -> _Method:
 
     @wraps(long)
     def method(comm: Any, x: Any, counts: Any = None, out: Any = None, **options: Any) -> Any:
-        if _plain(comm, x, out, options) and (counts is not None or out is None):
+        if _plain(comm, x, out, options):
             if counts is None:
-                counts = _all_lengths(comm, x)
+                counts = _all_lengths(comm, x, out)
             result = _result(comm, _ALLGATHER, x, counts) if out is None else out
             if result is not None and _done(comm, _ALLGATHER, x, result, 0, counts):
                 return result
@@ -160,8 +170,7 @@ def alltoallv(long: _Method) -> _Method:
         **options: Any,
     ) -> Any:  # fmt: skip
         if recv_counts is None and _plain(comm, x, out, options):
-            if out is None:
-                send_counts = _all_blocks(comm, x, send_counts) or send_counts
+            send_counts = _all_blocks(comm, x, out, send_counts) or send_counts
             result = _result(comm, _ALLTOALL, x, send_counts) if out is None else out
             if result is not None and _done(comm, _ALLTOALL, x, result, 0, send_counts):
                 return result

@@ -182,12 +182,15 @@ def test_lengths_that_ranks_tell_each_other(statuses: list[int]) -> None:
     def work(comm: cl.Communicator) -> None:
         for turn in range(20):
             n = (turn + comm.rank) % 4
-            joined = comm.allgatherv(np.full((n, 2), comm.rank))
             wanted = [rank for rank in range(P) for _ in range((turn + rank) % 4)]
+            out = np.zeros((len(wanted), 2), int) if turn % 2 else None
+            joined = comm.allgatherv(np.full((n, 2), comm.rank), None, out)
+            assert out is None or joined is out
             assert joined[:, 0].tolist() == wanted
             row = [(turn * comm.rank + d) % 3 for d in range(P)]
-            found = comm.alltoallv(np.full(sum(row), comm.rank, "f4"), row)
             lengths = [(turn * s + comm.rank) % 3 for s in range(P)]
+            room = np.zeros(sum(lengths), "f4") if turn % 2 else None
+            found = comm.alltoallv(np.full(sum(row), comm.rank, "f4"), row, None, room)
             assert found.tolist() == np.repeat(np.arange(P), lengths).tolist()
 
     on_ranks(P, work)
@@ -203,8 +206,12 @@ def test_some_ranks_tell_their_lengths_on_the_long_way() -> None:
         row = [comm.rank] * P
         assert comm.alltoallv(np.full(P * comm.rank, comm.rank), row, **how).tolist() == [1, 2, 2]
         out = np.zeros(7 if comm.rank == 2 else 6, int) if comm.rank else None
-        with pytest.raises(MismatchError, match="out of rank 2 has 7 rows, but 6 arrive there"):
-            comm.allgatherv(x, None, out, **how)
+        for _ in range(2):
+            with pytest.raises(MismatchError, match="out of rank 2 has 7 rows, but 6 arrive there"):
+                comm.allgatherv(x, None, out, **how)
+        memory = np.zeros(8)
+        with pytest.raises(cl.InvalidArgumentError, match="x and out overlap"):
+            comm.allgatherv(memory[:2], None, memory[1:7])
 
     on_ranks(P, work)
 
