@@ -243,6 +243,7 @@ class Job:
             if rank.code is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(rank.process.pid, number)
+                    os.killpg(rank.process.pid, signal.SIGCONT)  # or a stopped one would not see it
 
     def _clean(self) -> None:
         """Kill what is left in the ranks' process groups, and reap."""

@@ -173,6 +173,18 @@ def test_signals_end_ranks_that_do_not_mind(number: signal.Signals) -> None:
     assert job.returncode == 128 + number
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_ranks_that_were_stopped(number: signal.Signals) -> None:
+    job = start("-n", 2, *SH, "echo $$; kill -STOP $$; exec sleep 100")
+    assert job.stdout is not None
+    for rank in sorted(int(job.stdout.readline().split()[1]) for _ in range(2)):
+        assert until(lambda: Path(f"/proc/{rank}/stat").read_text().split()[2] == "T")  # noqa: B023
+    job.send_signal(number)
+    job.communicate(timeout=20)
+    assert job.returncode == 128 + number
+    assert not ranks(job)
+
+
 def test_nothing_outlives_a_killed_collrun() -> None:
     job = start("-n", 3, "sleep", 60)
     assert until(lambda: len(ranks(job)) == 3)
