@@ -82,14 +82,21 @@ def default() -> Communicator:
         return _default if _default is not None else init()
 
 
+def why_it_ends() -> str | None:
+    """Return by which exception the program ends, None where it ends well."""
+    error = getattr(sys, "last_value", None)
+    if error is None or hasattr(sys, "ps1"):  # at a prompt, errors are not the end
+        return None
+    return f"its program ended by {type(error).__name__}: {error}"
+
+
 def _at_exit() -> None:
     """Leave without waiting; when the program ends by an exception, tell the others which."""
     comm = _default
     if comm is None or comm.closed:
         return
-    error = getattr(sys, "last_value", None)
-    if error is not None and not hasattr(sys, "ps1"):  # at a prompt, errors are not the end
-        comm.abort(f"its program ended by {type(error).__name__}: {error}")
+    if (why := why_it_ends()) is not None:
+        comm.abort(why)
     comm.close()
 
 

@@ -11,7 +11,6 @@ from torch.distributed.constants import default_pg_timeout
 
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
-from collectives.torch.farewell import see_to_exit
 from collectives.torch.group import CollectivesGroup
 
 if TYPE_CHECKING:
@@ -27,20 +26,13 @@ def create_group(options: Any, backend_options: Any = None) -> CollectivesGroup:
         raise InvalidArgumentError(
             f"collectives.torch: pg_options is {backend_options!r:.80}: there are none"
         )
-    rank, size = int(options.group_rank), int(options.group_size)
-    seconds, default = _seconds(options.timeout), not distributed.is_initialized()
-    see_to_exit()
-    made: list[Communicator] = []
-    try:
-        # Messages have a communicator of their own: they go on while collectives do.
-        for _ in range(2):
-            made.append(Communicator.from_store(options.store, rank, size, seconds))
-    except BaseException:
-        for comm in made:
-            comm.close()
-        raise
-    return CollectivesGroup(
-        made[0], made[1], options.store, str(options.group_id), seconds, default=default
+    return CollectivesGroup.met(
+        options.store,
+        int(options.group_rank),
+        int(options.group_size),
+        _seconds(options.timeout),
+        str(options.group_id),
+        default=not distributed.is_initialized(),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from collectives.errors import InvalidArgumentError
-from collectives.torch.options import limits_of
+from collectives.torch.options import limits_of, root_of
 from collectives.torch.tensors import (
     check_parts,
     landed,
@@ -43,9 +43,7 @@ class Exchanges:
         timeout: timedelta | None = None,
     ) -> Work:
         """Give the root the tensors of all, which may differ in size."""
-        if isinstance(opts, int):  # root by position
-            opts, root = None, opts
-        to = int(opts.rootRank) if root is None else root
+        opts, to = root_of(opts, root)
         x, parts = one(inputs), tensors_of(outputs)
         limits, comm = limits_of(opts, timeout), self.communicator
 
@@ -69,9 +67,7 @@ class Exchanges:
         timeout: timedelta | None = None,
     ) -> Work:
         """Give each rank its tensor of the root's list."""
-        if isinstance(opts, int):  # root by position
-            opts, root = None, opts
-        of = int(opts.rootRank) if root is None else root
+        opts, of = root_of(opts, root)
         out, parts = one(outputs), tensors_of(inputs)
         limits, comm = limits_of(opts, timeout), self.communicator
 

@@ -7,28 +7,44 @@ import atexit
 import os
 import socket
 import time
+import weakref
 from contextlib import suppress
 from typing import Any
 
 from torch import distributed
 
+from collectives.communicator import Communicator
+from collectives.default import why_it_ends
+from collectives.errors import CollectiveError
 from collectives.torch.work import COMPLETERS
 
 _LONGEST = 0.25  # seconds; rank 0 may not be leaving at all
 _AT_EXIT = 2.0  # seconds for callbacks of futures that are running
 
 _seen_to = False
+_open: weakref.WeakSet[Communicator] = weakref.WeakSet()
 
 
-def see_to_exit() -> None:
-    """Let no thread be in the middle of a C++ function of torch when the interpreter ends.
+def see_to_exit(comm: Communicator) -> None:
+    """Tell the others, where the interpreter ends by an exception before this is closed.
 
-    Such a thread would end the process with ``terminate called without an active exception``.
+    Nor is any thread in the middle of a C++ function of torch then: it would end the process with
+    ``terminate called without an active exception``.
     """
     global _seen_to
+    _open.add(comm)
     if not _seen_to:
-        atexit.register(COMPLETERS.stop, _AT_EXIT)
+        atexit.register(_at_exit)
         _seen_to = True
+
+
+def _at_exit() -> None:
+    if (why := why_it_ends()) is not None:
+        for comm in list(_open):
+            if not comm.closed:
+                with suppress(CollectiveError):
+                    comm.abort(why)
+    COMPLETERS.stop(_AT_EXIT)
 
 
 def await_end_of_store(store: Any, rank: int) -> None:

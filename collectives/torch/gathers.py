@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from collectives.torch.options import limits_of
+from collectives.torch.options import limits_of, root_of
 from collectives.torch.tensors import (
     check_parts,
     landed,
@@ -40,10 +40,8 @@ class Gathers:
         timeout: timedelta | None = None,
     ) -> Work:
         """Give all the tensor of the root."""
-        if isinstance(opts, int):  # root by position
-            opts, root = None, opts
+        opts, of = root_of(opts, root)
         x, limits, comm = one(tensors), limits_of(opts, timeout), self.communicator
-        of = int(opts.rootRank) if root is None else root
         return self._start("broadcast", lambda: comm.broadcast(x, root=of, **limits), [x], opts)
 
     def allgather(

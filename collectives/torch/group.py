@@ -15,7 +15,7 @@ from torch._C._distributed_c10d import FakeProcessGroup
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
 from collectives.torch.exchanges import Exchanges
-from collectives.torch.farewell import await_end_of_store
+from collectives.torch.farewell import await_end_of_store, see_to_exit
 from collectives.torch.gathers import Gathers
 from collectives.torch.messages import Messages
 from collectives.torch.opaque import opaque
@@ -82,9 +82,10 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         rank, size = communicator.rank, communicator.size
         distributed.ProcessGroup.__init__(self, rank, size)
         self.communicator, self.store = communicator, store
-        self._rank, self._size = rank, size
+        self._rank, self._size, self._seconds = rank, size, seconds
         self._messages, self._default = Messages(mail, seconds), default
         self._name, self._desc = name, "undefined"
+        self._splits: dict[str, int] = {}  # how often groups of these names were split off
         # DDP's join() counts ranks, and keeps of the call only the part that is C++: without the
         # rest, to wait for it would never end.
         self._counts: deque[Work] = deque(maxlen=64)
@@ -98,6 +99,54 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         )
         # The flight recorder of torch 2.15 asks C++ for a group's name, which asks this one.
         self._set_default_backend(distributed.ProcessGroup.BackendType.CUSTOM)
+
+    @classmethod
+    def met(
+        cls, store: Any, rank: int, size: int, seconds: float, name: str, *, default: bool = False
+    ) -> CollectivesGroup:
+        """Return the group of those ranks that meet in a store of torch's."""
+        made: list[Communicator] = []
+        try:
+            # Messages have a communicator of their own: they go on while collectives do.
+            for _ in range(2):
+                made.append(Communicator.from_store(store, rank, size, seconds))
+                see_to_exit(made[-1])
+        except BaseException:
+            for comm in made:
+                comm.close()
+            raise
+        return cls(made[0], made[1], store, name, seconds, default=default)
+
+    def split_group(
+        self,
+        ranks: Sequence[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+    ) -> CollectivesGroup | None:
+        """Return a group of these ranks, which all call this; None where this is none of them.
+
+        Torch's functions know it by no name, as none that a method of a group has made:
+        ``torch.distributed.new_group`` makes one that they do.
+        """
+        members = [int(rank) for rank in ranks]
+        if len({*members} & {*range(self._size)}) < max(len(members), 1):
+            raise InvalidArgumentError(
+                f"collectives.torch: split_group: ranks is {members}: give ranks of this group, "
+                f"each once, from 0 to {self._size - 1}"
+            )
+        if opts is not None:
+            raise InvalidArgumentError("collectives.torch: split_group: there are no opts")
+        if self._rank not in members:
+            return None
+        name = group_name or f"{self._name} {members}"
+        turn = self._splits[name] = self._splits.get(name, 0) + 1
+        store = distributed.PrefixStore(f"split {name} {turn}", self.store)
+        limits = limits_of(None, timeout).get("timeout", self._seconds)
+        group = self.met(store, members.index(self._rank), len(members), limits, name)
+        group._desc = group_desc or group._desc
+        return group
 
     # ---- who it is ---------------------------------------------------------------------------
 

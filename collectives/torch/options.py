@@ -36,6 +36,15 @@ def operation(op: Any) -> str:
     return found
 
 
+def root_of(opts: Any, root: int | None) -> tuple[Any, int]:
+    """Return the options and the root, which may stand in their place; else 0."""
+    if isinstance(opts, int):  # by position
+        return None, opts
+    if root is not None:
+        return opts, root
+    return opts, 0 if opts is None else int(opts.rootRank)
+
+
 def is_async(opts: Any) -> bool:
     """Whether the caller goes on before the call is done, as far as it has said."""
     return opts is None or bool(getattr(opts, "asyncOp", True))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed import ReduceOp
 
-from collectives.torch.options import is_async, limits_of, operation
+from collectives.torch.options import is_async, limits_of, operation, root_of
 from collectives.torch.tensors import check_parts, landed, landing, one, pieces, plain, tensors_of
 from collectives.torch.work import Work
 
@@ -73,8 +73,7 @@ class Reductions:
         timeout: timedelta | None = None,
     ) -> Work:
         """Reduce a tensor into that of the root."""
-        if isinstance(opts, int):  # root by position
-            opts, root = None, opts
+        opts, to = root_of(opts, root)
         opts, op = _op(opts, op)
         x, code, limits, comm = (
             one(tensors),
@@ -82,7 +81,6 @@ class Reductions:
             limits_of(opts, timeout),
             self.communicator,
         )
-        to = int(opts.rootRank) if root is None else root
         return self._start("reduce", lambda: comm.reduce(x, root=to, op=code, **limits), [x], opts)
 
     def reduce_scatter(

@@ -177,6 +177,12 @@ class WireCommunicator {
   // Since when nothing has moved, and since when what is seen of a peer may be explained by news.
   Since still_since_, strange_since_;
   std::map<int, Since> lost_since_;
+  // Of messages, whose waits may be many short ones: since when nothing has moved either.
+  struct Loss {
+    Since since;
+    std::uint64_t moved = 0;
+  };
+  std::map<int, Loss> mail_lost_;
   std::optional<Failure> failure_;
   // What a thread that may not be the one in a call asks for.
   std::atomic<bool> asked_{false};

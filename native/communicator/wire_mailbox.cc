@@ -161,6 +161,13 @@ bool WireMailbox::hears(int peer) const noexcept {
   return in != nullptr && in->stream != nullptr;
 }
 
+std::uint64_t WireMailbox::moved(int peer) const noexcept {
+  const auto of = [](const auto& way) {
+    return way == nullptr || way->stream == nullptr ? 0 : way->stream->moved();
+  };
+  return of(outs_[at(peer)]) + of(ins_[at(peer)]);
+}
+
 std::string WireMailbox::standing(int peer) const {
   const auto& out = outs_[at(peer)];
   if (out == nullptr || out->stream != nullptr || !ways_) return "";

@@ -56,6 +56,8 @@ class WireMailbox {
   std::string fault_from(int peer) const;
   // Whether a connection from that rank is there.
   bool hears(int peer) const noexcept;
+  // Bytes that have gone to a rank, or come from it.
+  std::uint64_t moved(int peer) const noexcept;
   // How far the connection to a rank is; "" it is there.
   std::string standing(int peer) const;
 

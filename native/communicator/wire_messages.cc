@@ -31,9 +31,10 @@ Status WireCommunicator::run(const PairCall& call) {
   mail_.begin(call);
   if (watch_.records()) watch_.begin(event_of(call, false));
   patience_.begin(call.timeout > 0 ? call.timeout : timeout_, call.of_timeout);
-  still_since_.reset();
-  strange_since_.reset();
-  lost_since_.clear();
+  if (!call.gentle()) {  // else it may be one of many turns of a wait
+    still_since_.reset();
+    strange_since_.reset();
+  }
   return drive_messages();
 }
 
@@ -188,7 +189,9 @@ std::optional<Cause> WireCommunicator::lost(const WaitNote& note) {
   if (how.empty() && !links_.connected(peer)) how = links_.gone(peer);
   const bool left = has_left(peer);
   if (how.empty() && !left) return std::nullopt;
-  if (!settled_ago(lost_since_[peer], certain ? kRest : kLongRest)) return std::nullopt;
+  Loss& loss = mail_lost_[peer];
+  if (const std::uint64_t moved = mail_.box().moved(peer); moved != loss.moved) loss = {{}, moved};
+  if (!settled_ago(loss.since, certain ? kRest : kLongRest)) return std::nullopt;
   return lost(note, how, left);
 }
 

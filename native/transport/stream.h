@@ -53,6 +53,8 @@ class Stream {
   virtual void abandon() noexcept = 0;
 
   virtual StreamState state() const noexcept = 0;
+  // Bytes that all turns have moved so far.
+  virtual std::uint64_t moved() const noexcept = 0;
   // A message is under way that has no place yet.
   virtual bool held_back() const noexcept = 0;
   // A sentence that names the peer and what happened; allocates.

@@ -199,6 +199,12 @@ StreamState StripedStream::state() const noexcept {
   return lane == nullptr ? StreamState::open : lane->stream.state();
 }
 
+std::uint64_t StripedStream::moved() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& lane : lanes_) bytes += lane->stream.moved();
+  return bytes;
+}
+
 bool StripedStream::held_back() const noexcept {
   return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->stream.held_back(); });
 }

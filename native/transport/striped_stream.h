@@ -47,6 +47,7 @@ class StripedStream final : public Stream {
   // Lost as soon as one lane is. A lane that the peer has closed in order counts once something is
   // due on it: until then others may bring what the peer has said before.
   StreamState state() const noexcept override;
+  std::uint64_t moved() const noexcept override;
   bool held_back() const noexcept override;
   std::string why() const override;
 

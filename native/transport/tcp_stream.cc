@@ -235,8 +235,9 @@ std::size_t TcpStream::read_more(bool* drained) noexcept {
 
 std::size_t TcpStream::progress(std::size_t budget) noexcept {
   if (state_ != StreamState::open) return 0;
-  const std::size_t received = receive(budget);
-  return received + send(budget);
+  const std::size_t received = receive(budget), bytes = received + send(budget);
+  moved_ += bytes;
+  return bytes;
 }
 
 short TcpStream::interest() const noexcept {

@@ -72,6 +72,7 @@ class TcpStream final : public PolledStream {
   void abandon() noexcept override;
 
   StreamState state() const noexcept override { return state_; }
+  std::uint64_t moved() const noexcept override { return moved_; }
   bool held_back() const noexcept override { return held_back_; }
   // Whether the stream ended between messages, in both directions.
   bool ended_cleanly() const noexcept;
@@ -124,7 +125,7 @@ class TcpStream final : public PolledStream {
   TcpLimits limits_;
 
   std::unique_ptr<Outgoing[]> queue_;
-  std::uint64_t posted_ = 0, sent_ = 0;
+  std::uint64_t posted_ = 0, sent_ = 0, moved_ = 0;
   std::size_t offset_ = 0;  // bytes of message sent_ that are with the kernel, header included
 
   // Bytes begin_ ... end_ of the buffer have been read and not been looked at. Payloads come

@@ -202,6 +202,7 @@ std::size_t UcxStream::progress(std::size_t budget) noexcept {
   const bool stirred = core_->progress();
   std::size_t moved = receive(budget);
   if (state_ == StreamState::open) moved += send(budget);
+  moved_ += moved;
   if (state_ == StreamState::open) look_for_end();
   return moved + (stirred ? 1 : 0);
 }

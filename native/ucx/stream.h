@@ -39,6 +39,7 @@ class UcxStream final : public PolledStream {
   void abandon() noexcept override;
 
   StreamState state() const noexcept override { return state_; }
+  std::uint64_t moved() const noexcept override { return moved_; }
   bool held_back() const noexcept override { return held_back_; }
   std::string why() const override;
 
@@ -84,7 +85,7 @@ class UcxStream final : public PolledStream {
   // alone tells of the peer's end, and what was begun cannot be called back.
   const bool near_;
 
-  std::uint64_t posted_ = 0, started_ = 0, sent_ = 0;
+  std::uint64_t posted_ = 0, started_ = 0, sent_ = 0, moved_ = 0;
   std::uint64_t taken_ = 0;     // messages that have found their places
   std::uint32_t told_ = 0;      // of those the peer knows of
   std::byte* place_ = nullptr;  // of the message that is next

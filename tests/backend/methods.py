@@ -6,8 +6,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 import torch
 from torch import distributed as dist
+
+import collectives as cl
 
 DTYPES = (
     "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
@@ -273,6 +276,46 @@ def groups() -> None:
     import collectives.torch as ours
 
     assert ours.communicator_of().size == size
+
+
+def splits() -> None:
+    """Groups that the method of a group makes, of ranks that call it together."""
+    group, rank, size = me()
+    for turn in range(2):
+        mine = [r for r in range(size) if r % 2 == rank % 2]
+        part = group.split_group(mine, group_desc="every other")
+        assert part is not None
+        x = torch.full((3,), rank + turn)
+        part.allreduce([x]).wait()
+        equal(x, [sum(mine) + len(mine) * turn] * 3)
+        assert (part.rank(), part.size()) == (mine.index(rank), len(mine))
+        assert part.group_desc == "every other"
+        part.shutdown()
+    others = [r for r in range(size) if r != rank]
+    assert group.split_group(others) is None
+    for wrong in ([], [0, 0], [size], [-1]):
+        with pytest.raises(cl.InvalidArgumentError, match="give ranks of this group"):
+            group.split_group(wrong)
+
+
+def roots() -> None:
+    """Without options the root is rank 0, by the methods of a group."""
+    group, rank, size = me()
+    parts = [torch.empty(2) for _ in range(size)]
+    group.gather([parts] if rank == 0 else [], [torch.full((2,), float(rank))]).wait()
+    if rank == 0:
+        equal(torch.stack(parts)[:, 0], list(range(size)))
+    x = torch.empty(2)
+    group.scatter(
+        [x], [[torch.full((2,), r + 5.0) for r in range(size)]] if rank == 0 else []
+    ).wait()
+    equal(x, [rank + 5] * 2)
+    y = torch.full((2,), rank + 1.0)
+    group.broadcast([y]).wait()
+    equal(y, [1, 1])
+    group.reduce([y]).wait()
+    if rank == 0:
+        equal(y, [size, size])
 
 
 def functional_gradients() -> None:

@@ -22,6 +22,8 @@ PROGRAMS = (
     "messages",
     "objects",
     "groups",
+    "splits",
+    "roots",
     "functional_gradients",
     "works",
     "sparse",

@@ -56,6 +56,61 @@ dist.destroy_process_group()
 sys.stdout.write(f"rank {rank} is fine\\n")
 """
 
+LOST = """
+import os, sys, time
+from datetime import timedelta
+import torch
+from torch import distributed as dist
+import collectives as cl
+import collectives.torch
+
+dist.init_process_group("collectives", timeout=timedelta(seconds=30))
+rank, x, y = dist.get_rank(), torch.ones(300), torch.empty(300)
+work = dist.isend(x, 1 - rank)
+dist.recv(y, 1 - rank)
+work.wait()
+if rank == 1:
+    if sys.argv[1] == "leaves":
+        dist.destroy_process_group()
+    os._exit(0)
+time.sleep(1)
+begin = time.monotonic()
+try:
+    dist.recv(y, None if sys.argv[1] == "any" else 1)
+except cl.PeerLostError as error:
+    seconds = time.monotonic() - begin
+    sys.stdout.write(f"rank {error.rank} is lost\\n" if seconds < 5 else f"after {seconds} s")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("how", ["dies", "leaves", "any"])
+def test_a_receive_that_begins_when_its_sender_is_gone(
+    hosts: Hosts, tmp_path: Path, how: str
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(LOST)
+    secret = tmp_path / "secret"
+    secret.write_text("ab" * 32)
+    secret.chmod(0o600)
+    ranks = [
+        hosts[rank].start(
+            [sys.executable, str(path), how],
+            env=environment(
+                {
+                    "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": hosts[0].address,
+                    "MASTER_PORT": "29518", "COLLECTIVES_SECRET_FILE": str(secret),
+                }
+            ),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    ended = [rank.communicate(timeout=60) for rank in ranks]
+    assert ended[0][0] == "rank 1 is lost\n", ended
+
 
 def test_two_hosts_of_two_ranks(hosts: Hosts, tmp_path: Path) -> None:
     path = tmp_path / "program.py"

@@ -160,6 +160,47 @@ TEST(who_polls_is_told_as_well) {
   CHECK(status == COLL_PEER_LOST && coll_last_error_rank() == 1 && there == 0);
 }
 
+TEST(who_waits_in_short_turns_is_told_as_well) {
+  for (const int source : {1, -1}) {
+    Comms comms(2, false, Where::several);
+    run_ranks(2, [&](int rank) { CHECK(coll_barrier(comms[rank]) == COLL_OK); });
+    std::int32_t y = 0;
+    coll_request request = 0;
+    CHECK(coll_irecv(comms[0], &y, 1, COLL_INT32, source, 5, &request) == COLL_OK);
+    comms.close(1);
+    const auto start = Clock::now();
+    coll_status status = COLL_TIMEOUT;
+    while (status == COLL_TIMEOUT && Clock::now() - start < milliseconds(4000)) {
+      status = coll_wait(comms[0], request, nullptr, 0.002);
+    }
+    CHECK(status == COLL_PEER_LOST && coll_last_error_rank() == 1);
+  }
+}
+
+TEST(what_is_long_under_way_is_received_in_short_turns) {
+  Comms comms(2, false, Where::several);
+  std::atomic<bool> sent{false};
+  const std::vector<std::int32_t> values = filled(400000, 7);
+  run_ranks(2, [&](int rank) {
+    CHECK(coll_barrier(comms[rank]) == COLL_OK);
+    if (rank == 1) {
+      send(comms[1], {1}, 0, 4);
+      send(comms[1], values, 0, 5);
+      comms.close(1);
+      return sent.store(true);
+    }
+    std::vector<std::int32_t> y(values.size());
+    coll_request request = 0;
+    CHECK(receive(comms[0], 1, 1, 4).size() == 1);
+    check::nap(300);
+    CHECK(coll_irecv(comms[0], y.data(), y.size(), COLL_INT32, 1, 5, &request) == COLL_OK);
+    coll_status status = COLL_TIMEOUT;
+    while (status == COLL_TIMEOUT) status = coll_wait(comms[0], request, nullptr, 0.001);
+    CHECK(status == COLL_OK && y == values);
+  });
+  CHECK(sent.load());
+}
+
 TEST(what_a_rank_sent_before_it_left_is_received) {
   Comms comms(3, false, Where::several);
   std::atomic<bool> left{false};
