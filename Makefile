@@ -53,6 +53,7 @@ test-sanitizers: setup ## native tests under the address, undefined-behaviour an
 test-extras: ## tests that need torch, NVIDIA's wheel of NCCL, or root for hosts of namespaces, or long; native ones on emulated Arm
 	@scripts/setup.sh extras
 	@scripts/nccl_wheels.sh
+	@scripts/long_tests.sh
 	@scripts/aarch64_tests.sh
 	@$(in_venv) python -m pytest -m "extras or hosts or long"
 

@@ -4,6 +4,8 @@
 // COLL_EMULATED: set where an emulator runs the tests, which is as slow.
 #pragma once
 
+#include <cstdlib>
+
 namespace check {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(COLL_INSTRUMENTED)
@@ -21,5 +23,8 @@ inline constexpr bool kEmulated = false;
 // For the tests of the compiler-independent logic that take longest; what a CPU may do otherwise
 // (kernels, waits, processes) runs whole in an emulator.
 inline constexpr bool kShort = kInstrumented || kEmulated;
+
+// Whether all cases were asked for (`make test-extras` does), where a plain run takes them by turns.
+inline bool all_cases() { return std::getenv("ALL_CASES") != nullptr; }
 
 }  // namespace check

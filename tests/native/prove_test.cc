@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves every algorithm of the table: its schedules for every number of ranks to 64, every root,
-// in place and out of place, and samples to 1024 ranks; its plans in every mode, depth and lag.
+// in place and out of place, and samples to 1024 ranks; its plans in every mode, depth and lag. Of
+// more than eight ranks configurations take turns, unless ALL_CASES is set.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -25,8 +26,15 @@ constexpr int kMostRanks = check::kShort ? 6 : 64;
 constexpr int kMostRanksInAllConfigurations = check::kShort ? 3 : 16;
 constexpr int kMostRanksInAllModes = 32;   // of more, in two of the four by turns
 constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
+constexpr int kMostRanksInTurns = 8;  // of more, a plain run takes a part of the configurations
 constexpr int kDepths = 4;
 constexpr int kLags = 2;
+
+// Whether a configuration is one of a plain run: each `parts`-th is, which one the turn tells.
+bool has_turn(int p, int turn, int parts) {
+  static const bool all = check::all_cases();
+  return all || p <= kMostRanksInTurns || turn % parts == 0;
+}
 
 double seconds_used() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -107,9 +115,10 @@ TEST(schedules_of_many_ranks) {
   on_all_cores(0, check::kShort ? 0 : static_cast<int>(samples.size()) - 1, [&](int sample) {
     const int p = samples.at(static_cast<std::size_t>(sample));
     bool turn = p == 511 || p == 1024;  // of the four largest each algorithm has an odd and an even
+    int number = 0;
     for (const Algorithm* a : algorithms()) {
       turn = !turn;
-      if (!a->fits(p) || (p > 256 && turn)) continue;
+      if (!a->fits(p) || (p > 256 && (turn || !has_turn(p, sample + ++number / 2, 4)))) continue;
       proofs += prove_schedule(*a, p, p / 3 * (Layout(a->kind, p, 0, p).rooted()));
     }
   });
@@ -126,6 +135,7 @@ TEST(plans_in_all_configurations) {
       for (int mode = 0; mode < kModes; ++mode) {
         for (int depth = 1; depth <= kDepths; ++depth) {
           for (int lag = 0; lag < kLags; ++lag) {
+            if (!has_turn(p, p + root + mode + depth + 2 * lag, 4)) continue;
             proofs += prove_plan(a, schedule, {static_cast<Mode>(mode), depth, lag});
           }
         }
@@ -144,6 +154,7 @@ TEST(mixed_plans) {
     each_case(p, kMostRanksWithAllRoots, [&](const Algorithm& a, int, int root) {
       const Schedule schedule = make_schedule(a, p, root);
       for (const Mode mode : {Mode::pull, Mode::push}) {
+        if (!has_turn(p, p + root + static_cast<int>(mode), 2)) continue;
         // As the engine runs them; of few ranks with few slots too.
         proofs += prove_plan(a, schedule, {mode, 4, 1, true});
         if (p <= 8) proofs += prove_plan(a, schedule, {mode, 1 + p % 3, p % 2, true});
@@ -165,6 +176,7 @@ TEST(plans_of_many_ranks) {
       const Schedule schedule = make_schedule(*a, p, p - 1);
       for (int mode = 0; mode < kModes; ++mode) {
         if (p > kMostRanksInAllModes && (mode + p + number) % 2 == 0) continue;
+        if (!has_turn(p, (mode + p + number) / 2 + p / (kDepths * kLags), 2)) continue;
         // Every depth and lag has its turn in every mode.
         proofs += prove_plan(*a, schedule,
                              {static_cast<Mode>(mode), 1 + p % kDepths, p / kDepths % kLags});
