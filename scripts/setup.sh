@@ -15,7 +15,7 @@ python=$("$here/prerequisites.sh")
 source "$here/environment.sh"
 lock
 
-installed=""
+installed=.venv/stamps/installed # a file, as what installs runs beside this shell
 
 make_environment() {
   echo "setup: .venv with $python"
@@ -24,19 +24,20 @@ make_environment() {
   mkdir -p .venv/stamps
   printf '%s\n' "$python" >.venv/stamps/python
   # Groups of dependencies need pip 25.1; Python 3.11 brings an older one.
-  .venv/bin/python -m pip install -qq --upgrade 'pip>=25.1'
+  .venv/bin/python -m pip install -qq --no-compile --upgrade 'pip>=25.1'
 }
 
+# Python compiles a module when it is first imported; most of those of large packages never are.
 install_group() {
   echo "setup: installing the packages of group $1"
-  .venv/bin/python -m pip install -qq --group "$1"
-  installed=yes
+  .venv/bin/python -m pip install -qq --no-compile --group "$1"
+  touch "$installed"
 }
 
 install_package() {
   echo "setup: building the package"
   .venv/bin/python -m pip install -qq --no-build-isolation --no-deps --editable .
-  installed=yes
+  touch "$installed"
 }
 
 # Before the package is built: it takes UCX in where there are headers.
@@ -47,8 +48,19 @@ ucx=$(ls /usr/include/ucp/api/ucp.h 2>/dev/null || true)
 
 # Scripts in .venv hold its absolute path, and its python is a link: either may have moved.
 once environment "$PWD $python $("$python" -V)" make_environment
-once packages "$(key_of pyproject.toml)" install_group dev
-once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native) $ucx" install_package
+once build "$(key_of pyproject.toml)" install_group build
+# The package beside the packages that it does not need: one compiles, the other waits for the net.
+# Not `once ... || ...`, in which nothing would end at its first error.
+once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native) $ucx" install_package &
+package=$!
+once packages "$(key_of pyproject.toml)" install_group dev &
+packages=$!
+failed=0
+wait "$package" || failed=$?
+wait "$packages" || failed=$?
+if [[ $failed != 0 ]]; then
+  exit "$failed"
+fi
 for group in "$@"; do
   once "$group" "$(key_of pyproject.toml)" install_group "$group"
   if [[ $group == extras ]]; then
@@ -56,6 +68,7 @@ for group in "$@"; do
     scripts/hwloc.sh
   fi
 done
-if [[ -n $installed ]]; then
+if [[ -e $installed ]]; then
+  rm "$installed"
   echo "setup: \`source .venv/bin/activate\` makes collrun and collbench available"
 fi

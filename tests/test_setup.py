@@ -20,7 +20,8 @@ PYTHON = """#!/bin/sh
 case $1 in
   -c) echo good 3.11 "$0";;
   -V) echo Python 3.11.2;;
-  -m) [ "$2" != venv ] || { mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; };;
+  -m) case "$*" in *"$FAILS") echo "no $FAILS" >&2; exit 1;; esac
+      [ "$2" != venv ] || { mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; };;
 esac
 """
 
@@ -40,18 +41,23 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def setup(checkout: Path, *arguments: str) -> list[str]:
-    """Run the script; return the lines that it prints."""
+def run(checkout: Path, *arguments: str, fails: str = "?") -> subprocess.CompletedProcess[str]:
+    """Run the script with a Python that fails where the last words of its command are `fails`."""
     python = checkout / "python"
     python.write_text(PYTHON, encoding="utf-8")
     python.chmod(0o755)
-    done = subprocess.run(
+    return subprocess.run(
         [checkout / "scripts/setup.sh", *arguments],
-        env={**os.environ, "PYTHON": str(python)},
+        env={**os.environ, "PYTHON": str(python), "FAILS": fails},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def setup(checkout: Path, *arguments: str) -> list[str]:
+    """Run the script; return the lines that it prints."""
+    done = run(checkout, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -78,3 +84,13 @@ def test_setup_says_it_again_after_a_change(checkout: Path, changed: str) -> Non
 def test_setup_says_it_after_the_extras(checkout: Path) -> None:
     setup(checkout)
     assert setup(checkout, "extras") == ["setup: installing the packages of group extras", HINT]
+
+
+@pytest.mark.parametrize("fails", ["--editable .", "--group build", "--group dev"])
+def test_setup_ends_where_a_part_fails_and_makes_it_again(checkout: Path, fails: str) -> None:
+    done = run(checkout, fails=fails)
+    assert done.returncode == 1
+    assert f"no {fails}" in done.stderr
+    assert HINT not in done.stdout
+    assert setup(checkout)[-1] == HINT
+    assert setup(checkout) == []
