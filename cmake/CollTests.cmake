@@ -153,11 +153,9 @@ function(coll_add_races name)
 endfunction()
 if(NOT "address" IN_LIST COLL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   coll_add_races(cuda_races relaxed_release relaxed_acquire no_barrier no_entry)
-  if(COLL_LONG_TESTS) # long to compile; the preset `tsan` runs it as well
-    coll_add_races(
-      sparse_races selection_relaxed_arrival selection_no_barrier sum_relaxed_arrival sum_no_barrier
-    )
-  endif()
+  coll_add_races(
+    sparse_races selection_relaxed_arrival selection_no_barrier sum_relaxed_arrival sum_no_barrier
+  )
 endif()
 
 # These take all their cases where ALL_CASES is set, else a part by turns (instrumented.h).

@@ -5,6 +5,6 @@
 set -euo pipefail
 source "$(dirname "$0")/environment.sh"
 
-cmake --preset package -DCOLL_BENCH=ON -DCOLL_LONG_TESTS=ON >/dev/null
+cmake --preset package -DCOLL_BENCH=ON >/dev/null
 cmake --build --preset package
 ALL_CASES=1 ctest --preset package -L long
