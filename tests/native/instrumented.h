@@ -24,7 +24,8 @@ inline constexpr bool kEmulated = false;
 // (kernels, waits, processes) runs whole in an emulator.
 inline constexpr bool kShort = kInstrumented || kEmulated;
 
-// Whether all cases were asked for (`make test-extras` does), where a plain run takes them by turns.
+// Whether all cases were asked for (`make test-extras` does), where a plain run takes them by
+// turns.
 inline bool all_cases() { return std::getenv("ALL_CASES") != nullptr; }
 
 }  // namespace check
