@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,11 +51,24 @@ def compressed_allreduce(
     def run(_: str) -> Array:
         if later:  # calls before this one may have written to what is strided
             arrays.repack(source)
-        np.copyto(into, compress.reduce(comm, vector, op, seconds))
+        with _told_if_interrupted(comm):
+            np.copyto(into, compress.reduce(comm, vector, op, seconds))
         return arrays.delivered(target)
 
     # In its turn: it reads x, and what the compressor keeps, when calls before it are done.
     return comm._alone("allreduce", run, async_op)
+
+
+@contextmanager
+def _told_if_interrupted(comm: Reductions) -> Iterator[None]:
+    """Tell the others where Ctrl-C ends what this rank computes between calls, as within them."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        comm._handle.interrupted("allreduce", error)
+        raise
 
 
 def _on_gpu(
@@ -74,7 +89,8 @@ def _on_gpu(
     topk = compress
 
     def run(_: str) -> Array:
-        top_k_allreduce(topk, comm, source, target, op, seconds)
+        with _told_if_interrupted(comm):
+            top_k_allreduce(topk, comm, source, target, op, seconds)
         return arrays.delivered(target)
 
     return comm._alone("allreduce", run, async_op)

@@ -122,6 +122,21 @@ def test_the_time_out_of_the_communicator_is_for_all_steps_too() -> None:
     assert on_ranks(2, body, timeout=limit)[0] < 1.7 * limit
 
 
+def test_who_is_interrupted_between_calls_tells_the_others() -> None:
+    def encode(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    def body(comm: cl.Communicator) -> None:
+        if comm.rank:
+            with pytest.raises(cl.AbortedError, match="in allreduce by KeyboardInterrupt"):
+                comm.allreduce(np.ones(3), compress=cl.codec(lambda x: x, lambda code, n: code))
+            return
+        with pytest.raises(KeyboardInterrupt):
+            comm.allreduce(np.ones(3), compress=cl.codec(encode, lambda code, n: code))
+
+    on_ranks(2, body)
+
+
 @pytest.mark.parametrize("timeout", [0, -1, "soon", float("nan")])
 def test_times_that_are_none_are_refused(timeout: Any) -> None:
     def body(comm: cl.Communicator) -> None:
