@@ -29,7 +29,9 @@ def test_a_table_is_made_kept_and_used(tmp_path: Path) -> None:
     chosen = table.of("allreduce", 8)
     assert chosen is not None
     assert f"allreduce of 8 bytes among 2 ranks by memory: {chosen}" in told.output
-    assert told.output.count("the fastest that was measured here") == 2
+    # A busy machine has no time left for the second size: that goes by the rules.
+    measured = sum(bool(table.of("allreduce", nbytes)) for nbytes in (8, 1 << 10))
+    assert told.output.count("the fastest that was measured here") == measured
     other = call("explain", "allreduce", "-n", "3", "-t", str(path))
     assert other.exit_code == 1
     assert "for 2 ranks, not for 3" in other.output
