@@ -80,6 +80,7 @@ try:
 except cl.PeerLostError as error:
     seconds = time.monotonic() - begin
     sys.stdout.write(f"rank {error.rank} is lost\\n" if seconds < 5 else f"after {seconds} s")
+sys.stdout.flush()
 os._exit(0)
 """
 
