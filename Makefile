@@ -45,17 +45,19 @@ regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 4
 
 test: setup ## native tests, then pytest
 	@scripts/native_tests.sh package
-	@$(in_venv) python -m pytest --numprocesses 2 --dist loadfile
+	@$(in_venv) python -m pytest --numprocesses 4 --dist loadfile
 
 test-sanitizers: setup ## native tests under the address, undefined-behaviour and thread sanitizers
 	@scripts/native_tests.sh asan tsan
 
-test-extras: ## tests that need torch, NVIDIA's wheel of NCCL, or root for hosts of namespaces, or long; native ones on emulated Arm
+test-extras: ## tests that need torch, NVIDIA's wheel of NCCL, or root for hosts of namespaces, or long; all cases; native ones on emulated Arm
 	@scripts/setup.sh extras
 	@scripts/nccl_wheels.sh
 	@scripts/long_tests.sh
 	@scripts/aarch64_tests.sh
-	@$(in_venv) python -m pytest -m "extras or hosts or long"
+	@$(in_venv) python -m pytest --numprocesses 4 -m all_cases
+	@$(in_venv) python -m pytest --numprocesses 3 --dist loadfile -m "extras and not hosts and not long"
+	@$(in_venv) python -m pytest -m "hosts or long"
 
 test-torch: ## torch's own tests of backends, on ours, 3 min
 	@scripts/setup.sh extras

@@ -25,7 +25,7 @@ from collectives.fusion import (
 from collectives.gpu_arrays import place_of
 from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.handle import Handle
-from collectives.names import KINDS, Options
+from collectives.names import KINDS, Options, rest_of
 from collectives.operations import Operation, operation_of, raise_failure_of
 from collectives.pending import Block, Pending, Whole, Worker
 from collectives.sparse.conversion import is_sparse
@@ -219,7 +219,7 @@ class Caller:
         elements = NOTHING if counts is None else ffi.new("size_t[]", list(counts))
         request.counts = elements
         algorithm, request.mode, request.timeout, request.accumulate = options[:4]
-        request.reproducible = options[4]
+        request.reproducible, request.of_timeout = options[4], rest_of(options[2])
         request.algorithm = algorithm if algorithm >= -1 else self._own(algorithm, root)
         said = ffi.new("char[]", words.encode("utf-8", "replace")) if words else NOTHING
         request.agreed = said

@@ -73,7 +73,7 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
         have COLLECTIVES_SECRET_FILE. ``timeout`` bounds the meeting and each call, in seconds;
         None: COLLECTIVES_TIMEOUT, else 300. Raises InvalidArgumentError for a rank, size or store
         that is none, CollectiveTimeoutError where not all come, BootstrapError where the store
-        fails.
+        fails, or a rank comes twice.
         """
         from collectives.launchers.given import of_store
 

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import atexit
-import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
 
 from collectives.communicator import Communicator
+from collectives.ending import call_at_end, why_it_ends
 from collectives.errors import InvalidArgumentError
 from collectives.start import join
 
@@ -68,6 +67,7 @@ def init(
             )
         quiet = None if silence is None else checked_silence("silence", silence)
         found = place(timeout, insecure=insecure, transport=transport, trusted=trusted)
+        call_at_end(_at_exit)
         _default = join(found if quiet is None else replace(found, silence=quiet), timeout)
         if (seconds := tuning_seconds()) > 0:
             _default.tune(seconds)
@@ -82,14 +82,6 @@ def default() -> Communicator:
         return _default if _default is not None else init()
 
 
-def why_it_ends() -> str | None:
-    """Return by which exception the program ends, None where it ends well."""
-    error = getattr(sys, "last_value", None)
-    if error is None or hasattr(sys, "ps1"):  # at a prompt, errors are not the end
-        return None
-    return f"its program ended by {type(error).__name__}: {error}"
-
-
 def _at_exit() -> None:
     """Leave without waiting; when the program ends by an exception, tell the others which."""
     comm = _default
@@ -98,6 +90,3 @@ def _at_exit() -> None:
     if (why := why_it_ends()) is not None:
         comm.abort(why)
     comm.close()
-
-
-atexit.register(_at_exit)

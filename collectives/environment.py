@@ -72,6 +72,7 @@ class Place:
     ``timeout`` and ``silence`` are in seconds, 0 means the default.
     ``wire`` is what connects ranks of several machines; None: all are on this one.
     ``trusted`` are the networks that this rank trusts, as text: ranks of one machine compare them.
+    ``only_here``: why ranks are sought on this machine only, where a program may not know.
     """
 
     rank: int = 0
@@ -82,6 +83,7 @@ class Place:
     wire: Wire | None = None
     silence: float = 0.0
     trusted: str = ""
+    only_here: str = ""
 
 
 def place(variables: Mapping[str, str] | None = None) -> Place:

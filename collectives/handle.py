@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from collectives._ffi import IN_PROGRESS, check, ffi, lib, text
 from collectives.errors import ClosedError, CollectiveError, InvalidArgumentError
+from collectives.stopping import raise_what_came
 
 if TYPE_CHECKING:
     from collectives.persistent import PersistentCall
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collectives.sparse.plan import PlanTaken
 
 _resume = lib.coll_resume
+_stop = ffi.addressof(lib, "main_asked_to_stop")
 
 # How long close() waits for another thread's call to notice that it was aborted. Calls look every
 # 50 ms; a signal handler that closes what its own thread is using waits in vain.
@@ -85,6 +87,7 @@ class Handle:
         self.times_all = False  # collectives/last.py
         self.last_sparse: SparseTaken | PlanTaken | None = None
         lib.coll_tell_times(native, lib.COLL_TIMES_OF_LARGE)
+        lib.coll_stop_by(native, _stop, ffi.NULL)
         self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"
         _living.add(self)
         if tracing_all is not None:
@@ -126,6 +129,8 @@ class Handle:
             # A blocked call comes up for air every 50 ms: here Python runs the signal handlers.
             while status == IN_PROGRESS:
                 status = _resume(native)
+            if status:
+                raise_what_came()
         except BaseException as error:
             self.interrupted(name, error)
             raise
@@ -169,6 +174,7 @@ class Handle:
                 started, self._unfinished = self._unfinished, None
                 if self._held or (started is None and not self._idle_within(_CLOSING_S)):
                     return  # in use further up this very stack: aborted, but not to be freed
+                self._in_call = False
             for call in list(self._persistent):
                 call.free()
             if self.tracer is not None:

@@ -186,6 +186,8 @@ def closing_line(outcome: Outcome, ranks: int) -> str:
     else:
         how = f"ended with exit code {culprit.code}"
     line = f"rank {culprit.number} ({culprit.where}) {how}"
+    if outcome.passed_on:
+        line = f"{signal.Signals(outcome.passed_on).name} was passed on to all ranks: {line}"
     if outcome.ended:
         numbers = ", ".join(str(number) for number in sorted(outcome.ended))
         line += f"; ended after it: rank {numbers}"

@@ -153,8 +153,27 @@ def _dtype_name(dtype: object) -> object:
     return dtype
 
 
+class Rest(float):
+    """What is left of a time-out, for a call that is a step of another one; ``of``: of how much."""
+
+    of: float
+
+    def __new__(cls, left: float, of: float) -> Rest:
+        """Make it of seconds that are left of as many or more."""
+        made = super().__new__(cls, left)
+        made.of = of
+        return made
+
+
+def rest_of(seconds: float) -> float:
+    """Return what a time-out is the rest of, for error texts; 0: it is all."""
+    return seconds.of if isinstance(seconds, Rest) else 0.0
+
+
 def checked_seconds(what: str, timeout: float) -> float:
     """Return a time-out as a float, more than 0 and at most 1e9 (30 years)."""
+    if isinstance(timeout, Rest):
+        return timeout
     try:
         seconds = math.nan if isinstance(timeout, bool) else float(timeout)
     except (TypeError, ValueError, OverflowError):

@@ -16,7 +16,7 @@ from collectives import arrays
 from collectives._ffi import IN_PROGRESS, check, ffi, lib, run_persistent
 from collectives.arrays import Array, Operand
 from collectives.caller import NOTHING, Caller
-from collectives.errors import CollectiveError, InvalidArgumentError
+from collectives.errors import AbortedError, CollectiveError, InvalidArgumentError
 from collectives.gpu_arrays import place_of
 from collectives.movements import Movements
 from collectives.names import Options, how
@@ -40,8 +40,10 @@ class PersistentCall:
     __slots__ = (
         "__weakref__",
         "_address",
+        "_begun",
         "_comm",
         "_door",
+        "_failure",
         "_handle",
         "_kept",
         "_kind",
@@ -82,6 +84,8 @@ class PersistentCall:
         self._result = None if target is None else target.origin
         self._native = NOTHING
         self._address = 0  # of what is not freed
+        self._begun = False  # by start(), and wait() has not been asked
+        self._failure: CollectiveError | None = None  # of what was started last
 
     def __call__(self) -> Array:
         """Begin it, wait until it is done, and return the result."""
@@ -105,27 +109,53 @@ class PersistentCall:
         elif status := _start(self._native):
             self._fail(status)
         handle._in_call, handle._unfinished = True, self.wait
+        self._begun, self._failure = True, None
 
     def wait(self) -> Array:
-        """Wait until what was started is done, and return the result; without a start, at once."""
-        handle = self._handle
-        if handle._unfinished == self.wait:
-            handle._unfinished = None
-            try:
-                status = _finish(self._native)
-                while status == IN_PROGRESS:  # up for air, so that Python runs signal handlers
-                    status = _finish(self._native)
-                if status:
-                    self._fail(status)
-            except BaseException as error:
-                handle.interrupted(self._name, error)
-                raise
-            finally:
-                handle._in_call = False
+        """Wait until what was started is done, and return the result; without a start, at once.
+
+        What has failed raises the same error again until the next start, also where another call,
+        which waited for this one, met the error first.
+        """
+        if self._begun:
+            self._begun = False
+            self._end()
+        if self._failure is not None:
+            raise self._failure
         return self._result if self._target is None else arrays.delivered(self._target)
 
+    def _end(self) -> None:
+        handle = self._handle
+        if handle._unfinished != self.wait:  # close(), or a fork, has come between
+            self._failure = handle.gone(self._name)
+            return
+        handle._unfinished = None
+        try:
+            status = _finish(self._native)
+            while status == IN_PROGRESS:  # up for air, so that Python runs signal handlers
+                status = _finish(self._native)
+            if status:
+                self._fail(status)
+        except CollectiveError as error:
+            self._failure = error
+        except BaseException as error:
+            handle.interrupted(self._name, error)
+            self._failure = AbortedError(
+                f"{self._name}: it was interrupted by {type(error).__name__}", handle.rank
+            )
+            raise
+        finally:
+            handle._in_call = False
+
     def free(self) -> None:
-        """Give up what the library keeps for it; it cannot be begun any more."""
+        """Give up what the library keeps for it; it cannot be begun any more.
+
+        Raises InvalidArgumentError while it is in progress.
+        """
+        if self._begun and self._handle._unfinished == self.wait:
+            raise InvalidArgumentError(
+                f"{self._name}: this persistent call is in progress: wait() before free()"
+            )
         native, self._native, self._address = self._native, NOTHING, 0
         if native:
             lib.coll_persistent_free(native)

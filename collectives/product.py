@@ -205,6 +205,8 @@ def _leaves(levels: object, path: tuple[int, ...]) -> Iterator[tuple[int, tuple[
     """Yield every rank with the places of the lists that it is in, but for the outermost."""
     if isinstance(levels, str) or not isinstance(levels, Sequence | range):
         raise _wrong(levels, "this is no list")
+    if not len(levels):
+        raise _wrong(levels, "a list is empty")
     for place, member in enumerate(levels):
         rank = integer(member)
         if rank is not None:

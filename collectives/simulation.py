@@ -16,7 +16,7 @@ from collectives.checks import checked_root
 from collectives.defined import own_algorithm
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.names import algorithm_index, checked_ranks, integer
-from collectives.start import told
+from collectives.stopping import told
 from collectives.topology.value import LEVELS, Topology
 
 ACTS = ("send", "receive", "fold", "copy")

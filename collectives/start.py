@@ -14,6 +14,7 @@ from collectives.communicator import Communicator
 from collectives.errors import CollectiveTimeoutError, InvalidArgumentError
 from collectives.handle import Handle
 from collectives.names import MOST_RANKS, checked_seconds, integer
+from collectives.stopping import told
 
 if TYPE_CHECKING:
     from collectives.environment import Place
@@ -31,7 +32,7 @@ def join(place: Place, timeout: float | None = None) -> Communicator:
     if place.wire is not None:
         return _wired(place, place.wire, timeout)
     with _of_process(place, timeout) as options:
-        return _met(options)
+        return _met(options, place.only_here)
 
 
 def tell(place: Place, refusal: str, timeout: float) -> None:
@@ -72,45 +73,25 @@ def local(n: int, timeout: float | None = None) -> list[Communicator]:
     return [Communicator(Handle(native)) for native in made]
 
 
-# What a signal handler raised while the ranks met: only the main thread runs handlers.
-_raised: list[BaseException] = []
-
-
-def _keep(_: Any, error: BaseException, __: Any) -> None:
-    _raised.append(error)
-
-
-@ffi.def_extern(error=1, onerror=_keep)
-def asked_to_stop(_: Any) -> int:
-    """Let Python run its signal handlers, on entry: where one raises, the meeting ends."""
-    return 0
-
-
-def told(status: int) -> None:
-    """Raise what a signal handler raised during a call that asks to stop, else what it returned."""
-    if _raised:
-        raise _raised.pop()
-    check(status)
-
-
 @contextmanager
-def waiting(seconds: float) -> Iterator[None]:
-    """Say of a meeting whose time is up how long that was, and how to wait longer."""
+def waiting(seconds: float, only_here: str = "") -> Iterator[None]:
+    """Say of a meeting whose time is up how long that was, how to wait longer, and where it was."""
     try:
         yield
     except CollectiveTimeoutError as error:
+        where = f"; it looked on this machine only, as {only_here}" if only_here else ""
         raise CollectiveTimeoutError(
-            f"{error}; this rank waited for {seconds:.3g} s: timeout=... or COLLECTIVES_TIMEOUT "
-            "sets for how long",
+            f"{error}{where}; this rank waited for {seconds:.3g} s: timeout=... or "
+            "COLLECTIVES_TIMEOUT sets for how long",
             error.rank,
         ) from None
 
 
-def _met(options: Any) -> Communicator:
+def _met(options: Any, only_here: str) -> Communicator:
     """Meet the others; end it, and leave nothing, where a signal handler raises."""
     made = ffi.new("coll_comm **")
     try:
-        with waiting(options.timeout or _DEFAULT_TIMEOUT):
+        with waiting(options.timeout or _DEFAULT_TIMEOUT, only_here):
             told(lib.coll_init(options, made))
         handle = Handle(made[0])
         made[0] = ffi.NULL  # whose it is now

@@ -65,7 +65,7 @@ class Outcome:
 
     culprit: Culprit | None = None
     ended: set[int] = field(default_factory=set)
-    passed_on: bool = False  # a signal to this process was passed on to the ranks
+    passed_on: int = 0  # the signal to this process that was passed on to the ranks
 
     def blame(self, rank: Culprit) -> None:
         """Note a rank that has failed: the first, or one that was killed behind others' failures.
@@ -228,7 +228,7 @@ class Job:
             if self._outcome.passed_on:
                 self._signal(signal.SIGKILL)
             else:
-                self._outcome.passed_on = True
+                self._outcome.passed_on = number
                 self._signal(number)
 
     def harsher(self) -> None:

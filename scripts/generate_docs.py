@@ -48,11 +48,14 @@ LEGEND = (
 EXAMPLE = "allreduce_circulant"  # whose diff HACKING.md shows
 
 
-def documents(root: Path = ROOT) -> dict[Path, str]:
-    """Return every generated file below ``root``, by its path from there, with its text."""
+def documents(root: Path = ROOT, share: int = 1) -> dict[Path, str]:
+    """Return every generated file below ``root``, by its path from there, with its text.
+
+    ``share``: of the pages of algorithms, one of so many.
+    """
     algorithms = cl.algorithms()
     made = {PAGES / "index.md": index(algorithms)}
-    for algorithm in algorithms:
+    for algorithm in algorithms[::share]:
         name = file_name(algorithm)
         made[PAGES / f"{name}.md"] = page(algorithm, root)
         made[PAGES / f"{name}.svg"] = cl.draw(algorithm.name, drawn(algorithm), algorithm.kind)
@@ -330,15 +333,21 @@ def between(path: Path, contents: Mapping[str, str]) -> str:
 
 
 def stale(root: Path, made: dict[Path, str]) -> list[str]:
-    """Name the files below ``root`` that are missing, not as they would be made, or left over."""
+    """Name the files below ``root`` that are missing or not as they would be made."""
     wrong = []
     for path, content in made.items():
         if not (root / path).exists():
             wrong.append(f"{path} is missing")
         elif (root / path).read_text(encoding="utf-8") != content:
             wrong.append(f"{path} is stale")
-    there = {path.relative_to(root) for path in (root / PAGES).glob("*") if path.is_file()}
-    return wrong + [f"{path} belongs to no algorithm" for path in sorted(there - made.keys())]
+    return wrong
+
+
+def left_over(root: Path) -> list[str]:
+    """Name the pages and drawings below ``root`` of algorithms that are not there."""
+    names = {"index", *map(file_name, cl.algorithms())}
+    there = (path.relative_to(root) for path in (root / PAGES).glob("*") if path.is_file())
+    return [f"{path} belongs to no algorithm" for path in sorted(there) if path.stem not in names]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -349,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     made = documents(chosen.root)
     if chosen.check:
-        wrong = stale(chosen.root, made)
+        wrong = stale(chosen.root, made) + left_over(chosen.root)
         for sentence in wrong:
             sys.stderr.write(f"{sentence}: run {COMMAND}\n")
         return 1 if wrong else 0

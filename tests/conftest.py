@@ -18,6 +18,9 @@ from collectives import default
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Threads that NumPy's BLAS starts for each process take longer than what the tests compute.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # What a test finds in the user's cache would change what it runs.
 os.environ["COLLECTIVES_CACHE"] = "off"
 

@@ -149,16 +149,24 @@ def moved_in_place(comm: cl.Communicator, count: int) -> Iterator[str | None]:
     yield differs(x, np.concatenate([theirs[mine] for theirs in everybodys]))
 
 
-def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...]) -> list[str]:
-    """Every algorithm in every mode with every count, rooted ones with every root."""
+def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int = 1) -> list[str]:
+    """Every algorithm in every mode with every count, rooted ones with every root.
+
+    ``share``: of the counts but 3, with which all roots are tried, so many take turns.
+    """
     wrong: list[str] = []
+    number = 0
     for algorithm in cl.algorithms():
         if not algorithm.fits(comm.size):
             continue
         rooted = algorithm.kind in ROOTED
         split = algorithm.kind in SPLIT
+        number += 1  # so that the next one begins elsewhere
         for mode in modes:
             for count in (*SMALL, LARGE // comm.size if split else LARGE):
+                number += 1
+                if count != 3 and number % share:
+                    continue
                 for root in range(comm.size if rooted and count == 3 else 1):
                     name = algorithm.name
                     found = once(comm, algorithm.kind, count, root=root, algorithm=name, mode=mode)

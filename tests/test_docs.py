@@ -19,6 +19,7 @@ from collectives._ffi import check, ffi, lib
 from collectives.names import KINDS, algorithm_index
 from scripts import cheapest, generate_docs
 from tests import architecture_rules, pages
+from tests.shares import some_or_all
 
 ROOT = Path(__file__).resolve().parents[1]
 README, HACKING = ROOT / "README.md", ROOT / "HACKING.md"
@@ -46,8 +47,10 @@ def read(path: Path) -> str:
 # ---- generated pages -----------------------------------------------------------------------------
 
 
-def test_generated_pages_are_current() -> None:
-    assert generate_docs.stale(ROOT, generate_docs.documents()) == []
+@some_or_all(12)
+def test_generated_pages_are_current(share: int) -> None:
+    assert generate_docs.stale(ROOT, generate_docs.documents(share=share)) == []
+    assert generate_docs.left_over(ROOT) == []
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +80,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.all_cases  # it makes all pages
 def test_stale_missing_and_left_over_files_are_named(
     workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

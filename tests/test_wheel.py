@@ -70,9 +70,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the bin folder of an environment with nothing but the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", folder / "venv", folder=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", folder=folder)
     binaries = folder / "venv" / "bin"
-    run(binaries / "python", "-m", "pip", "install", "--quiet", wheel, folder=folder)
+    pip = [sys.executable, "-m", "pip", "--python", str(binaries / "python")]
+    run(*pip, "install", "--quiet", "--no-compile", wheel, folder=folder)
     return binaries
 
 

@@ -33,8 +33,8 @@ class Wish:
 
 def measured(wish: Wish) -> Results:
     """Measure, one number of ranks after the other; write the results, also of half a run."""
-    begin, results = time.monotonic(), Results()
     pythons = {name: python_of(LIBRARIES[name]) for name in {t.library for t in wish.teams}}
+    begin, results = time.monotonic(), Results()
     counts = list(dict.fromkeys(cell.ranks for cell in wish.cells))
     try:
         with Machine() as machine:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from collectives.names import Rest
+
 if TYPE_CHECKING:
     from collectives.caller import Caller
 
@@ -17,8 +19,9 @@ class TimeLeft:
 
     def __init__(self, comm: Caller, timeout: float | None) -> None:
         """Begin now; ``timeout`` in seconds, None: that of the communicator."""
-        self._end = time.monotonic() + (comm._handle.timeout if timeout is None else timeout)
+        self._all = comm._handle.timeout if timeout is None else timeout
+        self._end = time.monotonic() + self._all
 
-    def __call__(self) -> float:
+    def __call__(self) -> Rest:
         """Return the seconds that are left; hardly any where none are, so that the call fails."""
-        return max(self._end - time.monotonic(), _LEAST_S)
+        return Rest(max(self._end - time.monotonic(), _LEAST_S), self._all)

@@ -23,7 +23,7 @@ from collectives.launchers.directory import Deadline, Directory
 from collectives.launchers.folder import open_folder
 from collectives.launchers.launch import RENDEZVOUS, Launch
 from collectives.launchers.master import open_master
-from collectives.launchers.plain import on_one_machine
+from collectives.launchers.plain import on_one_machine, why_on_one_machine
 from collectives.launchers.pmi import PmiDirectory
 from collectives.launchers.pmix import open_pmix
 from collectives.launchers.refusal import PATIENCE
@@ -101,7 +101,7 @@ def _open(
         case "tcp":
             known = secret or own_secret(launch, env, insecure=False, one_host=False)
             assert known is not None  # or it would have been asked for
-            return open_master(launch, deadline, known)
+            return open_master(launch, deadline, known, trouble)
         case "folder":
             return open_folder(env[RENDEZVOUS], launch, deadline, trouble)
         case "torch":
@@ -157,7 +157,8 @@ def place(
         raise needs_channel(launch)
     if one_host and way == AUTO:
         job = settings.job or launch.job
-        found = replace(settings, rank=launch.rank, size=launch.size, job=job)
+        why = why_on_one_machine(env)
+        found = replace(settings, rank=launch.rank, size=launch.size, job=job, only_here=why)
         return _here(found, wish, trouble, timeout)
     deadline = deadline_of(settings, timeout)
     job, wire = _agreed(launch, deadline, env, secret, wish, trouble)

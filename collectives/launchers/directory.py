@@ -101,7 +101,10 @@ class Members(Protocol):
     """What tells a rank that waits whether those that it waits for are still there."""
 
     def check(self) -> None:
-        """Raise BootstrapError where one is not; asked again and again while this rank waits."""
+        """Raise BootstrapError where one is not; asked again and again while this rank waits.
+
+        CollectiveTimeoutError where it waited for the same as this rank, and has given up.
+        """
 
     def leave(self, error: BaseException, deadline: Deadline) -> None:
         """Tell the others that this rank gives up, and why; not long after the deadline."""
@@ -117,7 +120,7 @@ def attended(
             return True
         try:
             members.check()
-        except BootstrapError:
+        except (BootstrapError, CollectiveTimeoutError):
             if not done():  # who was waited for may have come here just before it went
                 raise
             return True

@@ -31,6 +31,7 @@ class Files:
         self._folder = _opened(path)
         name = hashlib.sha256(job.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self._prefix = f"coll-{name}-{attempt}-"
+        self.place = f"{RENDEZVOUS} ({path}, job {job!r:.80}, attempt {attempt})"  # in errors
 
     def write(self, name: str, data: bytes) -> None:
         """Put a file there at once, or put it in the place of the one of that name."""

@@ -18,7 +18,7 @@ from typing import Any
 from collectives.errors import BootstrapError, CollectiveError
 from collectives.launchers.directory import Deadline, StoreDirectory, attended, named
 from collectives.launchers.files import Files
-from collectives.launchers.launch import RENDEZVOUS, Launch
+from collectives.launchers.launch import Launch
 from collectives.launchers.notes import Hello, hello_of, session_of
 from collectives.launchers.presence import (
     HELLO,
@@ -101,7 +101,9 @@ class _Lead:
         attended(
             self._presence,
             self._all_joined,
-            lambda: f"{named(self._missing)} not come to {RENDEZVOUS}{self._presence.earlier}",
+            lambda: (
+                f"{named(self._missing)} not come to {self._files.place}{self._presence.earlier}"
+            ),
             deadline,
         )
         self._presence.join(name)
@@ -212,10 +214,10 @@ class _Follow:
     def _late(self) -> str:
         waits = self._of_this_rank(WAITS)
         if not waits:
-            return f"rank 0 has not come to {RENDEZVOUS}{self._presence.earlier}"
+            return f"rank 0 has not come to {self._files.place}{self._presence.earlier}"
         if not waits["missing"]:
-            return f"rank 0 waits for others that have come to {RENDEZVOUS}"
-        return f"rank 0 waits: {named(waits['missing'])} not come to {RENDEZVOUS}"
+            return f"rank 0 waits for others that have come to {self._files.place}"
+        return f"rank 0 waits: {named(waits['missing'])} not come to {self._files.place}"
 
 
 def _sizes_differ(rank: int, size: int, lead: int) -> BootstrapError:

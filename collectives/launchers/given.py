@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ from collectives.communicator import Communicator
 from collectives.environment import Place, sensible_times
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.launchers import meeting
+from collectives.launchers.attendance import Attendance
 from collectives.launchers.detect import deadline_of, settings_of
 from collectives.launchers.directory import Deadline, Directory, StoreDirectory
 from collectives.launchers.mpi import MpiDirectory
@@ -37,7 +40,8 @@ def of_mpi(comm: Any, timeout: float | None) -> Communicator:
     rank, size = comm.Get_rank(), comm.Get_size()
     if size > MOST_RANKS:
         raise InvalidArgumentError(f"from_mpi: comm has {size} ranks, at most {MOST_RANKS} can be")
-    return _met(MpiDirectory(comm), rank, size, timeout, deadline_of(_settings()[0], timeout))
+    directory = nullcontext(MpiDirectory(comm))
+    return _met(directory, rank, size, timeout, deadline_of(_settings()[0], timeout))
 
 
 def of_store(store: Any, rank: int, size: int, timeout: float | None) -> Communicator:
@@ -58,12 +62,22 @@ def of_store(store: Any, rank: int, size: int, timeout: float | None) -> Communi
     deadline = deadline_of(_settings()[0], timeout)
     # All ranks come equally often to one store, whatever else their processes meet for.
     times = TorchStore(store, "collectives/").count(f"{ranks}.{own}")
-    directory = StoreDirectory(TorchStore(store, f"collectives/{ranks}.{times}/"), own, ranks)
-    return _met(directory, own, ranks, timeout, deadline)
+    return _met(_of_torch(store, times, own, ranks), own, ranks, timeout, deadline)
+
+
+@contextmanager
+def _of_torch(store: Any, times: int, rank: int, size: int) -> Iterator[Directory]:
+    """Hold the directory of one meeting in a store; who comes twice is found meanwhile."""
+
+    def opened(number: int) -> TorchStore:
+        return TorchStore(store, f"collectives/{size}.{number}/")
+
+    with Attendance(opened, times, rank, size) as attendance:
+        yield StoreDirectory(opened(times), rank, size, attendance)
 
 
 def _met(
-    directory: Directory,
+    opening: AbstractContextManager[Directory],
     rank: int,
     size: int,
     timeout: float | None,
@@ -78,7 +92,7 @@ def _met(
             raise trouble
         return join(Place(timeout=settings.timeout), timeout)
     secret, untold = file_secret_or_why_not(env)
-    with waiting(deadline.seconds):
+    with waiting(deadline.seconds), opening as directory:
         job, wire = meeting.agree(
             directory, rank, size, deadline,
             variables=env, secret=secret, count=0, wish=wish, trouble=trouble or untold,

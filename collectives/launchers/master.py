@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 from collectives._ffi import ffi
-from collectives.errors import InvalidArgumentError
+from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.launchers.directory import Deadline
 from collectives.launchers.interface import LOOPBACK, MASTER, numbers
 from collectives.launchers.launch import Launch
 from collectives.launchers.native import NativeDirectory
 
 
-def open_master(launch: Launch, deadline: Deadline, secret: bytes) -> NativeDirectory:
+def open_master(
+    launch: Launch, deadline: Deadline, secret: bytes, trouble: CollectiveError | None = None
+) -> NativeDirectory:
     """Meet all ranks at the address of rank 0; each proves that it knows the secret.
+
+    ``trouble``: why this rank cannot take part, which the others are told where it gives up.
 
     Raises InvalidArgumentError for an address that cannot be that of several hosts,
     SystemCallError where rank 0 cannot listen there, CollectiveTimeoutError naming who has not
@@ -32,5 +36,8 @@ def open_master(launch: Launch, deadline: Deadline, secret: bytes) -> NativeDire
     job = ffi.new("char[]", launch.job.encode("utf-8", "surrogateescape"))
     key = ffi.new("uint8_t[]", secret)
     options.at, options.job, options.secret = at, job, key
+    if trouble is not None:
+        why = ffi.new("char[]", str(trouble).encode("utf-8", "replace"))
+        options.trouble = why  # which lives as long as this function
     options.attempt, options.rank, options.ranks = launch.attempt, launch.rank, launch.size
     return NativeDirectory(options, deadline)

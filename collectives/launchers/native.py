@@ -8,7 +8,7 @@ from typing import Any
 
 from collectives._ffi import ffi, lib
 from collectives.launchers.directory import Deadline
-from collectives.start import told
+from collectives.stopping import told
 
 _LONGEST = 1 << 16  # bytes of a value, as in the native layer
 

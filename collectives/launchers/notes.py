@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from collectives.errors import BootstrapError
+from collectives.errors import BootstrapError, CollectiveError, CollectiveTimeoutError
 from collectives.launchers.files import Files
 
 _NUMBER = re.compile(r"[A-Za-z0-9]{1,64}")
@@ -55,14 +55,15 @@ def session_of(files: Files, name: str) -> dict[str, Any]:
     return said
 
 
-def note_of(files: Files, name: str) -> tuple[int, str] | None:
-    """Return who has left, and why, None where nothing is there."""
+def note_of(files: Files, name: str) -> CollectiveError | None:
+    """Return what to raise since a rank has left, None where nothing is there."""
     said = _object(files, name)
     if said is None:
         return None
     if not isinstance(said.get("rank"), int):
         raise damaged(files, name)
-    return said["rank"], str(said.get("text"))
+    kind = CollectiveTimeoutError if said.get("late") is True else BootstrapError
+    return kind(str(said.get("text")), said["rank"])
 
 
 def _object(files: Files, name: str) -> dict[str, Any] | None:

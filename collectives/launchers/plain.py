@@ -23,10 +23,18 @@ _LACK = (
 
 def on_one_machine(env: Mapping[str, str]) -> bool:
     """Whether the variables say that all ranks are here: then they need no directory."""
+    return bool(why_on_one_machine(env))
+
+
+def why_on_one_machine(env: Mapping[str, str]) -> str:
+    """Return which variables say that all ranks are here, in words; nothing where none do."""
     address = env.get("MASTER_ADDR", "")
-    all_local = env.get("LOCAL_WORLD_SIZE", "") == env.get("WORLD_SIZE") and bool(address)
-    here = address in _LOOPBACK or address.startswith("127.") or all_local
-    return bool(env.get("MASTER_PORT")) and here
+    if not address or not env.get("MASTER_PORT"):
+        return ""
+    if address in _LOOPBACK or address.startswith("127."):
+        return f"MASTER_ADDR is {address!r}"
+    size = env.get("LOCAL_WORLD_SIZE", "")
+    return f"LOCAL_WORLD_SIZE is WORLD_SIZE, {size}" if size == env.get("WORLD_SIZE") else ""
 
 
 def find(env: Mapping[str, str]) -> Launch | None:

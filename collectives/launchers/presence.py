@@ -23,7 +23,6 @@ from contextlib import suppress
 from collectives.errors import BootstrapError, CollectiveError, CollectiveTimeoutError
 from collectives.launchers.directory import Deadline
 from collectives.launchers.files import Files
-from collectives.launchers.launch import RENDEZVOUS
 from collectives.launchers.notes import Hello, hello_of, note_of, session_of
 
 HELD, LEFT, HELLO, WAITS, SESSION = "held-", "left-", "hello-", "waits", "session"
@@ -106,7 +105,10 @@ class Presence:
         return self._files.held(HELD + number) is True
 
     def check(self) -> None:
-        """Raise BootstrapError where a rank has left, or ended."""
+        """Raise BootstrapError where a rank has left, or ended.
+
+        CollectiveTimeoutError where it left as its time was up: this rank waited for the same.
+        """
         if self._failure:
             raise BootstrapError(f"the ranks have failed to meet before: {self._failure}")
         if time.monotonic() < self._next:
@@ -123,7 +125,7 @@ class Presence:
         error = self._trouble or error
         self._failure = _reason(error)
         with suppress(CollectiveError):
-            self._files.write(LEFT + self.number, _note(self._rank, error))
+            self._files.write(LEFT + self.number, self._note(error))
         self.release()
         with suppress(CollectiveError):
             if self._rank != 0:  # rank 0 does not wait for it any more
@@ -142,19 +144,31 @@ class Presence:
                 self._files.remove(HELD + self.number)
             os.close(handle)
 
+    def _note(self, error: BaseException) -> bytes:
+        culprit, late = getattr(error, "rank", None), isinstance(error, CollectiveTimeoutError)
+        told = late or isinstance(error, BootstrapError)
+        if told and culprit is not None and culprit != self._rank:
+            text = str(error)
+        else:
+            culprit, why = self._rank, _reason(error)
+            how = "has given up" if late else f"has left while the ranks met in {self._files.place}"
+            text = f"rank {self._rank} {how}: {why}"
+        said = {"rank": culprit, "text": text[:_LONGEST], "late": late}
+        return json.dumps(said).encode()
+
     def _check(self, rank: int, number: str) -> None:
         ended = self._ended(number)
         note = note_of(self._files, LEFT + number)  # written before the file is let go
         if (ended or note is not None) and self._displaced(rank, number):
             return
         if note is not None:
-            raise BootstrapError(note[1], note[0])
+            raise note
         if ended:
             time.sleep(_NAP)  # in which a folder that is being removed is gone
             self._files.check_there()
         if ended:
             raise BootstrapError(
-                f"rank {rank} has ended while the ranks met in the folder of {RENDEZVOUS}: it was "
+                f"rank {rank} has ended while the ranks met in {self._files.place}: it was "
                 "killed, or its program ended; look at what it printed",
                 rank,
             )
@@ -173,7 +187,7 @@ class Presence:
     def _taken(self, how: str) -> BootstrapError:
         return BootstrapError(
             f"rank {self._rank} is there twice: another process of rank {self._rank} {how}, in "
-            f"the folder of {RENDEZVOUS}: give each process of the job its own rank, and each job "
+            f"{self._files.place}: give each process of the job its own rank, and each job "
             "its own name (COLLECTIVES_JOB)",
             self._rank,
         )
@@ -230,15 +244,6 @@ def clear_own(files: Files, number: str) -> None:
     with suppress(BootstrapError):  # it is damaged, and nobody's
         later = session_of(files, WAITS).get("name", number) != number
     files.clear((f"in-{number}-", HELD + number) if later else ("",))
-
-
-def _note(rank: int, error: BaseException) -> bytes:
-    culprit = getattr(error, "rank", None)
-    if isinstance(error, BootstrapError) and culprit is not None and culprit != rank:
-        return json.dumps({"rank": culprit, "text": str(error)[:_LONGEST]}).encode()
-    why = _reason(error)
-    text = f"rank {rank} has left while the ranks met in the folder of {RENDEZVOUS}: {why}"
-    return json.dumps({"rank": rank, "text": text[:_LONGEST]}).encode()
 
 
 def _reason(error: BaseException) -> str:

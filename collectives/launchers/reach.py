@@ -40,7 +40,7 @@ def check_reachable(
     told = exchange(directory, key, own, rank, len(doors), deadline)
     directory.fence(deadline)  # from here on rank 0 may end, and with it the directory
     here = [r for r, its in enumerate(addresses) if its == address]
-    raise InvalidArgumentError(_sentence(address, here, told))
+    raise InvalidArgumentError(unreachable(address, here, told))
 
 
 def _check_scopes(rank: int, addresses: list[str], networks: list[str]) -> None:
@@ -69,7 +69,11 @@ def _fault(addresses: list[str], networks: list[str]) -> str | None:
     return None
 
 
-def _sentence(address: str, ranks: list[int], told: list[str]) -> str:
+def unreachable(address: str, ranks: list[int], told: list[str]) -> str:
+    """Say that ranks listen at an address where others do not find them.
+
+    ``told``: of each rank the interface that has the address, and COLLECTIVES_INTERFACE.
+    """
     names = sorted({name for r in ranks if (name := told[r].partition(" ")[0])})
     given = sorted({value for r in ranks if (value := told[r].partition(" ")[2])})
     interface = f", the address of {' and '.join(names)}" if names else ""

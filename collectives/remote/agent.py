@@ -13,6 +13,7 @@ from collectives import environment
 from collectives.errors import CollectiveError
 from collectives.launchers.interface import own_address
 from collectives.launchers.launch import RENDEZVOUS
+from collectives.launchers.meeting import host
 from collectives.launchers.secret import SECRET_FILE
 from collectives.remote.messages import GREETING, LONGEST, Task, read_task
 from collectives.supervise import Job, Printer, Rank
@@ -37,7 +38,8 @@ def main() -> int:
             os.environ.pop(name, None)
         os.environ.update(task.variables)
         address = own_address()
-        _say(f"m {address} {task.port or _free_port(address)}".encode())
+        network = "/".join(host().split()[:2])
+        _say(f"m {address} {task.port or _free_port(address)} {network}".encode())
         word, _, master = orders.next().decode().partition(" ")
         if word != "master":
             raise ValueError(f"collrun said {word!r} where it is to name the place of rank 0")

@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO
 
+from collectives.launchers.interface import INTERFACE, LOOPBACK
+from collectives.launchers.reach import unreachable
 from collectives.remote.hosts import Share
 from collectives.remote.messages import GREETING, GREETS, Task, task_line
 from collectives.supervise import Outcome, Printer, dying_with, signals_to_pipe
@@ -64,6 +66,7 @@ class Member:
     pidfd: int
     greeted: bool = False
     place: str = ""  # where rank 0 would meet the others, once the agent has its task
+    network: str = ""  # the same word on all hosts that share one, as containers may
     running: set[int] = field(default_factory=set)
     complaint: str = ""  # the last line of ssh's own errors
     rest: bytes = b""
@@ -211,7 +214,7 @@ class Team:
             number, _, words = text.partition(b" ")
             self._print(kind == b"e", int(number), words + b"\n")
         elif kind == b"m":
-            address, _, port = text.decode().partition(" ")
+            address, port, member.network = text.decode().split(" ")
             member.place = f"{address}:{port}"
             self._start_when_all_are_there()
         elif kind == b"x":
@@ -223,9 +226,20 @@ class Team:
 
     def _start_when_all_are_there(self) -> None:
         if all(member.place for member in self._members):
+            self._check_reachable()
             self._started, self._deadline = True, float("inf")
             for member in self._members:
                 member.tell(f"master {self._members[0].place}\n".encode())
+
+    def _check_reachable(self) -> None:
+        """Raise HostError where rank 0 would wait at a loopback that is not that of all."""
+        first = self._members[0]
+        networks = {member.network for member in self._members}
+        if len(networks) == 1 or not first.place.startswith(LOOPBACK):
+            return
+        told = [f" {self._task.variables.get(INTERFACE, '')}"]
+        why = unreachable(first.place.rpartition(":")[0], [0], told)
+        raise HostError(f"{first.share.name}: {why}")
 
     def _print(self, error: bool, number: int, line: bytes) -> None:
         try:
@@ -290,7 +304,7 @@ class Team:
         for number in numbers:
             if self._outcome.passed_on:
                 self._let_go()
-            self._outcome.passed_on = True
+            self._outcome.passed_on = number
             for member in self._members:
                 member.tell(f"signal {number}\n".encode())
 

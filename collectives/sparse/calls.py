@@ -21,6 +21,7 @@ from collectives.names import (
     how_reproducible,
     integer,
     op_code,
+    rest_of,
 )
 from collectives.sparse.algorithms import algorithm_number, name_of
 from collectives.sparse.compression import QSGD
@@ -146,7 +147,8 @@ def sparse_call(
     request.dense_above = _share(kind, options.get("dense_above"))
     request.reproducible = how_reproducible(kind, common.reproducible)
     timeout = common.timeout
-    request.timeout = 0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
+    seconds = 0.0 if timeout is None else checked_seconds(f"{kind}: timeout", timeout)
+    request.timeout, request.of_timeout = seconds, rest_of(seconds)
     ready = _ready(comm, kind, request, x, "")
     later = common.async_op or not comm._plain
     if comm._collected() is not None and (kind != "broadcast" or comm.rank == common.root):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from collectives._ffi import ffi, lib
-from collectives.arrays import Array, Operand, delivered, operand, output, repack
+from collectives.arrays import NAMES, Array, Operand, delivered, operand, output, repack
 from collectives.errors import InvalidArgumentError
 from collectives.names import checked_seconds, integer, op_code
-from collectives.sparse.vector import MOST_ELEMENTS
+from collectives.sparse.conversion import is_sparse
+from collectives.sparse.vector import INDEX_DTYPES, MOST_ELEMENTS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -162,7 +163,10 @@ def make_plan(
     elif _is_none(asked):
         there = _indices(np.empty(0, here.array.dtype), "in_indices")
     if there.dtype != here.dtype:
-        raise InvalidArgumentError("sparse_plan: both lists of indices must have the same dtype")
+        raise InvalidArgumentError(
+            f"sparse_plan: out_indices are {NAMES[here.dtype]}, in_indices {NAMES[there.dtype]}: "
+            "pass both in one dtype"
+        )
     request = ffi.new("coll_sparse_indices *")
     request.size = ffi.sizeof("coll_sparse_indices")
     elements = integer(length)
@@ -204,10 +208,21 @@ def _is_none(given: npt.ArrayLike | None) -> bool:
 
 
 def _indices(given: npt.ArrayLike, name: str) -> Operand:
-    array = given if hasattr(given, "__dlpack__") else np.asarray(given)
+    """Resolve one of the lists; ``name`` is the argument that it is."""
+    what = f"sparse_plan: {name}"
+    if is_sparse(given):
+        raise InvalidArgumentError(f"{what} is a sparse array: pass its indices alone")
+    try:
+        array = given if hasattr(given, "__dlpack__") else np.asarray(given)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"{what} is no list of indices: {error}") from None
     if _is_none(given):
         array = np.empty(0, np.int64)
-    found = operand(array, name)
+    if isinstance(array, np.ndarray) and array.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"{what}: elements of dtype {array.dtype} are no integers")
+    found = operand(array, what)
+    if found.dtype not in INDEX_DTYPES:
+        raise InvalidArgumentError(f"{what}: {NAMES[found.dtype]} are no integers")
     if len(found.shape) != 1:
-        raise InvalidArgumentError(f"sparse_plan: {name} must have one dimension")
+        raise InvalidArgumentError(f"{what} must have one dimension, not {len(found.shape)}")
     return found

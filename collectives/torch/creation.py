@@ -12,6 +12,7 @@ from torch.distributed.constants import default_pg_timeout
 from collectives.communicator import Communicator
 from collectives.errors import InvalidArgumentError
 from collectives.torch.group import CollectivesGroup
+from collectives.torch.options import check_time
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -51,5 +52,7 @@ def communicator_of(group: ProcessGroup | None = None) -> Communicator:
 
 
 def _seconds(timeout: timedelta | None) -> float:
+    if timeout is not None:
+        check_time(timeout)
     given = default_pg_timeout if timeout is None or timeout <= timedelta(0) else timeout
     return float(given.total_seconds())

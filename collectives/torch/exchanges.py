@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from collectives.errors import InvalidArgumentError
-from collectives.torch.options import limits_of, root_of
+from collectives.errors import InvalidArgumentError, MismatchError
+from collectives.torch.options import root_of
 from collectives.torch.tensors import (
     check_parts,
     landed,
@@ -22,10 +23,22 @@ from collectives.torch.tensors import (
     spread,
     tensors_of,
 )
+from collectives.torch.wording import Words, check_sizes, worded
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.torch.work import Work
+
+
+_SCATTER = Words("scatter", "tensor", "scatter_list")
+_LISTS = Words(
+    "all_to_all", "output_tensor_list", "input_tensor_list",
+    "output_tensor_list", "input_tensor_list",
+)  # fmt: skip
+_SINGLE = Words(
+    "all_to_all_single", "output", "input",
+    "elements of output_split_sizes", "elements of input_split_sizes",
+)  # fmt: skip
 
 
 class Exchanges:
@@ -33,6 +46,7 @@ class Exchanges:
 
     communicator: Communicator
     _start: Callable[..., Work]
+    _limits: Callable[..., dict[str, Any]]
 
     def gather(
         self,
@@ -45,16 +59,14 @@ class Exchanges:
         """Give the root the tensors of all, which may differ in size."""
         opts, to = root_of(opts, root)
         x, parts = one(inputs), tensors_of(outputs)
-        limits, comm = limits_of(opts, timeout), self.communicator
+        limits, comm = self._limits(opts, timeout), self.communicator
 
         def job() -> None:
-            if comm.rank != to:
-                comm.gatherv(x.reshape(-1), root=to, **limits)
-                return
-            check_parts("gather", parts, comm.size)
-            whole = comm.gatherv(x.reshape(-1), root=to, **limits)
-            _check_sizes("gather", whole, parts)
-            spread(whole, parts)
+            room = [part.numel() for part in parts] if comm.rank == to else None
+            sizes = _agreed_sizes(comm, x.numel(), room, to, limits)
+            whole = comm.gatherv(x.reshape(-1), sizes, root=to, **limits)
+            if room is not None:
+                spread(whole, parts)
 
         return self._start("gather", job, [parts], opts, [x])
 
@@ -69,15 +81,17 @@ class Exchanges:
         """Give each rank its tensor of the root's list."""
         opts, of = root_of(opts, root)
         out, parts = one(outputs), tensors_of(inputs)
-        limits, comm = limits_of(opts, timeout), self.communicator
+        limits, comm = self._limits(opts, timeout), self.communicator
 
         def job() -> None:
             whole = None
             if comm.rank == of:
                 check_parts("scatter", parts, comm.size)
+                sizes = [part.numel() for part in parts]
+                check_sizes("scatter", _SCATTER.x, sizes, _SCATTER.out, out.numel())
                 whole, _ = pieces(parts, out)
             room = landing(out)
-            comm.scatter(whole, room, root=of, **limits)
+            worded(_SCATTER, comm.scatter, whole, room, root=of, **limits)
             landed(room, out)
 
         return self._start("scatter", job, [out], opts, parts)
@@ -86,7 +100,7 @@ class Exchanges:
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Work:
         """Give each rank its tensor of every rank's list; pieces may differ in size."""
-        comm, limits = self.communicator, limits_of(opts)
+        comm, limits = self.communicator, self._limits(opts)
         outs, xs = tensors_of(outputs), tensors_of(inputs)
 
         def job() -> None:
@@ -94,7 +108,8 @@ class Exchanges:
             check_parts("all_to_all", outs, comm.size)
             whole, sizes = pieces(xs, *outs)
             room = room_for(outs, *xs)
-            comm.alltoallv(whole, sizes, [out.numel() for out in outs], room, **limits)
+            gets = [out.numel() for out in outs]
+            worded(_LISTS, comm.alltoallv, whole, sizes, gets, room, **limits)
             spread(room, outs)
 
         return self._start("all_to_all", job, outs, opts, xs)
@@ -109,16 +124,16 @@ class Exchanges:
         timeout: timedelta | None = None,
     ) -> Work:
         """Give each rank its rows of every rank's tensor; no sizes: equal parts."""
-        comm, limits = self.communicator, limits_of(opts, timeout)
+        comm, limits = self.communicator, self._limits(opts, timeout)
         gives = _elements(input, input_split_sizes, comm.size)
         gets = _elements(output, output_split_sizes, comm.size)
 
         def job() -> None:
             x, room = plain(input).reshape(-1), landing(plain(output))
             if not output_split_sizes and not input_split_sizes:
-                comm.alltoall(x, room, **limits)
+                worded(_SINGLE, comm.alltoall, x, room, **limits)
             else:
-                comm.alltoallv(x, gives, gets, room, **limits)
+                worded(_SINGLE, comm.alltoallv, x, gives, gets, room, **limits)
             landed(room, plain(output))
 
         return self._start("all_to_all", job, [output], opts, [input])
@@ -138,9 +153,32 @@ def _elements(x: torch.Tensor, rows: Sequence[int], ranks: int) -> list[int]:
     return [size * each for size in sizes]
 
 
-def _check_sizes(name: str, whole: torch.Tensor, parts: Sequence[torch.Tensor]) -> None:
-    room = sum(part.numel() for part in parts)
-    if whole.numel() != room:
-        raise InvalidArgumentError(
-            f"{name}: {whole.numel()} elements have come, where the list has room for {room}"
+def _agreed_sizes(
+    comm: Communicator, elements: int, room: list[int] | None, root: int, limits: dict[str, Any]
+) -> list[int]:
+    """Return what each rank gives to a gather; all find out where the root's list has other room.
+
+    ``room``: of the root's list, None on the others.
+    """
+    if room is not None and len(room) != comm.size:
+        wanted = np.full(comm.size, -1)  # the others need not wait for a call that is refused
+    else:
+        wanted = np.zeros(comm.size, np.int64) if room is None else np.array(room, np.int64)
+    comm.broadcast(wanted, root=root, **limits)
+    if room is not None:
+        check_parts("gather", room, comm.size)
+    if wanted[0] < 0:
+        raise MismatchError(
+            f"gather: the gather_list of rank {root} has not one tensor for each of {comm.size} "
+            "ranks",
+            root,
         )
+    gives = comm.allgather(np.array([elements]), **limits).tolist()
+    for rank, (n, place) in enumerate(zip(gives, wanted.tolist(), strict=True)):
+        if n != place:
+            raise MismatchError(
+                f"gather: rank {rank} gives {n} elements, where gather_list[{rank}] of rank {root} "
+                f"has room for {place}",
+                rank,
+            )
+    return list(gives)

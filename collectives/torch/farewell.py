@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import socket
 import time
@@ -14,36 +13,33 @@ from typing import Any
 from torch import distributed
 
 from collectives.communicator import Communicator
-from collectives.default import why_it_ends
+from collectives.ending import call_at_end, why_it_ends
 from collectives.errors import CollectiveError
 from collectives.torch.work import COMPLETERS
 
 _LONGEST = 0.25  # seconds; rank 0 may not be leaving at all
 _AT_EXIT = 2.0  # seconds for callbacks of futures that are running
 
-_seen_to = False
 _open: weakref.WeakSet[Communicator] = weakref.WeakSet()
 
 
 def see_to_exit(comm: Communicator) -> None:
-    """Tell the others, where the interpreter ends by an exception before this is closed.
+    """Close it, where the process ends before; tell the others, where it ends by an exception.
 
     Nor is any thread in the middle of a C++ function of torch then: it would end the process with
     ``terminate called without an active exception``.
     """
-    global _seen_to
     _open.add(comm)
-    if not _seen_to:
-        atexit.register(_at_exit)
-        _seen_to = True
+    call_at_end(_at_exit)
 
 
 def _at_exit() -> None:
-    if (why := why_it_ends()) is not None:
-        for comm in list(_open):
-            if not comm.closed:
-                with suppress(CollectiveError):
-                    comm.abort(why)
+    why = why_it_ends()
+    for comm in list(_open):
+        with suppress(CollectiveError):
+            if why is not None and not comm.closed:
+                comm.abort(why)
+            comm.close()
     COMPLETERS.stop(_AT_EXIT)
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from collectives.torch.options import limits_of, root_of
+from collectives.torch.options import root_of
 from collectives.torch.tensors import (
+    apart,
     check_parts,
     landed,
     landing,
@@ -20,10 +21,15 @@ from collectives.torch.tensors import (
     spread,
     tensors_of,
 )
+from collectives.torch.wording import Words, check_size, worded
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.torch.work import Work
+
+
+_SINGLE = Words("all_gather_into_tensor", "output_tensor", "input_tensor")
+_LIST = Words("all_gather", "tensor_list", "tensor", "the sizes of tensor_list")
 
 
 class Gathers:
@@ -31,6 +37,7 @@ class Gathers:
 
     communicator: Communicator
     _start: Callable[..., Work]
+    _limits: Callable[..., dict[str, Any]]
 
     def broadcast(
         self,
@@ -41,7 +48,9 @@ class Gathers:
     ) -> Work:
         """Give all the tensor of the root."""
         opts, of = root_of(opts, root)
-        x, limits, comm = one(tensors), limits_of(opts, timeout), self.communicator
+        x, limits, comm = one(tensors), self._limits(opts, timeout), self.communicator
+        if comm.rank == of:
+            x = apart(x)
         return self._start("broadcast", lambda: comm.broadcast(x, root=of, **limits), [x], opts)
 
     def allgather(
@@ -53,7 +62,7 @@ class Gathers:
     ) -> Work:
         """Give all the tensors of all, which may differ in size."""
         x, parts = one(inputs), tensors_of(outputs)
-        limits, comm = limits_of(opts, timeout), self.communicator
+        limits, comm = self._limits(opts, timeout), self.communicator
         return self._start(
             "all_gather", lambda: _gather_all(comm, x, parts, limits), [parts], opts, [x]
         )
@@ -65,7 +74,7 @@ class Gathers:
         opts: Any = None,
     ) -> Work:
         """Give all several tensors of all: a list of a tensor for each rank, or for each tensor."""
-        comm, xs, limits = self.communicator, tensors_of(inputs), limits_of(opts)
+        comm, xs, limits = self.communicator, tensors_of(inputs), self._limits(opts)
         lists = [tensors_of(some) for some in outputs]
         # Torch hands in a list for each rank; for each of its tensors all ranks' are wanted.
         by_tensor = [list(column) for column in zip(*lists, strict=True)]
@@ -80,7 +89,7 @@ class Gathers:
         self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
     ) -> Work:
         """Give all one tensor of the tensors of all."""
-        limits, comm = limits_of(opts), self.communicator
+        limits, comm = self._limits(opts), self.communicator
         return self._start(
             "all_gather",
             lambda: _gather_single(comm, plain(input), plain(output), limits),
@@ -95,7 +104,7 @@ class Gathers:
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> Work:
         """Give all several such tensors."""
-        limits, comm = limits_of(opts), self.communicator
+        limits, comm = self._limits(opts), self.communicator
         pairs = list(zip(map(plain, inputs), map(plain, outputs), strict=True))
 
         def job() -> None:
@@ -111,7 +120,7 @@ def _gather_single(
     comm: Communicator, x: torch.Tensor, out: torch.Tensor, limits: dict[str, Any]
 ) -> None:
     room = landing(out)
-    comm.allgather(x.reshape(-1), room, **limits)
+    worded(_SINGLE, comm.allgather, x.reshape(-1), room, **limits)
     landed(room, out)
 
 
@@ -120,8 +129,10 @@ def _gather_all(
 ) -> None:
     check_parts("all_gather", parts, comm.size)
     sizes, whole = [part.numel() for part in parts], room_for(parts, x)
+    own = comm.rank
+    check_size(_LIST.call, f"{_LIST.out}[{own}]", sizes[own], _LIST.x, x.numel())
     if len(set(sizes)) == 1:
-        comm.allgather(x.reshape(-1), whole, **limits)
+        worded(_LIST, comm.allgather, x.reshape(-1), whole, **limits)
     else:
-        comm.allgatherv(x.reshape(-1), sizes, whole, **limits)
+        worded(_LIST, comm.allgatherv, x.reshape(-1), sizes, whole, **limits)
     spread(whole, parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,8 @@ from torch import distributed
 from torch._C._distributed_c10d import FakeProcessGroup
 
 from collectives.communicator import Communicator
-from collectives.errors import InvalidArgumentError
+from collectives.errors import CollectiveError, InvalidArgumentError
+from collectives.torch.coalescing import Coalescing
 from collectives.torch.exchanges import Exchanges
 from collectives.torch.farewell import await_end_of_store, see_to_exit
 from collectives.torch.gathers import Gathers
@@ -22,7 +24,8 @@ from collectives.torch.opaque import opaque
 from collectives.torch.options import is_async, limits_of
 from collectives.torch.profiled import profiler_enabled, recorded
 from collectives.torch.reductions import Reductions
-from collectives.torch.tensors import plain
+from collectives.torch.tensors import as_bytes, dense, plain
+from collectives.torch.wording import in_torchs_words
 from collectives.torch.work import Work
 
 CALLS = (
@@ -55,7 +58,7 @@ CALLS = (
 
 
 @opaque(CALLS)
-class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup):
+class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, distributed.ProcessGroup):
     """The ranks of a group, as torch.distributed calls them. Torch makes these.
 
     All collectives of torch are here, by old and new names. Whatever torch would ask of a backend
@@ -84,6 +87,7 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
         self.communicator, self.store = communicator, store
         self._rank, self._size, self._seconds = rank, size, seconds
         self._messages, self._default = Messages(mail, seconds), default
+        self._limit: dict[str, Any] = {}  # since set_timeout()
         self._name, self._desc = name, "undefined"
         self._splits: dict[str, int] = {}  # how often groups of these names were split off
         # DDP's join() counts ranks, and keeps of the call only the part that is C++: without the
@@ -222,6 +226,9 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
 
         ``takes``: what the profiler shows the shapes of; None: the result.
         """
+        if name != "all_reduce":  # which takes sparse tensors
+            dense(name, result)
+            dense(name, takes or ())
         if profiler_enabled():
             shown = result if takes is None else takes
             return recorded(name, shown, lambda: self._make(name, job, result, opts))
@@ -233,25 +240,29 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
             work = Work(result, comm._submit(name, _without_gradients(job)))
             if name == "all_reduce" and result[0].numel() == 1:
                 self._counts.append(work)
-            return work
-        comm._in_order(name, job)
+            return self._noted(work)
+        try:
+            comm._in_order(name, job)
+        except CollectiveError as error:
+            in_torchs_words(error)
+            raise
         return Work(result)
 
     def _watched(self, name: str, takes: Sequence[torch.Tensor], start: Callable[[], Work]) -> Work:
         """Make a call in a way of its own, as an event of the profiler if there is one."""
-        return recorded(name, takes, start) if profiler_enabled() else start()
+        return self._noted(recorded(name, takes, start) if profiler_enabled() else start())
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """Wait until all ranks have come."""
-        limits = limits_of(opts, timeout)
+        limits = self._limits(opts, timeout)
         return self._start("barrier", lambda: self.communicator.barrier(**limits), [], opts)
 
     def monitored_barrier(
         self, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
     ) -> None:
-        """Wait until all ranks have come; one that does not is named, as by every barrier here."""
+        """Wait until all ranks have come; those that do not are named, as by every barrier here."""
         del wait_all_ranks
-        self.communicator.barrier(**limits_of(None, timeout))
+        self.communicator.barrier(**self._limits(None, timeout))
 
     # ---- messages ----------------------------------------------------------------------------
 
@@ -263,11 +274,13 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
     def recv(self, tensors: Sequence[torch.Tensor], rank: int, tag: int = 0) -> Work:
         """Receive into a tensor."""
         x = _only(tensors)
+        _check_tag(tag)
         return self._watched("recv", [x], lambda: self._messages.receive(x, rank, tag))
 
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int = 0) -> Work:
         """Receive from whoever sends first with this tag."""
         x = _only(tensors)
+        _check_tag(tag)
         return self._watched("recvAnySource", [x], lambda: self._messages.receive(x, None, tag))
 
     recvAnysource = recv_anysource
@@ -286,33 +299,49 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, distributed.ProcessGroup)
             comm.abort("the program aborted its torch process group")
 
     def shutdown(self) -> None:
-        """Leave the group, when the calls in flight are done."""
+        """Leave the group, when the calls in flight are done; receives are given up."""
         self._messages.close()
+        with suppress(CollectiveError):  # of a call whose Work tells it
+            self.communicator._in_order("shutdown", lambda: None)
         self.communicator.close()
         if self._default:
             await_end_of_store(self.store, self._rank)
 
+    # ---- its time-out ------------------------------------------------------------------------
+
     def set_timeout(self, timeout: timedelta) -> None:
-        """Refuse: a group keeps the time-out with which it was made."""
-        raise InvalidArgumentError(
-            "collectives.torch: a group keeps its time-out: pass timeout= to init_process_group"
-        )
+        """Set for how long calls and messages of this rank may take that begin from now on."""
+        limit = limits_of(None, timeout)
+        if not limit:
+            raise InvalidArgumentError(
+                f"collectives.torch: set_timeout: {timeout} is no time above 0"
+            )
+        self._limit, self._seconds = limit, limit["timeout"]
+        self._messages.set_timeout(self._seconds)
+
+    _set_default_timeout = set_timeout
+
+    def _limits(self, opts: Any, timeout: timedelta | float | None = None) -> dict[str, Any]:
+        """Return the time-out of a call as its keyword; nothing where it is the communicator's."""
+        return limits_of(opts, timeout) or self._limit
 
 
 def monitored_barrier(
     group: Any = None, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait for all ranks; one that does not come is named. Ranks outside the group go on.
+    """Wait for all ranks; those that do not come are named. Ranks outside the group go on.
 
     As torch.distributed.monitored_barrier, which torch allows for gloo only. Every barrier of this
-    library names a rank that is missing; ``wait_all_ranks`` does not make it name more.
+    library names the ranks that are missing, whatever ``wait_all_ranks`` is.
     """
     del wait_all_ranks
     if group is distributed.GroupMember.NON_GROUP_MEMBER:
         return
     from collectives.torch.creation import communicator_of
 
-    communicator_of(group).barrier(**limits_of(None, timeout))
+    communicator_of(group)  # refuses one of another backend
+    found = distributed.group.WORLD if group is None else group
+    found.monitored_barrier(timeout)
 
 
 def _without_gradients(job: Callable[[], Any]) -> Callable[[], Any]:
@@ -330,4 +359,10 @@ def _only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         raise InvalidArgumentError(
             f"collectives.torch: a message is one tensor, not {len(tensors)}"
         )
-    return plain(tensors[0])
+    return as_bytes(plain(tensors[0]))
+
+
+def _check_tag(tag: int) -> None:
+    """Refuse what a send cannot have either, before it is taken for any tag."""
+    if tag < 0:
+        raise InvalidArgumentError(f"recv: tag is {tag}: give a number from 0 to 2147483647")

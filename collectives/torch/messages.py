@@ -46,8 +46,10 @@ class Moving(NamedTuple):
     """A message under way."""
 
     pending: Pending
+    sends: bool
     request: Request
     end: float  # by the monotonic clock
+    seconds: float  # that it has in all
 
 
 class MessageWork(Work):
@@ -102,6 +104,10 @@ class Messages:
         """Begin to receive; None: from any rank."""
         return self._post("recv", False, tensor, rank, tag)
 
+    def set_timeout(self, seconds: float) -> None:
+        """Set for how long a message may take that begins from now on."""
+        self._seconds = seconds
+
     def move(self) -> None:
         """Move all messages on, unless another thread does: it begins what is wanted, too."""
         while self._calling.acquire(blocking=False):
@@ -127,12 +133,16 @@ class Messages:
         return True
 
     def close(self) -> None:
-        """End when all messages are done."""
+        """End when all that this rank sends is with the others; receives are given up."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
+        self.move()  # what has come meanwhile
+        for entry in self._moving:
+            entry.pending.fail(ClosedError("recv: the process group was shut down"))
+        self._moving = []
         self.communicator.close()
 
     def _post(
@@ -153,7 +163,7 @@ class Messages:
         """Begin what is wanted, and settle what has ended."""
         while self._wanted:
             self._begin(self._wanted.popleft())
-        self._moving = [entry for entry in self._moving if not self._ended(*entry)]
+        self._moving = [entry for entry in self._moving if not self._ended(entry)]
 
     def _wait_for(self, pending: Pending, seconds: float) -> None:
         """Move messages on for at most so long, or until one has ended."""
@@ -173,9 +183,12 @@ class Messages:
         except BaseException as error:
             pending.fail(error)
         else:
-            self._moving.append(Moving(pending, request, time.monotonic() + self._seconds))
+            seconds = self._seconds
+            end = time.monotonic() + seconds
+            self._moving.append(Moving(pending, sends, request, end, seconds))
 
-    def _ended(self, pending: Pending, request: Request, end: float) -> bool:
+    def _ended(self, entry: Moving) -> bool:
+        pending, _, request, end, seconds = entry
         try:
             if request.done():
                 request.wait()
@@ -184,7 +197,7 @@ class Messages:
             else:
                 request.wait(_SOON)  # raises, with what is known of the other rank
         except CollectiveTimeoutError as error:
-            pending.fail(_after(self._seconds, error))
+            pending.fail(_after(seconds, error))
         except BaseException as error:
             pending.fail(error)
         else:
@@ -207,7 +220,7 @@ class Messages:
 
     def _run(self) -> None:
         nap, idle = _LONGEST, 0
-        while not (self._closing and not self._wanted and not self._moving):
+        while not (self._closing and not self._wanted and not self._sending()):
             time.sleep(nap)
             known = self._moving
             if self._calling.acquire(blocking=False):
@@ -221,6 +234,9 @@ class Messages:
             idle = 0 if self._moving else idle + 1
             if idle > _IDLE_LOOKS:
                 self._rest()
+
+    def _sending(self) -> bool:
+        return any(entry.sends for entry in self._moving)
 
     def _rest(self) -> None:
         """Sleep until there is a message."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.distributed import ReduceOp
 
-from collectives.errors import UnsupportedError
+from collectives.errors import InvalidArgumentError, UnsupportedError
 
 # By number: what torch's names need to be looked up takes as long as a small call.
 OPERATIONS = {
@@ -51,16 +51,35 @@ def is_async(opts: Any) -> bool:
 
 
 def seconds_of(timeout: timedelta | float) -> float | None:
-    """Return a time-out in seconds, as which torch takes them too; None where it is unset."""
+    """Return how long to wait, in seconds, as which torch takes it too; None: as long as it takes.
+
+    Torch's Work takes 0 for that.
+    """
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
     return seconds if seconds > 0 else None
 
 
 def limits_of(opts: Any, timeout: timedelta | float | None = None) -> dict[str, Any]:
-    """Return the time-out of a call as its keyword; nothing where it is that of the group."""
+    """Return the time-out of a call as its keyword; nothing where it is that of the group.
+
+    Raises InvalidArgumentError for 0.
+    """
     if timeout is None:
         timeout = getattr(opts, "timeout", None)
-        if timeout is not None and timeout.days < 0:  # unset
+        # What is negative is unset. So it is in most calls, which this must cost next to nothing.
+        if timeout is None or timeout.days < 0:
             return _NO_LIMIT
-    seconds = None if timeout is None else seconds_of(timeout)
-    return _NO_LIMIT if seconds is None else {"timeout": seconds}
+    seconds = seconds_of(timeout)
+    if seconds is not None:
+        return {"timeout": seconds}
+    check_time(timeout)
+    return _NO_LIMIT
+
+
+def check_time(timeout: timedelta | float) -> None:
+    """Refuse a time-out of 0, which would be over at once."""
+    if timeout in (0, timedelta(0)):
+        raise InvalidArgumentError(
+            "collectives.torch: the time-out is 0, over before anything is done: give one above "
+            "that, or none for that of the group"
+        )

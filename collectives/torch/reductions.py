@@ -10,12 +10,27 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed import ReduceOp
 
-from collectives.torch.options import is_async, limits_of, operation, root_of
-from collectives.torch.tensors import check_parts, landed, landing, one, pieces, plain, tensors_of
+from collectives.torch.options import is_async, operation, root_of
+from collectives.torch.tensors import (
+    apart,
+    check_parts,
+    dense,
+    landed,
+    landing,
+    one,
+    pieces,
+    plain,
+    tensors_of,
+)
+from collectives.torch.wording import Words, check_size, worded
 from collectives.torch.work import Work
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
+
+
+_LIST = Words("reduce_scatter", "output", "input_list", send_counts="the sizes of input_list")
+_SINGLE = Words("reduce_scatter_tensor", "output", "input")
 
 
 class Reductions:
@@ -24,6 +39,7 @@ class Reductions:
     communicator: Communicator
     _start: Callable[..., Work]
     _watched: Callable[..., Work]
+    _limits: Callable[..., dict[str, Any]]
 
     def allreduce(
         self,
@@ -34,9 +50,11 @@ class Reductions:
     ) -> Work:
         """Reduce a tensor in place, on all ranks. One that is sparse is exchanged as such."""
         opts, op = _op(opts, op)
-        x, code, limits = one(tensors), operation(op), limits_of(opts, timeout)
+        x, code, limits = one(tensors), operation(op), self._limits(opts, timeout)
         comm = self.communicator
         if x.layout != torch.strided:
+            if x.layout != torch.sparse_coo:
+                dense("all_reduce", [x])
 
             def sparse() -> None:
                 _into_sparse(x, comm.allreduce(x, op=code, **limits, output="sparse"))
@@ -53,8 +71,9 @@ class Reductions:
     ) -> Work:
         """Reduce several tensors, small ones in one message."""
         opts, op = _op(opts, op)
-        code, limits, comm = operation(op), limits_of(opts, timeout), self.communicator
+        code, limits, comm = operation(op), self._limits(opts, timeout), self.communicator
         xs = [plain(x) for x in tensors]
+        dense("all_reduce_coalesced", xs)
         later = is_async(opts)
 
         def start() -> Work:
@@ -78,9 +97,11 @@ class Reductions:
         x, code, limits, comm = (
             one(tensors),
             operation(op),
-            limits_of(opts, timeout),
+            self._limits(opts, timeout),
             self.communicator,
         )
+        if comm.rank != to:
+            x = apart(x)
         return self._start("reduce", lambda: comm.reduce(x, root=to, op=code, **limits), [x], opts)
 
     def reduce_scatter(
@@ -94,16 +115,17 @@ class Reductions:
         """Reduce lists of a tensor for each rank; parts may differ in size."""
         opts, op = _op(opts, op)
         out, parts = one(outputs), tensors_of(inputs)
-        code, limits, comm = operation(op), limits_of(opts, timeout), self.communicator
+        code, limits, comm = operation(op), self._limits(opts, timeout), self.communicator
 
         def job() -> None:
             check_parts("reduce_scatter", parts, comm.size)
             whole, sizes = pieces(parts, out)
-            room = landing(out)
+            own, room = comm.rank, landing(out)
+            check_size(_LIST.call, f"{_LIST.x}[{own}]", sizes[own], _LIST.out, out.numel())
             if len(set(sizes)) == 1:
-                comm.reduce_scatter(whole, room, op=code, **limits)
+                worded(_LIST, comm.reduce_scatter, whole, room, op=code, **limits)
             else:
-                comm.reduce_scatterv(whole, sizes, room, op=code, **limits)
+                worded(_LIST, comm.reduce_scatterv, whole, sizes, room, op=code, **limits)
             landed(room, out)
 
         return self._start("reduce_scatter", job, [out], opts, parts)
@@ -113,7 +135,7 @@ class Reductions:
     ) -> Work:
         """Reduce a tensor that has a part for each rank."""
         opts, op = _op(opts, None)
-        code, limits, comm = operation(op), limits_of(opts), self.communicator
+        code, limits, comm = operation(op), self._limits(opts), self.communicator
         return self._start(
             "reduce_scatter",
             lambda: _scatter_sum(comm, plain(input), plain(output), code, limits),
@@ -129,7 +151,7 @@ class Reductions:
     ) -> Work:
         """Reduce several tensors that have a part for each rank."""
         opts, op = _op(opts, None)
-        code, limits, comm = operation(op), limits_of(opts), self.communicator
+        code, limits, comm = operation(op), self._limits(opts), self.communicator
         pairs = list(zip(map(plain, inputs), map(plain, outputs), strict=True))
 
         def job() -> None:
@@ -145,7 +167,7 @@ def _scatter_sum(
     comm: Communicator, x: torch.Tensor, out: torch.Tensor, code: str, limits: dict[str, Any]
 ) -> None:
     room = landing(out)
-    comm.reduce_scatter(x.reshape(-1), room, op=code, **limits)
+    worded(_SINGLE, comm.reduce_scatter, x.reshape(-1), room, op=code, **limits)
     landed(room, out)
 
 

@@ -10,10 +10,44 @@ import torch
 
 from collectives.errors import InvalidArgumentError
 
+# What the communicator does not add up, and so knows nothing of; older torch has not all of them.
+_NAMES = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+_ONLY_BYTES = {getattr(torch, name) for name in _NAMES if hasattr(torch, name)}
+
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the values of a tensor, in its memory: collectives are no part of a gradient."""
+    """Return the values of a tensor, in its memory: collectives are no part of a gradient.
+
+    What a functional collective has returned is waited for.
+    """
+    if type(tensor) is not torch.Tensor:
+        wait = getattr(tensor, "trigger_wait", None)  # of AsyncCollectiveTensor
+        tensor = tensor if wait is None else wait()
     return tensor.detach() if tensor.requires_grad else tensor
+
+
+def dense(call: str, tensors: Sequence[Any]) -> None:
+    """Refuse a tensor, also one of a list, whose elements do not lie in memory as an array."""
+    for tensor in tensors:
+        if not isinstance(tensor, torch.Tensor):
+            dense(call, tensor)
+        elif tensor.layout is not torch.strided:
+            raise InvalidArgumentError(
+                f"{call}: a {tensor.layout} tensor was given: pass its to_dense()"
+            )
+
+
+def apart(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that is read only, with memory for each element: of ``expand`` a copy."""
+    is_array = tensor.layout is torch.strided  # others are refused elsewhere
+    if is_array and not tensor.is_contiguous() and 0 in tensor.stride():
+        return tensor.contiguous()
+    return tensor
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that only travels: as bytes, where its 8-bit floats are of no known kind."""
+    return tensor.view(torch.uint8) if tensor.dtype in _ONLY_BYTES else tensor
 
 
 def one(tensors: Sequence[torch.Tensor] | torch.Tensor) -> torch.Tensor:
@@ -45,7 +79,7 @@ def landed(vector: torch.Tensor, out: torch.Tensor) -> None:
         out.copy_(vector.view(out.shape))
 
 
-def check_parts(name: str, parts: Sequence[torch.Tensor], ranks: int) -> None:
+def check_parts(name: str, parts: Sequence[Any], ranks: int) -> None:
     """Refuse a list that has not a tensor for each rank."""
     if len(parts) != ranks:
         raise InvalidArgumentError(f"{name}: a list of {len(parts)} tensors for {ranks} ranks")

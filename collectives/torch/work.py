@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed
 
+from collectives.errors import CollectiveError
 from collectives.torch.options import seconds_of
+from collectives.torch.wording import in_torchs_words
 
 if TYPE_CHECKING:
     from collectives.pending import Pending
@@ -41,11 +43,20 @@ class Work(distributed.Work):
         _begin(self)
         self._result, self._call = result, call
 
+    @property
+    def call(self) -> Pending | None:
+        """What is in flight; None where it was done at once."""
+        return self._call
+
     def wait(self, timeout: timedelta | float | None = None) -> bool:
         """Wait until it is done; raise what the call raised."""
         if self._call is None:
             return True
-        found = self._call.wait(None if timeout is None else seconds_of(timeout))
+        try:
+            found = self._call.wait(None if timeout is None else seconds_of(timeout))
+        except CollectiveError as error:
+            in_torchs_words(error)
+            raise
         if self._event is not None:
             self._event.wait()
         if isinstance(found, int):
@@ -66,7 +77,10 @@ class Work(distributed.Work):
 
     def exception(self) -> BaseException | None:
         """Return what it raised, None where it ended well or goes on."""
-        return None if self._call is None or not self._call.done() else self._call.exception()
+        if self._call is None or not self._call.done():
+            return None
+        error = self._call.exception()
+        return None if error is None else in_torchs_words(error)
 
     def result(self) -> list[Any]:
         """Return the tensors of the result."""
@@ -104,7 +118,7 @@ class Work(distributed.Work):
     def _outcome(self, _: Any) -> list[Any]:
         error = None if self._call is None else self._call.outcome()[1]
         if error is not None:
-            raise error
+            raise in_torchs_words(error)
         return self._result
 
 

@@ -166,6 +166,15 @@ coll_status coll_abort(coll_comm* comm, const char* reason) {
   });
 }
 
+coll_status coll_stop_by(coll_comm* comm, coll_stop_function stop, void* context) {
+  return guarded([&] {
+    if (comm == nullptr) throw coll::Error(coll::Status::closed, "the communicator is closed");
+    comm->stop = nullptr;
+    if (stop != nullptr) comm->stop = [stop, context] { return stop(context) != 0; };
+    return Status::ok;
+  });
+}
+
 int32_t coll_rank(const coll_comm* comm) {
   if (comm == nullptr) return -1;
   return comm->wire != nullptr ? comm->wire->rank() : comm->communicator->rank();

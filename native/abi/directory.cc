@@ -45,10 +45,11 @@ coll_directory* open_mesh_directory(const coll_directory_options& options, const
                       .ranks = options.ranks,
                       .job = options.job != nullptr ? options.job : "default",
                       .attempt = options.attempt};
-  return new coll_directory{self.rank, self.ranks,
-                            std::make_unique<MeshDirectory>(
-                                self, Secret(secret), Endpoint::parse(options.at),
-                                options.timeout > 0 ? options.timeout : kDirectoryTimeout, stop)};
+  return new coll_directory{
+      self.rank, self.ranks,
+      std::make_unique<MeshDirectory>(self, Secret(secret), Endpoint::parse(options.at),
+                                      options.timeout > 0 ? options.timeout : kDirectoryTimeout,
+                                      stop, options.trouble != nullptr ? options.trouble : "")};
 }
 
 coll_directory* open_directory(const coll_directory_options* given) {

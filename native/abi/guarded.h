@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "collectives.h"
 
 namespace coll {
@@ -20,6 +21,9 @@ coll_status guarded(F&& f) noexcept {
   } catch (const Error& e) {
     remember_error(e.what(), e.rank);
     return static_cast<coll_status>(e.status);
+  } catch (const Stopped& e) {
+    remember_error(e.what(), -1);
+    return COLL_ABORTED;
   } catch (const std::bad_alloc&) {
     remember_error("out of memory", -1);
     return COLL_OUT_OF_MEMORY;

@@ -25,6 +25,8 @@ struct coll_comm {
   // it.
   std::unique_ptr<coll::Steps> steps = nullptr;
   std::function<void()> deliver = nullptr;
+  // Whether the program wants work to end that this rank does alone.
+  std::function<bool()> stop = nullptr;
   // Whom it shares GPUs with, by GPU.
   std::map<int, std::shared_ptr<coll::GpuTeam>> gpus = {};
   std::map<int, std::shared_ptr<coll::GpuSparseTeam>> sparse_gpus = {};

@@ -49,6 +49,7 @@ SparseWish wish_of(const coll_sparse_call& call) {
           .reproducible = static_cast<Reproducible>(call.reproducible),
           .largest = call.largest,
           .timeout = call.timeout,
+          .of_timeout = call.of_timeout,
           .agreed = call.agreed != nullptr ? call.agreed : ""};
 }
 

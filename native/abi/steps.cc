@@ -25,6 +25,7 @@ Status take_steps(coll_comm& comm, std::unique_ptr<Steps> steps, std::function<v
                 "the call before is still in progress: resume it first, or abort");
   }
   comm.steps = std::move(steps);
+  comm.steps->stop_by(comm.stop);
   comm.deliver = std::move(deliver_to);
   try {
     return deliver(comm, comm.steps->start());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -32,6 +33,15 @@ class Error : public std::runtime_error {
 
   Status status;
   int rank;  // at fault, -1 none
+};
+
+// That there is no memory for something large, of which the size is known.
+class NoRoom : public std::bad_alloc {
+ public:
+  explicit NoRoom(std::uint64_t bytes) : bytes(bytes) {}
+  const char* what() const noexcept override { return "there is no memory for a large array"; }
+
+  std::uint64_t bytes;
 };
 
 }  // namespace coll

@@ -13,4 +13,8 @@ typedef struct coll_door {
 
 int32_t install_plain_calls(void);
 
+/* A coll_stop_function: asked_to_stop() of Python, on the main thread, which alone runs handlers of
+ * signals. Any other may not ask: where the interpreter ends meanwhile, it would end within C++. */
+int32_t main_asked_to_stop(void* context);
+
 #endif

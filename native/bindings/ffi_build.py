@@ -18,7 +18,7 @@ MODULE = "collectives._native"
 
 # Functions of Python that C calls. Unlike ffi.callback() this needs no memory that is both written
 # and executed, which some systems refuse: every program calls init().
-CALLBACKS = 'extern "Python" int32_t asked_to_stop(void *context);'
+CALLBACKS = 'extern "Python+C" int32_t asked_to_stop(void *context);'
 
 # What plain.c adds to the module.
 DOOR = Path(__file__).with_name("door.h")

@@ -7,6 +7,9 @@
 // are those that the collective takes, and makes the call. What it does not know it does not judge:
 // then nothing was done, and the long way through collectives/arrays.py and checks.py serves the
 // call, or says what is wrong.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "bindings/door.h"
 #include "bindings/plain_arrays.h"
 #include "bindings/plain_nccl.h"
@@ -185,6 +188,12 @@ static PyObject* run_persistent(PyObject* module, PyObject* const* args, Py_ssiz
   status = coll_run_persistent(persistent);
   Py_END_ALLOW_THREADS;
   return finish(door, comm, (int32_t)kind, status);
+}
+
+int32_t asked_to_stop(void* context);  // what cffi makes of Python's
+
+int32_t main_asked_to_stop(void* context) {
+  return syscall(SYS_gettid) == getpid() ? asked_to_stop(context) : 0;
 }
 
 // Adds the short ways to the module that cffi made. Called through cffi, so without the lock of the

@@ -25,6 +25,7 @@ constexpr double kNewsS = 0.1;
 
 // The first character of a letter: of all; of rank 0; of the others.
 constexpr char kValues = 'v', kFailure = 'f', kAwaited = 'a', kGivesUp = 'g';
+constexpr char kTrouble = 't';  // as kGivesUp, where it would not take part, whoever came
 
 MeshLimits limits_of_meeting(double seconds) {
   MeshLimits limits;
@@ -52,8 +53,9 @@ TcpListener meeting_door(const Endpoint& at) {
 }  // namespace
 
 MeshDirectory::MeshDirectory(const Identity& self, const Secret& secret, const Endpoint& at,
-                             double seconds, Stop stop)
-    : terms_{self, secret}, stop_(std::move(stop)) {
+                             double seconds, Stop stop, std::string trouble)
+    : terms_{self, secret}, stop_(std::move(stop)), trouble_(std::move(trouble)) {
+  if (trouble_.size() > kLongestReason) trouble_.resize(kLongestReason);
   if (self.rank == 0) {
     let_all_in(at, seconds);
   } else {
@@ -176,6 +178,13 @@ bool MeshDirectory::hear(Line& line) {
       throw Error(Status::bootstrap, others + (others.empty() ? "" : "; ") + "rank " +
                                          std::to_string(line.rank) +
                                          " has given up: " + letter->substr(1));
+    }
+    if (kind == kTrouble) {
+      const std::string others = awaited();
+      throw Error(Status::bootstrap,
+                  "rank " + std::to_string(line.rank) + " cannot take part: " + letter->substr(1) +
+                      (others.empty() ? "" : "; besides, " + others),
+                  line.rank);
     }
     if (kind != kValues || line.values) {
       throw Error(
@@ -330,14 +339,20 @@ void MeshDirectory::read(std::string_view values, int from) {
   }
 }
 
+std::string MeshDirectory::farewell_for(const Error& error) const {
+  const std::string why = error.what();
+  if (terms_.self.rank == 0) {
+    return kFailure + (trouble_.empty() ? why : "it cannot take part: " + trouble_ + "; " + why);
+  }
+  if (!trouble_.empty()) return kTrouble + trouble_;
+  if (error.status == Status::timeout) return kGivesUp + std::string("its time was up");
+  return kGivesUp + why.substr(0, kLongestReason);
+}
+
 // Rank 0 tells the others why, as far as they listen, and they tell rank 0; then nobody can go on.
 void MeshDirectory::fail(const Error& error) {
   failure_ = error.what();
-  const bool late = error.status == Status::timeout;
-  const std::string farewell =
-      terms_.self.rank == 0
-          ? kFailure + failure_
-          : kGivesUp + (late ? "its time was up" : failure_.substr(0, kLongestReason));
+  const std::string farewell = farewell_for(error);
   for (Line& line : lines_) {
     line.letters.post(farewell);
     line.letters.step();

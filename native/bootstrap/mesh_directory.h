@@ -23,9 +23,10 @@ class MeshDirectory final : public Directory {
  public:
   // Returns when all ranks are connected with rank 0, which listens at `at` only as long as that
   // takes. Throws Error: system where rank 0 cannot listen there, timeout naming who is missing,
-  // bootstrap and mismatch where a rank is refused or has ended.
+  // bootstrap and mismatch where a rank is refused or has ended. `trouble`: why this rank cannot
+  // take part, which the others are told where it gives up before they hear it by what it puts.
   MeshDirectory(const Identity& self, const Secret& secret, const Endpoint& at, double seconds,
-                Stop stop);
+                Stop stop, std::string trouble = {});
   MeshDirectory(const MeshDirectory&) = delete;
   MeshDirectory& operator=(const MeshDirectory&) = delete;
 
@@ -57,10 +58,12 @@ class MeshDirectory final : public Directory {
   void hand_out(const Deadline& deadline);
   void follow(const Deadline& deadline);
   void read(std::string_view values, int from);
+  std::string farewell_for(const Error& error) const;
   [[noreturn]] void fail(const Error& error);
 
   MeshTerms terms_;
   Stop stop_;
+  std::string trouble_;
   std::vector<Line> lines_;       // rank 0: to all others; else: to rank 0
   std::optional<MeshDoor> door_;  // rank 0, until all have come
   Deadline next_news_{0};         // rank 0

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "kernels/widening.h"
 
 namespace coll {
@@ -38,8 +39,6 @@ AdasumCall::AdasumCall(int rank, int ranks, double timeout, const AdasumWish& wi
     place_ = rank / 2;
   }
   words_ = std::to_string(wish.count) + " " + name_of(wish.dtype);
-  vector_.resize(wish.count * size_);
-  load(wish.input);
   shares_.push_back({0, wish.count});
 }
 
@@ -47,25 +46,35 @@ int AdasumCall::rank_at(int place) const noexcept {
   return place < spare_ ? 2 * place : place + spare_;
 }
 
-void AdasumCall::load(const void* from) noexcept {
-  if (wish_.count == 0) return;
+void AdasumCall::load() {
+  vector_ = Bytes(wish_.count * size_);
   if (wide_ == wish_.dtype) {
-    std::memcpy(vector_.data(), from, vector_.size());
-  } else {
-    widen_array(wide_, vector_.data(), wish_.dtype, from, wish_.count);
+    copy_in_blocks(vector_.data(), wish_.input, vector_.size());
+    return;
   }
+  const auto* from = static_cast<const std::byte*>(wish_.input);
+  const std::size_t narrow = size_of(wish_.dtype);
+  in_blocks(wish_.count, [&](std::size_t first, std::size_t n) {
+    widen_array(wide_, values(first), wish_.dtype, from + first * narrow, n);
+  });
 }
 
-void AdasumCall::store() noexcept {
-  if (wish_.count == 0) return;
+void AdasumCall::store() {
   if (wide_ == wish_.dtype) {
-    std::memcpy(wish_.output, vector_.data(), vector_.size());
-  } else {
-    round_array(wish_.dtype, wish_.output, wide_, vector_.data(), wish_.count);
+    copy_in_blocks(wish_.output, vector_.data(), vector_.size());
+    return;
   }
+  auto* to = static_cast<std::byte*>(wish_.output);
+  const std::size_t narrow = size_of(wish_.dtype);
+  in_blocks(wish_.count, [&](std::size_t first, std::size_t n) {
+    round_array(wish_.dtype, to + first * narrow, wide_, values(first), n);
+  });
 }
 
-Status AdasumCall::begin() { return agree(&said_, heard_.data(), sizeof said_, words_); }
+Status AdasumCall::begin() {
+  prepared([this] { load(); });
+  return agree(&said_, heard_.data(), sizeof said_, words_);
+}
 
 bool AdasumCall::step(Status&) {
   return guarded([this] {
@@ -131,7 +140,7 @@ void AdasumCall::finish(Stage stage) {
     const std::byte* other = arrived(all).data();
     combine(vector_.data(), other, wish_.count, products(vector_.data(), other, wish_.count));
   } else if (stage == Stage::parting && !takes_part()) {
-    if (all > 0) std::memcpy(vector_.data(), arrived(all).data(), all);
+    copy_in_blocks(vector_.data(), arrived(all).data(), all);
   } else if (stage == Stage::halving) {
     take_half();
   } else if (stage == Stage::adding) {
@@ -143,7 +152,7 @@ void AdasumCall::finish(Stage stage) {
     const std::size_t first = own.first == whole.first ? own.first + own.count : whole.first;
     const std::size_t bytes = (whole.count - own.count) * size_;
     const std::span<const std::byte> theirs = arrived(bytes);
-    if (bytes > 0) std::memcpy(values(first), theirs.data(), bytes);
+    copy_in_blocks(values(first), theirs.data(), bytes);
   }
 }
 
@@ -167,7 +176,8 @@ void AdasumCall::take_half() {
   // The lower group's vector is the first one, on both sides.
   products_ = low ? products(values(own.first), theirs.data(), own.count)
                   : products(theirs.data(), values(own.first), own.count);
-  other_.assign(theirs.begin(), theirs.end());
+  other_ = Bytes(theirs.size());
+  copy_in_blocks(other_.data(), theirs.data(), theirs.size());
 }
 
 // Both sides add the same two numbers, so all ranks of a group have the same bits.
@@ -186,29 +196,38 @@ void AdasumCall::add_products() {
   ++level_;
 }
 
-Products AdasumCall::products(const std::byte* a, const std::byte* b,
-                              std::size_t n) const noexcept {
-  if (wide_ == Dtype::float64) {
-    return products_of(reinterpret_cast<const double*>(a), reinterpret_cast<const double*>(b), n);
-  }
-  return products_of(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), n);
+Products AdasumCall::products(const std::byte* a, const std::byte* b, std::size_t n) const {
+  Products all;
+  in_blocks(n, [&](std::size_t first, std::size_t count) {
+    const std::byte *x = a + first * size_, *y = b + first * size_;
+    const Products some = wide_ == Dtype::float64
+                              ? products_of(reinterpret_cast<const double*>(x),
+                                            reinterpret_cast<const double*>(y), count)
+                              : products_of(reinterpret_cast<const float*>(x),
+                                            reinterpret_cast<const float*>(y), count);
+    all = first == 0 ? some : sum(all, some);
+  });
+  return all;
 }
 
-void AdasumCall::combine(std::byte* a, const std::byte* b, std::size_t n,
-                         const Products& by) noexcept {
-  if (wide_ == Dtype::float64) {
-    coll::combine(reinterpret_cast<double*>(a), reinterpret_cast<const double*>(b), n, by);
-  } else {
-    coll::combine(reinterpret_cast<float*>(a), reinterpret_cast<const float*>(b), n, by);
-  }
+void AdasumCall::combine(std::byte* a, const std::byte* b, std::size_t n, const Products& by) {
+  in_blocks(n, [&](std::size_t first, std::size_t count) {
+    std::byte* x = a + first * size_;
+    const std::byte* y = b + first * size_;
+    if (wide_ == Dtype::float64) {
+      coll::combine(reinterpret_cast<double*>(x), reinterpret_cast<const double*>(y), count, by);
+    } else {
+      coll::combine(reinterpret_cast<float*>(x), reinterpret_cast<const float*>(y), count, by);
+    }
+  });
 }
 
 // The name of the call goes in front of every message.
 void AdasumCall::give(int peer, const std::byte* values, std::size_t bytes) {
   const std::uint64_t word = name();
-  outgoing_.resize(sizeof word + bytes);
+  outgoing_ = Bytes(sizeof word + bytes);
   std::memcpy(outgoing_.data(), &word, sizeof word);
-  if (bytes > 0) std::memcpy(outgoing_.data() + sizeof word, values, bytes);
+  copy_in_blocks(outgoing_.data() + sizeof word, values, bytes);
   send(peer, outgoing_.data(), outgoing_.size());
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,16 +44,29 @@ class AdasumCall : public MessageSteps {
   int rank_at(int place) const noexcept;
   int partner() const noexcept { return rank_at(place_ ^ (1 << level_)); }
   std::byte* values(std::size_t first) noexcept { return vector_.data() + first * size_; }
-  void load(const void* from) noexcept;
-  void store() noexcept;
-  Products products(const std::byte* a, const std::byte* b, std::size_t n) const noexcept;
-  void combine(std::byte* a, const std::byte* b, std::size_t n, const Products& by) noexcept;
+  void load();
+  void store();
+  Products products(const std::byte* a, const std::byte* b, std::size_t n) const;
+  void combine(std::byte* a, const std::byte* b, std::size_t n, const Products& by);
   void halve();
   void take_half();
   void add_products();
   void give(int peer, const std::byte* values, std::size_t bytes);
   void take(int peer, std::size_t bytes);
   std::span<const std::byte> arrived(std::size_t bytes);
+
+  // Memory that nothing has touched: its pages come as it is written, between looks.
+  class Bytes {
+   public:
+    explicit Bytes(std::size_t n = 0)
+        : memory_(std::make_unique_for_overwrite<std::byte[]>(n)), n_(n) {}
+    std::byte* data() const noexcept { return memory_.get(); }
+    std::size_t size() const noexcept { return n_; }
+
+   private:
+    std::unique_ptr<std::byte[]> memory_;
+    std::size_t n_;
+  };
 
   struct Share {
     std::size_t first, count;
@@ -68,11 +82,11 @@ class AdasumCall : public MessageSteps {
   int place_ = -1;  // among those that take part
   int levels_ = 0, level_ = 0, turn_ = 0;
   int spare_ = 0;  // ranks beyond the power of two
-  std::vector<std::byte> vector_;
+  Bytes vector_;
   std::vector<Share> shares_;  // of the vector, by level
   Products products_;
-  std::vector<std::byte> other_;  // the partner's half
-  std::vector<std::byte> outgoing_;
+  Bytes other_;  // the partner's half
+  Bytes outgoing_;
   Parcel parcel_;
   int from_ = 0;
 };

@@ -340,7 +340,8 @@ Status Communicator::wait_slowly() {
   if (patience_.over()) {
     fail({Status::timeout, blocked.peer,
           label(now_->note) + ": rank " + std::to_string(rank_) + " gave up after " +
-              patience_.limit() + ": " + whereabouts(segment_, own_call(), blocked.peer)});
+              patience_.limit() + ": " + whereabouts(segment_, own_call(), blocked.peer) +
+              absent_beside(segment_, own_call(), blocked.peer)});
   }
   bool interrupted = false;
   if (!serve_mail()) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bootstrap/words.h"
 #include "communicator/call.h"
 #include "communicator/pair_diagnosis.h"
 
@@ -109,6 +110,21 @@ std::string whereabouts(const Segment& segment, const OwnCall& own, int peer) {
   if (waits.what != Waits::nothing) return who + " is alive but blocked in " + in_words(waits);
   if (begun == 0) return who + " is alive but has made no call yet";
   return who + " is alive but silent since its call #" + std::to_string(begun);
+}
+
+std::string absent_beside(const Segment& segment, const OwnCall& own, int named) {
+  std::vector<int> absent;
+  for (int peer = 0; peer < static_cast<int>(segment.shape().ranks); ++peer) {
+    if (peer == own.rank || peer == named) continue;
+    if (calls_begun(segment, peer) < own.note.number) absent.push_back(peer);
+  }
+  return absent_in_words(absent, calls_begun(segment, named) >= own.note.number);
+}
+
+std::string absent_in_words(const std::vector<int>& absent, bool one_is_here) {
+  if (absent.empty()) return "";
+  return "; " + ranks_in_words(absent) + (absent.size() == 1 ? " has" : " have") +
+         " not come to this call" + (one_is_here ? "" : " either");
 }
 
 }  // namespace coll

@@ -61,4 +61,11 @@ std::string ahead(const Segment& segment, int rank, int peer);
 // What the peer that we wait for is doing, for the text of a time-out.
 std::string whereabouts(const Segment& segment, const OwnCall& own, int peer);
 
+// The ranks that have not begun our call, but `named`, in words that follow those of whereabouts();
+// "" none.
+std::string absent_beside(const Segment& segment, const OwnCall& own, int named);
+// As that, of ranks that are known: "; ranks 3, 5 have not come to this call either", or, where
+// `one_is_here`, not "either".
+std::string absent_in_words(const std::vector<int>& absent, bool one_is_here);
+
 }  // namespace coll

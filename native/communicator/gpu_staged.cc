@@ -158,7 +158,7 @@ Status GpuStaged::exchange() {
   call.input = staging_->in.memory(slot);
   call.output = keeps_output_ ? staging_->in.memory(slot) : staging_->out.memory(slot);
   call.timeout = left();
-  call.of_timeout = limit();
+  call.of_timeout = told();
   running_ = true;
   return run(call);
 }

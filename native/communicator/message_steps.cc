@@ -2,10 +2,43 @@
 #include "communicator/message_steps.h"
 
 #include <algorithm>
+#include <array>
 
+#include "base/looks.h"
 #include "communicator/fingerprint.h"
+#include "communicator/patience.h"
 
 namespace coll {
+
+std::string in_bytes(std::uint64_t bytes) {
+  constexpr std::array units = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 10240 && unit + 1 < units.size(); ++unit) bytes /= 1024;
+  return std::to_string(bytes) + " " + units[unit];
+}
+
+Status MessageSteps::start() {
+  const Looks looks([this] { look_up(); });
+  label_ = std::string(name_of(purpose_)) + " #" + std::to_string(calls() + 1);
+  return advance(begin());
+}
+
+Status MessageSteps::resume() {
+  const Looks looks([this] { look_up(); });
+  return advance(resumed());
+}
+
+// Between the blocks of what this rank does alone.
+void MessageSteps::look_up() {
+  if (stopped()) throw Stopped();
+  check_failed();
+  const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - began_;
+  if (gone.count() < limit_) return;
+  const std::string who = "rank " + std::to_string(rank_);
+  throw Error(Status::timeout,
+              who + " gave up after " + in_seconds(told_) + ": it was still at work on what it has",
+              rank_);
+}
 
 double MessageSteps::left() const {
   const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - began_;
@@ -22,7 +55,7 @@ Status MessageSteps::agree(const void* mine, void* all, std::size_t bytes, std::
                   .output = all,
                   .count = bytes,
                   .timeout = left(),
-                  .of_timeout = limit_,
+                  .of_timeout = told_,
                   .words = words,
                   .purpose = purpose_});
 }
@@ -34,7 +67,7 @@ void MessageSteps::send(int to, const std::byte* message, std::size_t bytes) {
                          .dtype = Dtype::uint8,
                          .to = to,
                          .tag = kStepsTag,
-                         .steps = true}));
+                         .step_of = label_}));
 }
 
 void MessageSteps::expect(int from, Parcel& into, std::size_t most) {
@@ -43,7 +76,7 @@ void MessageSteps::expect(int from, Parcel& into, std::size_t most) {
                             .room = most,
                             .into_dtype = Dtype::uint8,
                             .from = {from, kStepsTag},
-                            .steps = true}));
+                            .step_of = label_}));
 }
 
 Status MessageSteps::advance(Status status) {
@@ -65,13 +98,25 @@ Status MessageSteps::wait() {
   return run(PairCall{.kind = PairKind::wait,
                       .request = request,
                       .timeout = left(),
-                      .of_timeout = limit_,
-                      .steps = true});
+                      .of_timeout = told_,
+                      .step_of = label_});
+}
+
+Error MessageSteps::labelled(const Error& error) const {
+  return {error.status, label_ + ": " + error.what(), error.rank < 0 ? rank_ : error.rank};
+}
+
+Error MessageSteps::out_of_memory(const std::bad_alloc& why) const {
+  std::string text = "rank " + std::to_string(rank_) + " is out of memory";
+  if (const auto* room = dynamic_cast<const NoRoom*>(&why)) {
+    text += ": it has no " + in_bytes(room->bytes) + " for its vector";
+  }
+  return {Status::out_of_memory, text, rank_};
 }
 
 void MessageSteps::fail_here(const Error& error) {
-  fail({error.status, error.rank < 0 ? rank_ : error.rank,
-        std::string(name_of(purpose_)) + " #" + std::to_string(calls()) + ": " + error.what()});
+  const Error told = labelled(error);
+  fail({told.status, told.rank, told.what()});
   throw error;  // which fail() has done; compilers do not know
 }
 

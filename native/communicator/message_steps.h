@@ -21,17 +21,25 @@
 
 namespace coll {
 
+// "16 TiB", rounded down
+std::string in_bytes(std::uint64_t bytes);
+
 class MessageSteps : public Steps {
  public:
-  Status start() final { return advance(begin()); }
-  Status resume() final { return advance(resumed()); }
+  Status start() final;
+  Status resume() final;
 
  protected:
-  // `timeout`: seconds of all steps together.
-  MessageSteps(int rank, int ranks, double timeout, Purpose purpose)
-      : rank_(rank), ranks_(ranks), limit_(timeout), purpose_(purpose) {}
+  // `timeout`: seconds of all steps together; `of`: what they are the rest of, 0: they are all.
+  MessageSteps(int rank, int ranks, double timeout, Purpose purpose, double of = 0)
+      : rank_(rank),
+        ranks_(ranks),
+        limit_(timeout),
+        told_(of > 0 ? of : timeout),
+        purpose_(purpose) {}
 
-  // The first step: agree().
+  // The first step: agree(). What the program has handed in is looked at here, not in constructors:
+  // that may take long.
   virtual Status begin() = 0;
   // What was begun is done. Begins the next step, by run() or send() and expect(); false: there is
   // none.
@@ -60,6 +68,10 @@ class MessageSteps : public Steps {
   // Seconds until all is to be over.
   double left() const;
   double limit() const noexcept { return limit_; }
+  // The seconds that were asked for, for error texts.
+  double told() const noexcept { return told_; }
+  // "adasum #3: " and what it says.
+  Error labelled(const Error& error) const;
   // For all messages of this call.
   std::uint64_t name() const;
 
@@ -71,6 +83,20 @@ class MessageSteps : public Steps {
                 from);
   }
 
+  // Does what may take long before anything was sent. What is wrong with it is between this rank
+  // and its program; but the others wait meanwhile, so a time-out is theirs, too.
+  template <class Work>
+  auto prepared(Work work) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      if (error.status != Status::timeout) throw;
+      fail_here(error);
+    } catch (const std::bad_alloc& error) {
+      throw labelled(out_of_memory(error));
+    }
+  }
+
   // Does what may fail on one rank alone: that ends the call on all of them.
   template <class Work>
   auto guarded(Work work) {
@@ -78,20 +104,22 @@ class MessageSteps : public Steps {
       return work();
     } catch (const Error& error) {
       fail_here(error);
-    } catch (const std::bad_alloc&) {
-      fail_here(
-          Error(Status::out_of_memory, "rank " + std::to_string(rank_) + " is out of memory"));
+    } catch (const std::bad_alloc& error) {
+      fail_here(out_of_memory(error));
     }
   }
 
  private:
   Status advance(Status status);
   Status wait();
+  void look_up();
   [[noreturn]] void fail_here(const Error& error);
+  Error out_of_memory(const std::bad_alloc& why) const;
 
   int rank_, ranks_;
-  double limit_;
+  double limit_, told_;
   Purpose purpose_;
+  std::string label_;  // "adasum #3"
   std::uint64_t words_ = 0;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<coll_request> sends_, receives_;  // that were not waited for

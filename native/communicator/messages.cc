@@ -22,7 +22,9 @@ void Communicator::enter(const PairCall& call) {
   enter();
   if (watch_.wanted()) watch_.arrive(false);
   validate(call, ranks_);
-  if (const auto cause = pairwise_.unreachable(call)) fail(*cause);
+  if (const auto cause = pairwise_.unreachable(call)) {
+    fail(in_step_of(call.step_of, *cause));
+  }
   ++messages_;
   if (messages_ == 1 || messages_ == 16 || messages_ % 1024 == 0) look_at_cores();
 }
@@ -40,7 +42,7 @@ coll_request Communicator::post(const PairCall& call) {
   const Guard guard(*this);
   enter(call);
   const coll_request request = pairwise_.post(call);
-  if (const auto cause = pairwise_.fault()) fail(*cause);
+  if (const auto cause = pairwise_.fault()) fail(in_step_of(call.step_of, *cause));
   if (watch_.records()) watch_.tell(event_of(call, true));
   return request;
 }
@@ -85,7 +87,7 @@ Status Communicator::drive_pairwise() {
   int spins = watch_.active() ? 0 : policy_.spins;  // what is not there at once is waited for
   for (int turn = 0;; ++turn) {
     const Pairwise::Turn end = pairwise_.advance(spins);
-    if (end == Pairwise::Turn::fault) fail(*pairwise_.fault());
+    if (end == Pairwise::Turn::fault) fail(in_step_of(pairwise_.step_of(), *pairwise_.fault()));
     if (end == Pairwise::Turn::done) {
       if (watch_.active()) watch_.end();
       pairwise_.conclude();
@@ -113,11 +115,11 @@ Status Communicator::wait_for_mail(bool moved) {
   if (patience_.look()) {
     const auto cause = pairwise_.find_lost();
     moved = moved || (cause && drain_mail());
-    if (cause && !moved) fail(*cause);
+    if (cause && !moved) fail(in_step_of(pairwise_.step_of(), *cause));
   }
   if (patience_.over()) {
     const Cause cause = pairwise_.timed_out(patience_.limit());
-    if (!pairwise_.gentle()) fail(cause);
+    if (!pairwise_.gentle()) fail(in_step_of(pairwise_.step_of(), cause));
     if (watch_.active()) watch_.end(true);
     pairwise_.withdraw();
     throw Error(cause.status, cause.text, cause.culprit);

@@ -35,7 +35,7 @@ void validate(const PairCall& call, int ranks) {
   if (call.sends()) {
     validate_elements(call, call.data, call.count, call.dtype);
     validate_rank(call, "to", call.to, ranks);
-    if (call.tag < 0 && !call.steps) {
+    if (call.tag < 0 && call.step_of.empty()) {
       refuse(call, "tag " + std::to_string(call.tag) + " is negative");
     }
   }
@@ -44,7 +44,7 @@ void validate(const PairCall& call, int ranks) {
   }
   if (call.receives() || call.kind == PairKind::probe) {
     if (call.from.source != kAny) validate_rank(call, "from", call.from.source, ranks);
-    if (call.from.tag < kAny && !call.steps) {
+    if (call.from.tag < kAny && call.step_of.empty()) {
       refuse(call, "tag " + std::to_string(call.from.tag) + " is neither 0 or more nor any");
     }
   }

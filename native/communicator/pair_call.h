@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "collectives.h"
 #include "kernels/kernels.h"
@@ -35,12 +36,13 @@ struct PairCall {
   double of_timeout = 0;             // as of Call
 
   bool sends() const noexcept { return kind == PairKind::send || kind == PairKind::sendrecv; }
-  // A step of a collective by messages (message_steps.h).
-  bool steps = false;
+  // "adasum #3": the collective by messages that it is a step of (message_steps.h). What it is of
+  // lives as long as the call.
+  std::string_view step_of = {};
 
   // Its time-out ends the call and nothing else: to ask again does no harm.
   bool gentle() const noexcept {
-    return timeout > 0 && !steps && (kind == PairKind::wait || kind == PairKind::probe);
+    return timeout > 0 && step_of.empty() && (kind == PairKind::wait || kind == PairKind::probe);
   }
   bool receives() const noexcept { return kind == PairKind::recv || kind == PairKind::sendrecv; }
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "communicator/pair_call.h"
@@ -31,6 +32,8 @@ class PairCalls {
   bool active() const noexcept { return active_; }
   // The call has ended without an end of its own: time is up, or the group has failed.
   void give_up() noexcept;
+  // The collective by messages that the call is a step of; "": none.
+  std::string_view step_of() const noexcept { return step_of_; }
   // Whether a time-out of the call leaves the group as it is.
   bool gentle() const noexcept { return gentle_; }
 
@@ -84,6 +87,7 @@ class PairCalls {
   Box box_;
   // The call that blocks.
   bool active_ = false, gentle_ = false;
+  std::string_view step_of_;
   PairKind kind_ = PairKind::send;
   Request own_send_, own_receive_;
   const Request* send_ = nullptr;
@@ -155,6 +159,7 @@ void PairCalls<Box>::begin(const PairCall& call) {
   }
   received_ = call.received;
   gentle_ = call.gentle();
+  step_of_ = call.step_of;
   active_ = true;
 }
 

@@ -27,6 +27,11 @@ std::string in_words(const WaitNote& note) {
          tag_in_words(note.tag);
 }
 
+Cause in_step_of(std::string_view call, Cause cause) {
+  if (!call.empty()) cause.text = std::string(call) + ": " + cause.text;
+  return cause;
+}
+
 std::string too_long(const Request& request) {
   Envelope room = request.envelope;
   room.bytes = request.room;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "communicator/diagnosis.h"
 #include "mailbox/mailbox.h"
@@ -12,6 +13,9 @@ namespace coll {
 
 // "recv from rank 1 (tag 3)"; "probe of any rank (any tag)"
 std::string in_words(const WaitNote& note);
+
+// The same of a step of a collective by messages, "adasum #3"; of a call of its own as it is.
+Cause in_step_of(std::string_view call, Cause cause);
 
 // What waits for a message that was longer than its room.
 std::string too_long(const Request& request);

@@ -10,6 +10,14 @@
 
 namespace coll {
 
+// "2.5 s"
+inline std::string in_seconds(double time) {
+  std::string seconds = std::to_string(time);
+  seconds.erase(seconds.find_last_not_of('0') + 1);
+  if (seconds.back() == '.') seconds.pop_back();
+  return seconds + " s";
+}
+
 class Patience {
  public:
   // A call begins; `of_s`: it is a step of one that has so many seconds, of which these are left.
@@ -44,13 +52,7 @@ class Patience {
   // Whether the caller has waited long enough to look at its signals.
   bool due() const noexcept { return now() - came_ > 0.01; }
 
-  // "2.5 s"
-  std::string limit() const {
-    std::string seconds = std::to_string(told_);
-    seconds.erase(seconds.find_last_not_of('0') + 1);
-    if (seconds.back() == '.') seconds.pop_back();
-    return seconds + " s";
-  }
+  std::string limit() const { return in_seconds(told_); }
 
  private:
   static constexpr int kLongestSleep = 50000;  // microseconds

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "sparse/canonical.h"
 #include "sparse/sparse_run.h"
 
@@ -16,12 +17,16 @@ namespace {
   throw Error(Status::invalid_argument, "sparse_plan: " + why);
 }
 
-Indices read_indices(const PlanWish& wish, const void* indices, std::size_t n) {
-  if (n > 0 && indices == nullptr) refuse("the indices are a null pointer");
+// By Python's names, and those of C.
+constexpr const char *kGiven = "out_indices (given)", *kAsked = "in_indices (asked)";
+
+Indices read_indices(const PlanWish& wish, const char* list, const void* indices, std::size_t n) {
+  if (n > 0 && indices == nullptr) refuse(std::string(list) + ": a null pointer");
   try {
     return widened({.indices = indices, .index_dtype = wish.index_dtype, .n = n}, wish.length);
   } catch (const Error& error) {
-    refuse(error.what());
+    if (error.status != Status::invalid_argument) throw;
+    refuse(std::string(list) + ": " + error.what());
   }
 }
 
@@ -50,20 +55,12 @@ std::vector<std::uint64_t> words_in(std::span<const std::byte> bytes) {
 
 PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish)
     : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::sparse_plan),
+      wish_(wish),
       length_(wish.length),
       shares_(wish.degrees.empty() && ranks > 1 && ranks <= kFewRanks),
       degrees_(degrees_of(wish, ranks)),
       sketches_(static_cast<std::size_t>(ranks)),
       way_(ranks == 1 && wish.degrees.empty() ? PlanWay::direct : PlanWay::butterfly) {
-  const Indices given = read_indices(wish, wish.given, wish.given_count);
-  Indices asked;
-  if (wish.asked != nullptr) asked = read_indices(wish, wish.asked, wish.asked_count);
-  const std::span<const std::uint64_t> view = asked;
-  try {
-    plan_.emplace(given, wish.asked != nullptr ? &view : nullptr);
-  } catch (const Error& error) {
-    refuse(error.what());
-  }
   words_ = std::to_string(wish.length) + " elements, ";
   if (shares_) {
     words_ += "no degrees";
@@ -71,14 +68,29 @@ PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish
     words_ += "degrees";
     for (const int degree : degrees_) words_ += " " + std::to_string(degree);
   }
+}
+
+// What the program has handed in.
+void PlanMaking::read() {
+  const Indices given = read_indices(wish_, kGiven, wish_.given, wish_.given_count);
+  Indices asked;
+  if (wish_.asked != nullptr) asked = read_indices(wish_, kAsked, wish_.asked, wish_.asked_count);
+  const std::span<const std::uint64_t> view = asked;
+  try {
+    plan_.emplace(given, wish_.asked != nullptr ? &view : nullptr);
+  } catch (const Error& error) {
+    if (error.status != Status::unsupported) throw;
+    refuse(error.what());
+  }
   const Indices& own = plan_->own();
   sketch_ = sketch_of({.index_bytes = sizeof own[0]},
-                      {.length = wish.length,
+                      {.length = wish_.length,
                        .entries = own.size(),
                        .indices = reinterpret_cast<const std::byte*>(own.data())});
 }
 
 Status PlanMaking::begin() {
+  prepared([this] { read(); });
   number_ = calls();
   return agree(&sketch_, sketches_.data(), sizeof sketch_, words_);
 }
@@ -179,6 +191,7 @@ void PlanMaking::tell_shares() {
   messages_.assign(parts.size(), {});
   parcels_ = std::vector<Parcel>(parts.size());
   for (int r = 0; r < ranks(); ++r) {
+    look();
     const auto at = static_cast<std::size_t>(r);
     if (r == rank()) {
       stretches_[at] = std::move(parts[at]);
@@ -189,6 +202,11 @@ void PlanMaking::tell_shares() {
     messages_[at][0] = name();
     messages_[at][1] = words.size();
     std::memcpy(messages_[at].data() + 2, words.data(), words.size() * sizeof words[0]);
+  }
+  // What is on its way must not be let go of by a look.
+  for (int r = 0; r < ranks(); ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    if (r == rank()) continue;
     expect(r, parcels_[at], kAnyLength);
     send(r, reinterpret_cast<const std::byte*>(messages_[at].data()),
          messages_[at].size() * sizeof(std::uint64_t));

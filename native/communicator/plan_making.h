@@ -46,6 +46,7 @@ class PlanMaking : public MessageSteps {
   using Lists = std::vector<Indices>;
 
   Status begin() override;
+  void read();
   bool step(Status& status) override;
   void open_layer();
   void hear(Lists& given, Lists& asked);
@@ -54,6 +55,7 @@ class PlanMaking : public MessageSteps {
   void take_shares();
   std::vector<std::uint64_t> bounds() const;
 
+  PlanWish wish_;
   std::string words_;
   std::uint64_t length_;
   bool shares_;  // no butterfly was wished for, and ranks are few

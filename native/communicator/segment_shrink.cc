@@ -18,8 +18,10 @@ SegmentShrink::SegmentShrink(Communicator& parent, double timeout)
       segment_(parent.membership().segment) {
   std::atomic<std::uint64_t>& came = segment_.mail(parent.rank()).shrinks;
   if (came.exchange(1) != 0) {
-    throw Error(Status::invalid_argument,
-                "shrink: this communicator was shrunk before: go on with the one that came of it");
+    throw Error(
+        Status::invalid_argument,
+        "shrink: this communicator was shrunk before: go on with the one that came of it, or "
+        "start anew where that failed");
   }
   parent.revoke();
 }

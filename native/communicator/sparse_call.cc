@@ -16,7 +16,8 @@
 namespace coll {
 SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,
                        const SparseWish& wish)
-    : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish)),
+    : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish),
+                   wish.of_timeout),
       costs_(costs),
       wish_(wish),
       openings_(static_cast<std::size_t>(ranks)) {
@@ -37,13 +38,6 @@ SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& c
   if (divided_ && wish.op == Reduction::avg) terms_.divisor = ranks;
   terms_.quantise_bits = static_cast<unsigned>(wish.quantise_bits);
   wish_.algorithm = algorithm_of(wish);
-  try {
-    own_ = canonical(terms_, wish_.pairs, wish.length, stretch_of(rank).first);
-  } catch (const Error& error) {
-    refuse(wish, error.what());
-  }
-  opening_ = Opening::of(terms_, own_);
-  opening_.cores = usable_cores();
 }
 
 // Elements of the vector that all ranks work on.
@@ -59,7 +53,60 @@ SparseStream SparseCall::stretch_of(int rank) const noexcept {
           .length = wish_.length};
 }
 
-Status SparseCall::begin() { return agree(&opening_, openings_.data(), sizeof opening_, words_); }
+Status SparseCall::begin() {
+  prepared([this] {
+    try {
+      own_ = canonical(terms_, wish_.pairs, wish_.length, stretch_of(rank()).first);
+    } catch (const Error& error) {
+      if (error.status != Status::invalid_argument) throw;
+      refuse(wish_, error.what());
+    }
+  });
+  opening_ = Opening::of(terms_, own_);
+  opening_.cores = usable_cores();
+  take_room();
+  return agree(&opening_, openings_.data(), sizeof opening_, words_);
+}
+
+// That of a vector with all values that there will be in any case; 0: of none.
+std::uint64_t SparseCall::bytes_of_dense() const noexcept {
+  const int a = wish_.algorithm;
+  const bool all_dense =
+      a == kSparseDense ||
+      (a >= 0 && sparse_algorithms()[static_cast<std::size_t>(a)].dense_when_folded);
+  if (wish_.output != SparseOutput::dense && !all_dense) return 0;
+  const std::uint64_t parts =
+      wish_.kind == Kind::reduce_scatter ? static_cast<std::uint64_t>(ranks()) : 1;
+  return total() / parts * terms_.value_bytes();
+}
+
+// The ranks tell each other where one has none for that, before anything else is sent. What is
+// small is there, or nothing is.
+void SparseCall::take_room() {
+  constexpr std::uint64_t kLarge = std::uint64_t{1} << 24;
+  const std::uint64_t bytes = bytes_of_dense();
+  if (bytes < kLarge) return;
+  try {
+    room_ = room_of(bytes, 1);
+  } catch (const NoRoom&) {
+    opening_.whole = Opening::kLacksRoom;
+    opening_.entries = bytes;
+  }
+}
+
+// All ranks know alike, so the communicator works on.
+void SparseCall::check_room() const {
+  for (int r = 0; r < ranks(); ++r) {
+    const Opening& opening = openings_[static_cast<std::size_t>(r)];
+    if (opening.whole != Opening::kLacksRoom) continue;
+    throw labelled(Error(Status::out_of_memory,
+                         "rank " + std::to_string(r) + " has no memory for the " +
+                             in_bytes(opening.entries) +
+                             " of a vector with all values: ask for a sparse result, or for "
+                             "another algorithm; nothing was sent, the communicator works on",
+                         r));
+  }
+}
 
 bool SparseCall::step(Status& status) {
   if (stage_ == Stage::dense) {
@@ -67,6 +114,7 @@ bool SparseCall::step(Status& status) {
     return false;
   }
   if (stage_ == Stage::agreeing) {
+    check_room();
     if (guarded([this] { return hears_all(); })) return false;
     result_.algorithm = wish_.algorithm < 0 ? choose() : wish_.algorithm;
     if (result_.algorithm == kSparseDense) {
@@ -167,7 +215,7 @@ Status SparseCall::exchange_counts() {
                   .output = counting ? counts_.data() : equals_.data(),
                   .count = counting ? counts_.size() : 1,
                   .timeout = left(),
-                  .of_timeout = limit()});
+                  .of_timeout = told()});
 }
 
 // The round before is over. False: it was the last one.
@@ -229,6 +277,7 @@ std::vector<SparseStream> SparseCall::input(const Layout& layout,
 
 Status SparseCall::begin_dense() {
   stage_ = Stage::dense;
+  room_.reset();
   guarded([this] {
     own_ = made_dense(terms_, own_);
     if (own_.entries > 0 && own_.owner == nullptr) {
@@ -240,7 +289,7 @@ Status SparseCall::begin_dense() {
   Call call = as_dense(wish_);
   call.input = call.output = values;
   call.timeout = left();
-  call.of_timeout = limit();
+  call.of_timeout = told();
   return run(call);
 }
 
@@ -268,20 +317,14 @@ void SparseCall::finish() {
 }
 
 void SparseCall::deliver(Form form, const std::vector<SparseStream>& streams) {
+  room_.reset();
   SparseStream whole = at_origin(terms_, joined(terms_, streams, form));
   const auto n = whole.entries;
   if (folds() && wish_.op == Reduction::avg && !divided_ && n > 0) {
-    const std::shared_ptr<std::byte[]> memory(new std::byte[n * terms_.value_bytes()]);
-    const void* sources[] = {whole.values};
-    void* destinations[] = {memory.get()};
-    fold_kernel(wish_.dtype, Reduction::avg)({.sources = sources,
-                                              .destinations = destinations,
-                                              .n = n,
-                                              .k = 1,
-                                              .m = 1,
-                                              .balanced = false,
-                                              .streaming = 0,
-                                              .divisor = static_cast<double>(ranks())});
+    const std::shared_ptr<std::byte[]> memory = room_of(n, terms_.value_bytes());
+    const void* const source = whole.values;
+    fold_in_blocks(wish_.dtype, Reduction::avg, {&source, 1}, memory.get(), n,
+                   static_cast<double>(ranks()));
     whole = with_values(terms_, std::move(whole), memory);
   }
   const bool to_the_bit =

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -41,6 +42,9 @@ class SparseCall : public MessageSteps {
 
   Status begin() override;
   bool step(Status& status) override;
+  std::uint64_t bytes_of_dense() const noexcept;
+  void take_room();
+  void check_room() const;
   bool hears_all();
   void deliver_at_once();
   void prepare();
@@ -66,6 +70,7 @@ class SparseCall : public MessageSteps {
   double result_dense_above_ = 1;  // where indices are in memory, not coded
   bool divided_ = false;           // an average is one already
   SparseStream own_;
+  std::shared_ptr<std::byte[]> room_;  // of a dense result, so that it is there
   Opening opening_;
   std::vector<Opening> openings_;
   std::vector<Sketch> sketches_;

@@ -34,6 +34,7 @@ struct SparseWish {
   Reproducible reproducible = Reproducible::no;
   std::uint64_t largest = 0;  // so many elements of the sum, the largest in magnitude; 0: all
   double timeout = 0;         // seconds; 0: the communicator's
+  double of_timeout = 0;      // as of Call
   std::string agreed = "";    // that all ranks must say
 };
 

@@ -3,6 +3,9 @@
 // any two: a communicator that comes to be of it, a collective of sparse vectors.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "base/error.h"
 
 namespace coll {
@@ -17,6 +20,15 @@ class Steps {
   // ok, or in_progress where the communicator is interruptible: then resume(). Throws Error.
   virtual Status start() = 0;
   virtual Status resume() = 0;
+
+  // Whether the program wants work to end that this rank does alone (base/looks.h).
+  void stop_by(std::function<bool()> stop) { stop_ = std::move(stop); }
+
+ protected:
+  bool stopped() const { return stop_ && stop_(); }
+
+ private:
+  std::function<bool()> stop_ = nullptr;
 };
 
 // A communicator comes to be of another one.

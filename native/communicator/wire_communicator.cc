@@ -318,8 +318,10 @@ TcpListener WireCommunicator::survivors_door() {
   const Entered entered(*this);
   std::vector<TcpListener>& doors = links_.place().doors;
   if (std::exchange(shrunk_, true)) {
-    throw Error(Status::invalid_argument,
-                "shrink: this communicator was shrunk before: go on with the one that came of it");
+    throw Error(
+        Status::invalid_argument,
+        "shrink: this communicator was shrunk before: go on with the one that came of it, or "
+        "start anew where that failed");
   }
   return std::move(doors.back());
 }

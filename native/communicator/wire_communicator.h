@@ -123,6 +123,7 @@ class WireCommunicator {
   void obey_if_idle() noexcept;
   Cause lost_before(int peer, const std::string& how) const;
   std::string whereabouts(int peer) const;
+  std::string absent_beside(int named) const;
   Cause late() const;
   // Of message calls (wire_messages.cc).
   void enter(const PairCall& call);
@@ -132,6 +133,7 @@ class WireCommunicator {
   bool can_tell();
   [[noreturn]] void give_up_messages();
   void say_messages();
+  int blamed_for(const WaitNote& note) const;
   void look_while_polling(const WaitNote& note, bool left);
   void look_after(const std::vector<WaitNote>& notes, bool left);
   void look_for_last(const WaitNote& note, bool left);

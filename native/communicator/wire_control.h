@@ -31,8 +31,8 @@ class WireControl final : public TcpReceiver {
   // without a connection, is not.
   void say(const Failure& failure) noexcept;
   void say(const CallNote& note) noexcept;
-  // For whom this rank waits in its call of that number, or, between calls, with a message; what
-  // has not changed is not said again.
+  // For whom this rank waits in the end, in its call of that number, or, between calls, with a
+  // message; what has not changed is not said again.
   void say_waits(std::uint64_t call, int peer, const WaitNote& message = {}) noexcept;
   void say_leave() noexcept;
 
@@ -50,6 +50,10 @@ class WireControl final : public TcpReceiver {
   // said that it waits in a call.
   int waits_for(std::uint64_t call) const noexcept {
     return waits_.call <= call && message().what == Waits::nothing ? waits_.peer : -1;
+  }
+  // As that, where it waits with a message.
+  int message_waits_for() const noexcept {
+    return message().what != Waits::nothing ? waits_.peer : -1;
   }
   // The message that it waits for, or with.
   WaitNote message() const noexcept { return unpack(waits_.message); }

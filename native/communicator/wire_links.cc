@@ -232,6 +232,19 @@ bool WireLinks::fails_here(int peer) const noexcept {
   return stream != nullptr && stream->state() == StreamState::failed;
 }
 
+bool WireLinks::silent(int peer) const noexcept {
+  const Stream* data = executor_.stream(peer);
+  const TcpStream* words = control(peer) == nullptr ? nullptr : control(peer)->stream();
+  return (data != nullptr && data->state() == StreamState::silent) ||
+         (words != nullptr && words->state() == StreamState::silent);
+}
+
+std::string WireLinks::loss_of(int peer, bool silent) const {
+  if (!silent) return name_of(peer) + " is lost";
+  const auto [low, high] = std::minmax(peer, place_.self.rank);
+  return name_of(low) + " and " + name_of(high) + " lost each other";
+}
+
 std::string WireLinks::fault_of_control(int peer) const {
   const TcpStream* stream = control(peer) == nullptr ? nullptr : control(peer)->stream();
   return stream == nullptr || stream->state() == StreamState::open ? "" : stream->why();

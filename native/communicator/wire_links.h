@@ -57,6 +57,11 @@ class WireLinks {
   std::string fault_of_control(int peer) const;
   // Of data: whether this rank is why, as it finds no way to the peer, and not the peer's end.
   bool fails_here(int peer) const noexcept;
+  // The peer's machine does not answer on one of the connections. That may be a dead machine, or a
+  // direction between the two: either rank may be what others still reach.
+  bool silent(int peer) const noexcept;
+  // That a peer is lost, in words; whose machine does not answer: that the two lost each other.
+  std::string loss_of(int peer, bool silent) const;
   // Whether a message of this peer has come for which there is no place yet.
   bool holds_back(int peer) const noexcept;
   // Asks whether a peer to which there is no connection is there; never waits.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "communicator/diagnosis.h"
 #include "communicator/pair_diagnosis.h"
 #include "communicator/wire_communicator.h"
 
@@ -120,7 +121,8 @@ void WireCommunicator::look_at_strangers() {
 // Peers that this call needs and whose connection has ended. Where only that for control has, its
 // data may still be under way: a rank may end as soon as the kernel has all that it sends. Each
 // peer has its own clock, so that whoever was lost first is told, and not who gave up because of
-// it.
+// it. A peer whose machine is silent has given up because of nobody: that is told at once, before
+// others tell what they see of it, a connection that was reset.
 void WireCommunicator::look_for_lost() {
   for (const int peer : links_.known()) {
     if (began_ && !links_.executor().owes(peer)) continue;
@@ -132,10 +134,12 @@ void WireCommunicator::look_for_lost() {
     if (fault.empty()) fault = links_.fault_of_control(peer);
     if (fault.empty()) continue;
     // Nothing may have moved for long when control ends, and the data have come at that moment.
-    if (!settled_ago(lost_since_[peer], kNews)) continue;
+    const bool silent = links_.silent(peer);
+    if (!silent && !settled_ago(lost_since_[peer], kNews)) continue;
     if (!certain && !settled_ago(still_since_, kNews)) continue;
     const std::string name = links_.name_of(peer);
-    std::string what = name + (left ? " closed its communicator before this call" : " is lost");
+    std::string what =
+        left ? name + " closed its communicator before this call" : links_.loss_of(peer, silent);
     if (links_.fails_here(peer)) what = links_.name_of(rank_) + " has no way to " + name;
     fail({Status::peer_lost, peer, label(now_->note) + ": " + what + (left ? "" : ": " + fault)});
   }
@@ -223,6 +227,21 @@ std::string WireCommunicator::whereabouts(int peer) const {
   return who + " is silent since its call " + label(*note);
 }
 
+// Who waits in this call says so to all that it is connected to; of these, who has not.
+std::string WireCommunicator::absent_beside(int named) const {
+  const auto here = [this](int peer) {
+    const CallNote* note = links_.control(peer)->newest();
+    return note != nullptr && note->number >= calls_;
+  };
+  std::vector<int> absent;
+  for (const int peer : links_.known()) {
+    if (peer != named && peer != rank_ && !here(peer)) absent.push_back(peer);
+  }
+  std::ranges::sort(absent);
+  const bool known = named >= 0 && links_.control(named) != nullptr;
+  return absent_in_words(absent, known && here(named));
+}
+
 Cause WireCommunicator::late() const {
   const auto [culprit, peer] = blamed();
   std::string who = "nothing moves";
@@ -232,6 +251,7 @@ Cause WireCommunicator::late() const {
     who = began_ ? whereabouts(peer)
                  : links_.name_of(peer) + " is not there: " + links_.standing(peer);
   }
+  if (culprit >= 0) who += absent_beside(culprit);
   return {Status::timeout, culprit,
           label(now_->note) + ": rank " + std::to_string(rank_) + " gave up after " +
               patience_.limit() + ": " + who};

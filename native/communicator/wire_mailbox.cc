@@ -156,6 +156,13 @@ std::string WireMailbox::fault_from(int peer) const {
   return in == nullptr ? "" : fault_of(in->stream);
 }
 
+bool WireMailbox::silent(int peer) const noexcept {
+  const auto is = [](const auto& way) {
+    return way != nullptr && way->stream && way->stream->state() == StreamState::silent;
+  };
+  return is(outs_[at(peer)]) || is(ins_[at(peer)]);
+}
+
 bool WireMailbox::hears(int peer) const noexcept {
   const auto& in = ins_[at(peer)];
   return in != nullptr && in->stream != nullptr;

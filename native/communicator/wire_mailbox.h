@@ -54,6 +54,7 @@ class WireMailbox {
   // Why nothing more can go to a rank, or come from one; "" it may.
   std::string fault_to(int peer) const;
   std::string fault_from(int peer) const;
+  bool silent(int peer) const noexcept;  // its machine does not answer on one of these
   // Whether a connection from that rank is there.
   bool hears(int peer) const noexcept;
   // Bytes that have gone to a rank, or come from it.

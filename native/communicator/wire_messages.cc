@@ -21,7 +21,7 @@ void WireCommunicator::enter(const PairCall& call) {
   validate(call, ranks_);
   if (!call.sends() || call.to == rank_ || !links_.connected(call.to)) return;
   if (links_.control(call.to)->left()) {
-    fail(lost({Waits::send, call.to, call.tag}, "", true));
+    fail(in_step_of(call.step_of, lost({Waits::send, call.to, call.tag}, "", true)));
   }
 }
 
@@ -119,13 +119,20 @@ void WireCommunicator::say_messages() {
   said_waits_ = true;
   for (const int peer : links_.known()) {
     say_calls(peer);
-    links_.control(peer)->say_waits(calls_, note.peer, note);
+    links_.control(peer)->say_waits(calls_, blamed_for(note), note);
   }
+}
+
+// For whom a message waits in the end: whose peer waits itself is told by it for whom.
+int WireCommunicator::blamed_for(const WaitNote& note) const {
+  if (note.peer < 0 || note.peer == rank_ || !links_.connected(note.peer)) return note.peer;
+  const int other = links_.control(note.peer)->message_waits_for();
+  return other < 0 || other >= ranks_ || other == rank_ ? note.peer : other;
 }
 
 void WireCommunicator::give_up_messages() {
   const Cause cause = late_message();
-  if (!mail_.gentle()) fail(cause);
+  if (!mail_.gentle()) fail(in_step_of(mail_.step_of(), cause));
   say_goes_on();
   if (watch_.active()) watch_.end(true);
   mail_.give_up();
@@ -156,13 +163,14 @@ void WireCommunicator::look_after(const std::vector<WaitNote>& notes, bool left)
   try {
     links_.connect(peers);
   } catch (const Error& e) {
-    fail({e.status, e.rank, in_words(notes.front()) + ": " + e.what()});
+    fail(
+        in_step_of(mail_.step_of(), {e.status, e.rank, in_words(notes.front()) + ": " + e.what()}));
   }
   for (const WaitNote& note : notes) {
     if (note.peer == kAny) {
       look_for_last(note, left);
     } else if (const auto cause = lost(note); cause && (left || !has_left(note.peer))) {
-      fail(*cause);
+      fail(in_step_of(mail_.step_of(), *cause));
     }
   }
 }
@@ -172,9 +180,11 @@ bool WireCommunicator::has_left(int peer) const {
 }
 
 Cause WireCommunicator::lost(const WaitNote& note, const std::string& how, bool left) const {
+  const bool silent = links_.silent(note.peer) || mail_.box().silent(note.peer);
   return {Status::peer_lost, note.peer,
-          in_words(note) + ": " + links_.name_of(note.peer) +
-              (left ? " closed its communicator" : " is lost: " + how)};
+          in_words(note) + ": " +
+              (left ? links_.name_of(note.peer) + " closed its communicator"
+                    : links_.loss_of(note.peer, silent) + ": " + how)};
 }
 
 // The rank that this waits for, where it can neither answer nor has anything more to say.
@@ -222,6 +232,7 @@ Cause WireCommunicator::lost(const WaitNote& note, int peer, const Cause& cause)
 
 Cause WireCommunicator::late_message() const {
   const WaitNote note = mail_.waits();
+  int culprit = note.peer;
   std::string why = "no rank has sent a message that fits";
   if (note.peer == rank_) {
     why = "a rank that waits for itself waits in vain";
@@ -239,8 +250,10 @@ Cause WireCommunicator::late_message() const {
     if (ahead != nullptr && ahead->number > calls_) {
       why += ", but called " + label(*ahead) + ", which rank " + std::to_string(rank_) + " has not";
     }
+    culprit = blamed_for(note);
+    if (culprit != note.peer) why += "; it waits, in the end, for " + links_.name_of(culprit);
   }
-  return {Status::timeout, note.peer,
+  return {Status::timeout, culprit,
           in_words(note) + ": rank " + std::to_string(rank_) + " gave up after " +
               patience_.limit() + ": " + why + (mail_.outlived() ? "; the request goes on" : "")};
 }

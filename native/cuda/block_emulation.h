@@ -15,8 +15,10 @@
 
 namespace coll::cuda {
 
-// A block, as one of its threads sees it. Its barrier shares nothing with those of other blocks, as
-// std::barrier does where threads sleep: the thread sanitizer would take that for an order.
+// A block, as one of its threads sees it. The thread sanitizer takes all that threads share for an
+// order: so its barrier has nothing in common with those of other blocks, as std::barrier has where
+// threads sleep, nor with the one before. Who wakes late would else be behind all that others did
+// since they met.
 class BlockThread {
  public:
   class Block {
@@ -26,24 +28,30 @@ class BlockThread {
 
     int threads() const noexcept { return threads_; }
     std::byte* memory() const noexcept { return reinterpret_cast<std::byte*>(memory_.get()); }
-    void meet() {
-      std::unique_lock lock(mutex_);
-      const std::uint64_t phase = phase_;
-      if (++here_ == threads_) {
-        here_ = 0;
-        ++phase_;
-        all_here_.notify_all();
+    // `turn`: 0 and 1 in turns.
+    void meet(int turn) {
+      Meeting& meeting = meetings_[turn];
+      std::unique_lock lock(meeting.mutex);
+      const std::uint64_t number = meeting.number;
+      if (++meeting.here == threads_) {
+        meeting.here = 0;
+        ++meeting.number;
+        meeting.all_here.notify_all();
         return;
       }
-      all_here_.wait(lock, [&] { return phase_ != phase; });
+      meeting.all_here.wait(lock, [&] { return meeting.number != number; });
     }
 
    private:
     using Line = Vector<kVectorBytes>;
-    int threads_, here_ = 0;
-    std::uint64_t phase_ = 0;
-    std::mutex mutex_;
-    std::condition_variable all_here_;
+    struct Meeting {
+      std::mutex mutex;
+      std::condition_variable all_here;
+      std::uint64_t number = 0;
+      int here = 0;
+    };
+    int threads_;
+    Meeting meetings_[2];
     std::unique_ptr<Line[]> memory_;
   };
 
@@ -52,11 +60,11 @@ class BlockThread {
   std::size_t thread() const noexcept { return static_cast<std::size_t>(thread_); }
   std::size_t threads() const noexcept { return static_cast<std::size_t>(block_.threads()); }
   std::byte* shared() const noexcept { return block_.memory(); }
-  void sync() { block_.meet(); }
+  void sync() { block_.meet(turn_ ^= 1); }
 
  private:
   Block& block_;
-  int thread_;
+  int thread_, turn_ = 0;
 };
 
 // Calls body(group, block) in each of the threads of each of the blocks, to their ends.

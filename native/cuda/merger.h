@@ -70,6 +70,11 @@ class Merger {
     Ways::read(sizeof(Run));
     return x.runs[tile];
   }
+  // Where a tile's room begins, and nothing else: another thread may be writing how many it has.
+  constexpr std::uint32_t room_at(std::uint32_t tile) const noexcept {
+    Ways::read(sizeof(std::uint32_t));
+    return m_.sum.runs[tile].at;
+  }
 
   // ---- runs of whole indices --------------------------------------------------------------------
 
@@ -311,7 +316,7 @@ class Merger {
   constexpr void give_sparse(std::uint32_t tile, std::uint32_t length) noexcept {
     const auto bits = [this](std::uint32_t i) { return result(i); };
     const Ranking found = ranking(length, bits);
-    const std::uint32_t at = run_at(m_.sum, tile).at;
+    const std::uint32_t at = room_at(tile);
     auto* const values = as<kernels::Stored<Bits>>(m_.sum.values) + at;
     const bool whole = whole_is_shorter(found.all, length, sizeof(Memory));
     if (thread() == 0) {

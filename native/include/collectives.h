@@ -120,7 +120,8 @@ typedef enum coll_color { COLL_NO_COLOR = -1 } coll_color;
 typedef struct coll_comm coll_comm;
 
 /* Asked at least every 50 ms, and after every signal, while ranks wait for one another in
- * coll_init(); anything but 0 ends that with COLL_ABORTED. Must not throw. */
+ * coll_init(); anything but 0 ends that with COLL_ABORTED. Must not throw. Also for coll_stop_by().
+ */
 typedef int32_t (*coll_stop_function)(void* context);
 
 /* How to make a communicator. Zero-initialise, set `size`, then what differs from the default. */
@@ -159,6 +160,7 @@ typedef struct coll_call {
   int32_t accumulate;   /* a coll_accumulate */
   const char* agreed;   /* words that all ranks must pass alike, which errors quote; NULL: none */
   int32_t reproducible; /* a coll_reproducible */
+  double of_timeout; /* seconds of which `timeout` is what is left, for error texts; 0: it is all */
 } coll_call;
 
 /* ---- life of a communicator ------------------------------------------------------------- */
@@ -174,6 +176,11 @@ coll_status coll_local(const coll_options* options, coll_comm** comms);
 coll_status coll_close(coll_comm* comm);
 /* Floods: every rank's present and later calls return COLL_ABORTED with `reason`. */
 coll_status coll_abort(coll_comm* comm, const char* reason);
+
+/* Asked every 10 ms or so while this rank is at work alone in a call by messages (of sparse
+ * vectors, Adasum): for its signals, as such work does not return COLL_IN_PROGRESS. Anything but 0
+ * ends the call with COLL_ABORTED; tell the others by coll_abort(). NULL: nobody is asked. */
+coll_status coll_stop_by(coll_comm* comm, coll_stop_function stop, void* context);
 
 /* As coll_abort(), for ranks that mean to go on: those that live then call coll_shrink(). */
 coll_status coll_revoke(coll_comm* comm);

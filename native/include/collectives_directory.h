@@ -30,6 +30,8 @@ typedef struct coll_directory_options {
   int32_t attempt;         /* a restart of a job counts up */
   int32_t rank;
   int32_t ranks;
+  const char* trouble; /* NULL, or why this rank cannot take part: what the others are told where
+                          it gives up before all have come */
 } coll_directory_options;
 
 /* Of a launcher: reads PMI_FD, PMI_RANK and PMI_SIZE and greets it. The socket is closed with it,

@@ -72,6 +72,7 @@ typedef struct coll_sparse_call {
   double dense_above;    /* a part of which more than this share is there travels with all values;
                           * 0: where that takes fewer bytes */
   double timeout;        /* seconds, for all of it; 0: the communicator's */
+  double of_timeout;     /* as of coll_call */
   const char* agreed;    /* what all ranks say alike, as the shape that the vector is of; or NULL */
   int32_t coding;        /* a coll_sparse_coding */
   int32_t quantise_bits; /* 2, 4 or 8: an allreduce's result is quantised (QSGD), which runs

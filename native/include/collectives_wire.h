@@ -29,7 +29,7 @@ typedef struct coll_wire_options {
   const uint8_t* secret;    /* COLL_SECRET_BYTES that only the ranks of this job know */
   const char* const* doors; /* by rank: what coll_listener_text() says there */
   const char* const* hosts; /* by rank: the name of its machine, which no other has; or NULL */
-  int32_t spin;             /* microseconds to wait busily for a message; -1: 50 */
+  int32_t spin;             /* microseconds to wait busily at most; -1: 50; 0: never */
   double silence;           /* seconds after which a machine that does not answer is lost; 0: 15 */
   const char* transport;    /* "ucx": collectives go by UCX; NULL or "auto": TCP, and in groups
                                whose ranks are all of one machine its memory; all ranks alike */

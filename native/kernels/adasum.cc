@@ -66,27 +66,25 @@ std::int64_t common(double x, std::int64_t of_x, double y, std::int64_t of_y) no
   return std::max(of_x, of_y);
 }
 
-// That of the length of a vector whose square, divided by 4^power, this is.
-int power_of_length(double square, std::int64_t power) noexcept {
-  if (!(square > 0)) return 0;
-  const auto half = static_cast<std::int64_t>(std::ilogb(square)) / 2;
-  return static_cast<int>(std::clamp<std::int64_t>(half + power, -kPowers, kPowers));
-}
+// m * 2^power, where power is 0 but of what is beyond the range of double.
+struct Factor {
+  double m;
+  int power;
 
-// Of vectors divided by their lengths, about: then a factor is as large as what it gives.
-template <class Value>
-void combine_scaled(Value* a, const Value* b, std::size_t n, const Products& by) noexcept {
-  const int to_a = power_of_length(by.aa, by.a_power), to_b = power_of_length(by.bb, by.b_power);
-  const double one_a = std::ldexp(1, to_a), one_b = std::ldexp(1, to_b);
-  const auto apart = static_cast<int>(by.b_power - by.a_power);
-  double of_a = one_a, of_b = one_b;
-  if (by.aa > 0) of_a -= std::ldexp(by.ab / (2 * by.aa), apart + to_a);
-  if (by.bb > 0) of_b -= std::ldexp(by.ab / (2 * by.bb), to_b - apart);
-  for (std::size_t i = 0; i < n; ++i) {
-    const double x = of_a * (static_cast<double>(a[i]) / one_a);
-    const double y = of_b * (static_cast<double>(b[i]) / one_b);
-    a[i] = static_cast<Value>(x + y);
-  }
+  double times(double x) const noexcept { return power == 0 ? m * x : m * std::ldexp(x, power); }
+};
+
+// 1 - ab/2aa, of vectors that were divided by powers of two that differ by so much.
+Factor factor_of(double ab, double aa, std::int64_t apart) noexcept {
+  if (!(aa > 0)) return {1, 0};
+  const double share = ab / (2 * aa);
+  const auto power = static_cast<int>(apart);
+  const double factor = 1 - (power == 0 ? share : std::ldexp(share, power));
+  if (std::isfinite(factor) || !std::isfinite(share)) return {factor, 0};
+  // Beside it 1 is nothing. What it multiplies is as small, and is made larger first: so nothing
+  // of it is lost.
+  const int own = std::ilogb(share);
+  return {-std::ldexp(share, -own), own + power};
 }
 
 }  // namespace
@@ -119,14 +117,16 @@ Products sum(const Products& x, const Products& y) noexcept {
 template <class Value>
 void combine(Value* a, const Value* b, std::size_t n, const Products& by) noexcept {
   constexpr auto most = static_cast<double>(std::numeric_limits<Value>::max());
-  const double of_a = by.aa > 0 ? 1 - by.ab / (2 * by.aa) : 1;
-  const double of_b = by.bb > 0 ? 1 - by.ab / (2 * by.bb) : 1;
-  const bool beyond = std::abs(of_a) > most || std::abs(of_b) > most;
-  if (by.a_power != 0 || by.b_power != 0 || beyond) {
-    combine_scaled(a, b, n, by);
+  const Factor of_a = factor_of(by.ab, by.aa, by.b_power - by.a_power);
+  const Factor of_b = factor_of(by.ab, by.bb, by.a_power - by.b_power);
+  const auto beyond = [](const Factor& f) { return f.power != 0 || std::abs(f.m) > most; };
+  if (beyond(of_a) || beyond(of_b)) {
+    for (std::size_t i = 0; i < n; ++i) {
+      a[i] = static_cast<Value>(of_a.times(a[i]) + of_b.times(b[i]));
+    }
     return;
   }
-  const auto narrow_a = static_cast<Value>(of_a), narrow_b = static_cast<Value>(of_b);
+  const auto narrow_a = static_cast<Value>(of_a.m), narrow_b = static_cast<Value>(of_b.m);
   for (std::size_t i = 0; i < n; ++i) a[i] = narrow_a * a[i] + narrow_b * b[i];
 }
 

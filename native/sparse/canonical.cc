@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "sparse/index_order.h"
 
 namespace coll {
@@ -37,34 +38,56 @@ template <class Index>
 bool check(const GivenPairs& given, std::uint64_t length) {
   bool ascending = true;
   std::uint64_t before = 0;
-  for (std::size_t i = 0; i < given.n; ++i) {
-    const auto index = index_at<Index>(given.indices, i);
-    const auto place = word_of(index);
-    if (place >= length) refuse(index, i, length);
-    ascending = ascending && (i == 0 || place > before);
-    before = place;
-  }
+  in_blocks(given.n, [&](std::size_t first, std::size_t n) {
+    for (std::size_t i = first; i < first + n; ++i) {
+      const auto index = index_at<Index>(given.indices, i);
+      const auto place = word_of(index);
+      if (place >= length) refuse(index, i, length);
+      ascending = ascending && (i == 0 || place > before);
+      before = place;
+    }
+  });
   return ascending;
+}
+
+// Adds up the values of one index, in their order, in place; returns how many are left. What is
+// left of the blocks before grows at its end: the sum so far comes before the values of a block.
+std::size_t add_equal(const SparseTerms& terms, std::byte* indices, std::byte* values,
+                      std::size_t n) {
+  const std::size_t wide = terms.index_bytes, size = terms.value_bytes();
+  std::size_t left = 0;
+  in_blocks(n, [&](std::size_t first, std::size_t count) {
+    std::memmove(indices + left * wide, indices + first * wide, count * wide);
+    std::memmove(values + left * size, values + first * size, count * size);
+    const std::size_t from = left - std::min<std::size_t>(left, 1);
+    left = from + terms.kernels.add_equal({indices + from * wide, values + from * size},
+                                          left - from + count);
+  });
+  return left;
 }
 
 template <class Given, class Index>
 SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
                        std::uint64_t first, bool ascending) {
   const std::size_t n = given.n, size = terms.value_bytes();
-  std::vector<GivenIndex> places(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    places[i] = {static_cast<std::uint64_t>(index_at<Given>(given.indices, i)), i};
-  }
-  if (!ascending) sort_by_index(places, length);
+  GivenIndices places(n);
+  in_blocks(n, [&](std::size_t begin, std::size_t count) {
+    for (std::size_t i = begin; i < begin + count; ++i) {
+      places[i] = {static_cast<std::uint64_t>(index_at<Given>(given.indices, i)), i};
+    }
+  });
+  if (!ascending) sort_by_index(places.all(), length);
   const std::shared_ptr<std::byte[]> memory(new std::byte[n * (sizeof(Index) + size)]);
   std::byte* values = memory.get() + n * sizeof(Index);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto index = static_cast<Index>(first + places[i].index);
-    std::memcpy(memory.get() + i * sizeof index, &index, sizeof index);
-    std::memcpy(values + i * size,
-                static_cast<const std::byte*>(given.values) + places[i].at * size, size);
-  }
-  const std::size_t left = terms.kernels.add_equal({memory.get(), values}, n);
+  in_blocks(n, [&](std::size_t begin, std::size_t count) {
+    for (std::size_t i = begin; i < begin + count; ++i) {
+      const auto index = static_cast<Index>(first + places[i].index);
+      std::memcpy(memory.get() + i * sizeof index, &index, sizeof index);
+      std::memcpy(values + i * size,
+                  static_cast<const std::byte*>(given.values) + places[i].at * size, size);
+    }
+  });
+  const std::size_t left = add_equal(terms, memory.get(), values, n);
   return {Form::pairs, first, length, left, memory.get(), values, memory};
 }
 
@@ -135,10 +158,13 @@ SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::u
 std::vector<std::uint64_t> widened(const GivenPairs& given, std::uint64_t length) {
   return with_integer(given.index_dtype, [&](auto integer) {
     check<decltype(integer)>(given, length);
-    std::vector<std::uint64_t> wide(given.n);
-    for (std::size_t i = 0; i < given.n; ++i) {
-      wide[i] = word_of(index_at<decltype(integer)>(given.indices, i));
-    }
+    std::vector<std::uint64_t> wide;
+    wide.reserve(given.n);
+    in_blocks(given.n, [&](std::size_t first, std::size_t n) {
+      for (std::size_t i = first; i < first + n; ++i) {
+        wide.push_back(word_of(index_at<decltype(integer)>(given.indices, i)));
+      }
+    });
     return wide;
   });
 }

@@ -19,7 +19,8 @@ struct GivenPairs {
 
 // The stream of a vector of so many elements; where they are the part of a longer one, from `first`
 // on. Values of one index are added up, in their order; truths become 0 or 1. A view of the
-// caller's arrays where these are in order already. Throws Error(invalid_argument), and bad_alloc.
+// caller's arrays where these are in order already. Throws Error(invalid_argument), bad_alloc, and
+// what a look throws (base/looks.h).
 SparseStream canonical(const SparseTerms& terms, const GivenPairs& given, std::uint64_t length,
                        std::uint64_t first);
 

@@ -4,7 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <span>
 
 namespace coll {
 
@@ -14,8 +15,24 @@ struct GivenIndex {
   std::size_t at;
 };
 
-// By index, all of which are less than `length`; those that are equal stay in their order. By
-// digits of 11 bits, from the lowest (radix sort), but where there are few. Throws bad_alloc.
-void sort_by_index(std::vector<GivenIndex>& places, std::uint64_t length);
+// Memory for so many, which nothing has touched: pages come as they are written, between looks.
+class GivenIndices {
+ public:
+  explicit GivenIndices(std::size_t n)
+      : memory_(std::make_unique_for_overwrite<GivenIndex[]>(n)), n_(n) {}
+
+  GivenIndex& operator[](std::size_t i) noexcept { return memory_[i]; }
+  std::span<GivenIndex> all() noexcept { return {memory_.get(), n_}; }
+
+ private:
+  std::unique_ptr<GivenIndex[]> memory_;
+  std::size_t n_;
+};
+
+// By index, all of which are less than `length`; those that are equal stay in their order. Time
+// grows as their number: what does not fit a cache is cut by its highest digit into what does,
+// and that is sorted by digits from the lowest (radix sort), but where there are few. Looks up
+// (base/looks.h). Throws bad_alloc.
+void sort_by_index(std::span<GivenIndex> places, std::uint64_t length);
 
 }  // namespace coll

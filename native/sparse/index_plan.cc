@@ -7,35 +7,56 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/looks.h"
+#include "sparse/index_order.h"
 #include "sparse/index_shares.h"
 
 namespace coll {
 namespace {
 
-IndexPlaces places_in(const Indices& all, std::span<const std::uint64_t> some) {
+// The different ones of a list, and where each of the list is among them.
+struct Ordered {
+  Indices indices;
   IndexPlaces places;
-  places.reserve(some.size());
-  for (const std::uint64_t index : some) {
-    places.push_back(
-        static_cast<std::uint32_t>(std::ranges::lower_bound(all, index) - all.begin()));
-  }
-  return places;
-}
+};
 
-Indices ascending(std::span<const std::uint64_t> given) {
-  Indices sorted(given.begin(), given.end());
-  if (!std::ranges::is_sorted(sorted)) std::ranges::sort(sorted);
-  sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
-  if (sorted.size() >= PlanRound::kAbsent) {
+Ordered ordered(std::span<const std::uint64_t> given) {
+  GivenIndices all(given.size());
+  std::uint64_t most = 0, before = 0;
+  bool ascending = true;
+  in_blocks(given.size(), [&](std::size_t first, std::size_t n) {
+    for (std::size_t i = first; i < first + n; ++i) {
+      all[i] = {given[i], i};
+      most = std::max(most, given[i]);
+      ascending = ascending && given[i] >= before;
+      before = given[i];
+    }
+  });
+  if (!ascending) sort_by_index(all.all(), most + 1);
+  Ordered found{.indices = {}, .places = IndexPlaces(given.size())};
+  found.indices.reserve(given.size());
+  in_blocks(given.size(), [&](std::size_t first, std::size_t n) {
+    for (const GivenIndex& each : all.all().subspan(first, n)) {
+      if (found.indices.empty() || found.indices.back() != each.index) {
+        found.indices.push_back(each.index);
+      }
+      found.places[each.at] = static_cast<std::uint32_t>(found.indices.size() - 1);
+    }
+  });
+  if (found.indices.size() >= PlanRound::kAbsent) {
     throw Error(Status::unsupported, "a plan of 2^32 indices and more");
   }
-  return sorted;
+  return found;
 }
 
 // A peer wrote it.
 void check(const Indices& list, std::uint64_t first, std::uint64_t end) {
   bool sound = list.empty() || (list.front() >= first && list.back() < end);
-  for (std::size_t i = 1; i < list.size(); ++i) sound = sound && list[i - 1] < list[i];
+  in_blocks(list.size(), [&](std::size_t begin, std::size_t n) {
+    for (std::size_t i = std::max<std::size_t>(begin, 1); i < begin + n; ++i) {
+      sound = sound && list[i - 1] < list[i];
+    }
+  });
   if (!sound) throw Error(Status::internal, "a message with indices that are no list of its part");
 }
 
@@ -65,17 +86,28 @@ United unite(std::span<const Indices> lists) {
   for (const Indices& list : lists) {
     Indices both;
     both.reserve(united.indices.size() + list.size());
-    std::ranges::set_union(united.indices, list, std::back_inserter(both));
+    // Block by block of the list, with all that is less in what there was.
+    auto rest = united.indices.cbegin();
+    const auto end = united.indices.cend();
+    in_blocks(list.size(), [&](std::size_t first, std::size_t n) {
+      const std::span some = std::span(list).subspan(first, n);
+      const auto until = std::upper_bound(rest, end, some.back());
+      std::ranges::set_union(rest, until, some.begin(), some.end(), std::back_inserter(both));
+      rest = until;
+    });
+    both.insert(both.end(), rest, end);
     united.indices = std::move(both);
   }
   for (const Indices& list : lists) {
     IndexPlaces places;
     places.reserve(list.size());
     std::size_t at = 0;
-    for (const std::uint64_t index : list) {
-      while (united.indices[at] != index) ++at;
-      places.push_back(static_cast<std::uint32_t>(at));
-    }
+    in_blocks(list.size(), [&](std::size_t first, std::size_t n) {
+      for (const std::uint64_t index : std::span(list).subspan(first, n)) {
+        while (united.indices[at] != index) ++at;
+        places.push_back(static_cast<std::uint32_t>(at));
+      }
+    });
     united.places.push_back(std::move(places));
   }
   return united;
@@ -83,14 +115,14 @@ United unite(std::span<const Indices> lists) {
 
 IndexPlan::IndexPlan(std::span<const std::uint64_t> given,
                      const std::span<const std::uint64_t>* asked)
-    : given_(ascending(given)) {
-  const auto& wanted = asked == nullptr ? given : *asked;
-  asked_ = asked == nullptr ? given_ : ascending(wanted);
-  given_count_ = given.size();
+    : given_count_(given.size()), asked_count_(asked == nullptr ? given.size() : asked->size()) {
+  Ordered here = ordered(given);
+  Ordered there = asked == nullptr ? here : ordered(*asked);
+  given_ = std::move(here.indices);
+  asked_ = std::move(there.indices);
+  entry_ = std::move(here.places);
+  exit_ = std::move(there.places);
   distinct_ = given_.size();
-  asked_count_ = wanted.size();
-  entry_ = places_in(given_, given);
-  exit_ = places_in(asked_, wanted);
 }
 
 void IndexPlan::open(std::size_t layer) {
@@ -135,12 +167,14 @@ PlanRound IndexPlan::round(std::size_t layer) const {
 void IndexPlan::finish() {
   IndexPlaces bottom;  // of what is asked for, among what is given
   bottom.reserve(asked_.size());
-  for (const std::uint64_t index : asked_) {
-    const auto found = std::ranges::lower_bound(given_, index);
-    const bool there = found != given_.end() && *found == index;
-    bottom.push_back(there ? static_cast<std::uint32_t>(found - given_.begin())
-                           : PlanRound::kAbsent);
-  }
+  std::size_t at = 0;
+  in_blocks(asked_.size(), [&](std::size_t first, std::size_t n) {
+    for (const std::uint64_t index : std::span(asked_).subspan(first, n)) {
+      while (at < given_.size() && given_[at] < index) ++at;
+      const bool there = at < given_.size() && given_[at] == index;
+      bottom.push_back(there ? static_cast<std::uint32_t>(at) : PlanRound::kAbsent);
+    }
+  });
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     PlanRound& down = rounds_.emplace_back(round(l));
     down.send = runs(layers_[l].give);
@@ -154,7 +188,9 @@ void IndexPlan::finish() {
     up.room = layers_[l].fetch.back();
     if (l + 1 < layers_.size()) continue;
     for (IndexPlaces& places : up.send) {
-      for (std::uint32_t& place : places) place = bottom[place];
+      in_blocks(places.size(), [&](std::size_t first, std::size_t n) {
+        for (std::uint32_t& place : std::span(places).subspan(first, n)) place = bottom[place];
+      });
     }
   }
   if (layers_.empty()) {  // alone

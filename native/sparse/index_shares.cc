@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/looks.h"
 
 namespace coll {
 namespace {
@@ -32,10 +33,12 @@ std::uint64_t busiest(std::span<const ShareTraffic> ranks, ShareTraffic::Way Sha
 
 void place_all(std::span<const std::uint32_t> places, std::size_t base, std::size_t end,
                IndexPlaces& to) {
-  for (const std::uint32_t place : places) {
-    if (base + place >= end) no_shares();
-    to.push_back(static_cast<std::uint32_t>(base + place));
-  }
+  in_blocks(places.size(), [&](std::size_t first, std::size_t n) {
+    for (const std::uint32_t place : places.subspan(first, n)) {
+      if (base + place >= end) no_shares();
+      to.push_back(static_cast<std::uint32_t>(base + place));
+    }
+  });
 }
 
 }  // namespace
@@ -79,7 +82,8 @@ void StretchShares::unite(std::span<const Indices> given, std::span<const Indice
   const auto next = [](const Indices& list, std::size_t at) {
     return at < list.size() ? list[at] : kNone;
   };
-  for (;;) {
+  for (std::size_t seen = 1;; ++seen) {
+    if (seen % kBlockElements == 0) look();
     std::uint64_t index = kNone;
     for (std::size_t r = 0; r < ranks_; ++r) {
       index = std::min({index, next(given[r], gives[r]), next(asked[r], asks[r])});
@@ -111,6 +115,7 @@ void StretchShares::for_each(Visit visit) const {
   std::size_t g = 0, a = 0;
   const std::span givers(givers_), askers(askers_);
   for (std::size_t i = 0; i < indices_.size(); ++i) {
+    if ((i + 1) % kBlockElements == 0) look();
     const Index& index = indices_[i];
     visit(i, givers.subspan(g, index.givers_end - g), askers.subspan(a, index.askers_end - a));
     g = index.givers_end;

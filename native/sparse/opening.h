@@ -15,7 +15,11 @@ namespace coll {
 struct Opening {
   static constexpr std::size_t kRoom = 1016;
 
-  std::uint64_t whole = 0;  // 1: the vector's pairs, all indices first; 0: a sketch
+  static constexpr std::uint64_t kLacksRoom = 2;
+
+  // 1: the vector's pairs, all indices first; 0: a sketch; kLacksRoom: the rank has no memory for
+  // what the call gives, which takes as many bytes as there are `entries`.
+  std::uint64_t whole = 0;
   std::uint64_t entries = 0;
   std::uint64_t cores = 0;  // that the rank may use, the first 64, as bits
   std::array<std::byte, kRoom - 2 * sizeof(std::uint64_t)> bytes = {};

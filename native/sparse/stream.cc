@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "kernels/kernels.h"
 #include "kernels/sum_all.h"
 
@@ -45,26 +46,44 @@ void shift(void* to, const std::byte* indices, std::size_t n, std::uint64_t firs
 }
 
 void add_to(const SparseTerms& terms, std::byte* dense, const SparseStream& stream) {
-  if (terms.kernels.add_to(dense, stream.first, stream.length, stream.pairs())) return;
-  throw Error(Status::internal, "a sparse message has an index outside of what it is of");
+  in_blocks(stream.entries, [&](std::size_t begin, std::size_t n) {
+    const PairsView some{stream.indices + begin * terms.index_bytes,
+                         stream.values + begin * terms.value_bytes(), n};
+    if (terms.kernels.add_to(dense, stream.first, stream.length, some)) return;
+    throw Error(Status::internal, "a sparse message has an index outside of what it is of");
+  });
 }
 
-std::size_t bytes_of_all(const SparseTerms& terms, std::uint64_t length) {
-  if (length > std::numeric_limits<std::size_t>::max() / 2 / terms.value_bytes()) {
-    throw std::bad_alloc();
-  }
-  return static_cast<std::size_t>(length) * terms.value_bytes();
+// Writes the elements that are not zero, with their indices; returns how many there are.
+std::size_t extract(const SparseTerms& terms, const SparseStream& dense, const PairsRoom& to) {
+  std::size_t found = 0;
+  in_blocks(dense.entries, [&](std::size_t begin, std::size_t n) {
+    const PairsRoom room{static_cast<std::byte*>(to.indices) + found * terms.index_bytes,
+                         static_cast<std::byte*>(to.values) + found * terms.value_bytes()};
+    found += terms.kernels.extract(dense.values + begin * terms.value_bytes(), dense.first + begin,
+                                   n, room);
+  });
+  return found;
+}
+
+std::size_t bytes_of_all(const SparseTerms& terms, std::uint64_t length) noexcept {
+  return static_cast<std::size_t>(length) * terms.value_bytes();  // of 2^48 elements at most
+}
+
+std::shared_ptr<std::byte[]> room_for_all(const SparseTerms& terms, std::uint64_t length) {
+  return room_of(length, terms.value_bytes());
 }
 
 // Memory of its own with all values of a stream.
 std::shared_ptr<std::byte[]> all_values(const SparseTerms& terms, const SparseStream& stream) {
   const std::size_t bytes = bytes_of_all(terms, stream.length);
   if (stream.form == Form::dense) {
-    const std::shared_ptr<std::byte[]> copy(new std::byte[bytes]);
-    if (bytes > 0) std::memcpy(copy.get(), stream.values, bytes);
+    const std::shared_ptr<std::byte[]> copy = room_for_all(terms, stream.length);
+    copy_in_blocks(copy.get(), stream.values, bytes);
     return copy;
   }
-  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]());
+  const std::shared_ptr<std::byte[]> memory = room_for_all(terms, stream.length);
+  zero_in_blocks(memory.get(), bytes);
   add_to(terms, memory.get(), stream);
   return memory;
 }
@@ -87,19 +106,12 @@ SparseStream dense_sum(const SparseTerms& terms, std::span<const SparseStream> s
     for (const SparseStream& stream : streams.subspan(1)) add_to(terms, memory.get(), stream);
     return dense_stream(first, memory);
   }
-  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes_of_all(terms, first.length)]);
-  void* destinations[] = {memory.get()};
+  const std::shared_ptr<std::byte[]> memory = room_for_all(terms, first.length);
   for (std::size_t next = 0; next < sources.size();) {
     if (next > 0) sources[--next] = memory.get();
     const std::size_t k = std::min<std::size_t>(sources.size() - next, kMaxSources);
-    fold_kernel(terms.dtype, Reduction::sum)({.sources = sources.data() + next,
-                                              .destinations = destinations,
-                                              .n = static_cast<std::size_t>(first.length),
-                                              .k = static_cast<std::uint32_t>(k),
-                                              .m = 1,
-                                              .balanced = false,
-                                              .streaming = 0,
-                                              .divisor = 1});
+    fold_in_blocks(terms.dtype, Reduction::sum, std::span(sources).subspan(next, k), memory.get(),
+                   static_cast<std::size_t>(first.length), 1);
     next += k;
   }
   for (const SparseStream& stream : streams) {
@@ -111,15 +123,15 @@ SparseStream dense_sum(const SparseTerms& terms, std::span<const SparseStream> s
 // Each element is written by the part that it is of, so none needs to be zero before.
 SparseStream joined_dense(const SparseTerms& terms, const std::vector<SparseStream>& streams,
                           const SparseStream& whole) {
-  const std::shared_ptr<std::byte[]> memory(new std::byte[bytes_of_all(terms, whole.length)]);
+  const std::shared_ptr<std::byte[]> memory = room_for_all(terms, whole.length);
   std::byte* to = memory.get();
   for (const SparseStream& part : streams) {
     const std::size_t bytes = bytes_of_all(terms, part.length);
     if (part.form == Form::pairs) {
-      std::memset(to, 0, bytes);
+      zero_in_blocks(to, bytes);
       add_to(terms, to, part);
-    } else if (bytes > 0) {
-      std::memcpy(to, part.values, bytes);
+    } else {
+      copy_in_blocks(to, part.values, bytes);
     }
     to += bytes;
   }
@@ -127,6 +139,35 @@ SparseStream joined_dense(const SparseTerms& terms, const std::vector<SparseStre
 }
 
 }  // namespace
+
+std::shared_ptr<std::byte[]> room_of(std::uint64_t elements, std::size_t bytes_each) {
+  constexpr std::uint64_t most = std::numeric_limits<std::ptrdiff_t>::max();
+  if (elements > most / bytes_each) throw NoRoom(most);
+  const auto bytes = static_cast<std::size_t>(elements) * bytes_each;
+  std::shared_ptr<std::byte[]> memory(new (std::nothrow) std::byte[bytes]);
+  if (memory == nullptr) throw NoRoom(bytes);
+  return memory;
+}
+
+void fold_in_blocks(Dtype dtype, Reduction op, std::span<const void* const> sources, void* to,
+                    std::size_t n, double divisor) {
+  const std::size_t size = size_of(dtype);
+  in_blocks(n, [&](std::size_t begin, std::size_t count) {
+    const void* from[kMaxSources];
+    std::ranges::transform(sources, from, [&](const void* source) {
+      return static_cast<const std::byte*>(source) + begin * size;
+    });
+    void* destinations[] = {static_cast<std::byte*>(to) + begin * size};
+    fold_kernel(dtype, op)({.sources = from,
+                            .destinations = destinations,
+                            .n = count,
+                            .k = static_cast<std::uint32_t>(sources.size()),
+                            .m = 1,
+                            .balanced = false,
+                            .streaming = 0,
+                            .divisor = divisor});
+  });
+}
 
 SparseTerms sparse_terms(Dtype dtype, std::uint64_t length, double dense_above) noexcept {
   constexpr auto most = std::uint64_t{1} << 32U;
@@ -163,8 +204,7 @@ SparseStream made_dense(const SparseTerms& terms, const SparseStream& stream) {
 SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream) {
   if (stream.form == Form::pairs) return stream;
   const StreamRoom room(terms, stream.entries);
-  return room.stream(
-      stream, terms.kernels.extract(stream.values, stream.first, stream.entries, room.room()));
+  return room.stream(stream, extract(terms, stream, room.room()));
 }
 
 SparseStream sum(const SparseTerms& terms, std::span<const SparseStream> streams) {
@@ -198,7 +238,7 @@ SparseStream with_values(const SparseTerms& terms, SparseStream stream,
   if (stream.owner == nullptr && stream.form == Form::pairs) {
     const std::size_t bytes = stream.entries * terms.index_bytes;
     const std::shared_ptr<std::byte[]> indices(new std::byte[bytes]);
-    if (bytes > 0) std::memcpy(indices.get(), stream.indices, bytes);
+    copy_in_blocks(indices.get(), stream.indices, bytes);
     stream.indices = indices.get();
     stream.owner = indices;
   }
@@ -218,8 +258,7 @@ SparseStream at_origin(const SparseTerms& terms, const SparseStream& stream) {
   SparseStream copy = room.stream(stream, n);
   copy.first = 0;
   copy.form = stream.form;
-  if (n == 0) return copy;
-  std::memcpy(room.room().values, stream.values, n * terms.value_bytes());
+  copy_in_blocks(room.room().values, stream.values, n * terms.value_bytes());
   if (stream.form == Form::pairs) {
     terms.index_bytes == sizeof(std::uint32_t)
         ? shift<std::uint32_t>(room.room().indices, stream.indices, n, stream.first)
@@ -250,10 +289,10 @@ SparseStream joined(const SparseTerms& terms, const std::vector<SparseStream>& s
     std::byte* i = indices + n * terms.index_bytes;
     std::byte* v = values + n * terms.value_bytes();
     if (part.form == Form::dense) {
-      n += terms.kernels.extract(part.values, part.first, part.entries, {i, v});
-    } else if (part.entries > 0) {
-      std::memcpy(i, part.indices, part.entries * terms.index_bytes);
-      std::memcpy(v, part.values, part.entries * terms.value_bytes());
+      n += extract(terms, part, {i, v});
+    } else {
+      copy_in_blocks(i, part.indices, part.entries * terms.index_bytes);
+      copy_in_blocks(v, part.values, part.entries * terms.value_bytes());
       n += part.entries;
     }
   }

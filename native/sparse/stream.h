@@ -68,11 +68,14 @@ struct SparseStream {
   PairsView pairs() const noexcept { return {indices, values, entries}; }
 };
 
+// Memory for so many elements, which nothing has touched. Throws NoRoom.
+std::shared_ptr<std::byte[]> room_of(std::uint64_t elements, std::size_t bytes_each);
+
 // Memory that a stream will own, for so many pairs at most.
 class StreamRoom {
  public:
   StreamRoom(const SparseTerms& terms, std::size_t pairs)
-      : memory_(new std::byte[pairs * (terms.index_bytes + terms.value_bytes())]),
+      : memory_(room_of(pairs, terms.index_bytes + terms.value_bytes())),
         values_at_(pairs * terms.index_bytes) {}
 
   PairsRoom room() const noexcept { return {memory_.get(), memory_.get() + values_at_}; }
@@ -100,6 +103,10 @@ SparseStream made_sparse(const SparseTerms& terms, const SparseStream& stream);
 // The sum of one or more, of the same elements: of pairs from the first to the last, of dense ones
 // before.
 SparseStream sum(const SparseTerms& terms, std::span<const SparseStream> streams);
+
+// A fold of at most kMaxSources arrays, with looks (base/looks.h).
+void fold_in_blocks(Dtype dtype, Reduction op, std::span<const void* const> sources, void* to,
+                    std::size_t n, double divisor);
 
 // The same with other values, as many. It owns its indices, too, also where they are somebody's.
 SparseStream with_values(const SparseTerms& terms, SparseStream stream,

@@ -40,15 +40,24 @@ std::size_t TcpSet::progress() noexcept {
 }
 
 std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
-  std::size_t moved = progress();
-  const Clock::time_point end = Clock::now() + spin_;
-  while (moved == 0 && lost() == nullptr && error_ == 0 && Clock::now() < end) {
-    sys::yield();  // to a peer on this core, or the kernel's network work
+  const Clock::time_point begun = Clock::now();
+  std::size_t moved = 0;
+  if (const Clock::duration spin = spin_.now(); spin > Clock::duration::zero()) {
     moved = progress();
+    if (moved > 0) return moved;
+    while (moved == 0 && lost() == nullptr && error_ == 0 && Clock::now() < begun + spin) {
+      sys::yield();  // to a peer on this core, or the kernel's network work
+      moved = progress();
+    }
+  } else {
+    // Whoever computes on this core does so for a while, and more comes at a time meanwhile; to
+    // sleep at once would interrupt it for every packet.
+    sys::yield();
   }
-  if (moved > 0 || lost() != nullptr || error_ != 0) return moved;
-  moved = progress_of_ready(deadline.milliseconds(kPollSlice));
+  if (moved == 0 && (lost() != nullptr || error_ != 0)) return 0;
+  if (moved == 0) moved = progress_of_ready(deadline.milliseconds(kPollSlice));
   const Clock::time_point now = Clock::now();
+  spin_.waited(now - begun);
   if (now - looked_ >= kSilenceLook) {
     looked_ = now;
     for (PolledStream* stream : streams_) stream->check_silence(now);

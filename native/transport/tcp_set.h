@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How one thread moves the bytes of many streams: turn by turn while they move, then a bounded
-// spin, then poll(). Spinning for longer takes the core that the kernel's network work needs;
-// sleeping at once doubles the time of a small message.
+// spin where that pays (spin.h), then poll(). Spinning for longer takes the core that the kernel's
+// network work needs; sleeping at once doubles the time of a small message.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,7 @@
 
 #include "base/deadline.h"
 #include "base/stop.h"
+#include "transport/spin.h"
 #include "transport/stream.h"
 #include "transport/tcp_socket.h"
 
@@ -80,7 +81,7 @@ class TcpSet {
 
   std::size_t progress_of_ready(int milliseconds) noexcept;
 
-  std::chrono::microseconds spin_;
+  Spin spin_;
   std::vector<PolledStream*> streams_;
   unsigned turns_ = 0;
   std::vector<pollfd> polled_, others_;

@@ -107,3 +107,19 @@ def then_called() -> None:
         dist.recv(x, 0)
         assert x.tolist() == [2, 2]
         dist.send(2 * x, 0)
+
+
+def of_any_bytes() -> None:
+    """8-bit floats that nobody adds up arrive with every bit, from one and from anyone."""
+    rank = dist.get_rank()
+    for name in ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float8_e4m3fn"):
+        bits = torch.arange(256, dtype=torch.int16).to(torch.uint8)
+        x = bits.view(getattr(torch, name)).view(16, 16)
+        got = torch.zeros(16, 16, dtype=torch.uint8).view(x.dtype)
+        for source in (0, None):
+            if rank == 0:
+                dist.send(x, 1)
+            elif rank == 1:
+                assert dist.recv(got, source) == 0
+                assert torch.equal(got.view(torch.uint8), bits.view(16, 16))
+                got.view(torch.uint8).zero_()

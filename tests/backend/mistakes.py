@@ -19,8 +19,12 @@ SHORT = timedelta(seconds=2)
 def _told(call: Callable[[Any], Any]) -> tuple[str, str]:
     """Make a call in a new group; return the class and the text of its error."""
     group = dist.new_group(timeout=SHORT)
+    return _error_of(lambda: call(group))
+
+
+def _error_of(call: Callable[[], Any]) -> tuple[str, str]:
     try:
-        call(group)
+        call()
     except cl.CollectiveError as error:
         return type(error).__name__, str(error)
     return "", ""
@@ -120,6 +124,61 @@ def in_flight() -> tuple[str, str]:
     return _told(call)
 
 
+def _sizes(size: int) -> dict[str, Callable[[Any], Any]]:
+    """Lists and tensors whose sizes do not fit each other, on every rank."""
+    new = torch.ones
+    few = [new(3)] * size
+    return {
+        "small list": lambda group: dist.all_gather(few, new(4), group=group),
+        "small output": lambda group: dist.all_gather_into_tensor(new(3), new(4), group=group),
+        "another dtype": lambda group: dist.all_gather_into_tensor(
+            new(4 * size, dtype=torch.int32), new(4), group=group
+        ),
+        "small parts": lambda group: group.scatter([new(4)], [few], root=dist.get_rank()).wait(),
+        "small sums": lambda group: dist.reduce_scatter(new(4), few, group=group),
+        "large sum": lambda group: dist.reduce_scatter_tensor(new(4), new(3 * size), group=group),
+        "lists apart": lambda group: dist.all_to_all([new(4)] * size, few, group=group),
+        "splits apart": lambda group: dist.all_to_all_single(
+            new(3 * size), new(4 * size), [3] * size, [4] * size, group=group
+        ),
+    }
+
+
+def _sparse(size: int) -> dict[str, Callable[[Any], Any]]:
+    """Sparse tensors where only elements that lie side by side can travel."""
+    coo = torch.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (5,))
+    csr = torch.eye(3).to_sparse_csr()
+    return {
+        "sparse broadcast": lambda group: dist.broadcast(coo, group_src=0, group=group),
+        "csr broadcast": lambda group: dist.broadcast(csr, group_src=0, group=group),
+        "sparse coalesced": lambda group: group.allreduce_coalesced([coo, coo]).wait(),
+        "csr sum": lambda group: dist.all_reduce(csr, group=group),
+        "sparse list": lambda group: dist.all_gather([coo] * size, coo, group=group),
+        "sparse gather": lambda group: group.gather([[coo] * size], [coo], root=0).wait(),
+        "sparse parts": lambda group: group.scatter([coo], [[coo] * size], root=0).wait(),
+    }
+
+
+def gathered(sizes: list[int]) -> tuple[str, str]:
+    """Rank 0 has a list for other sizes than come: ranks 0, 1, ... give 2, 3, ... elements."""
+
+    def call(group: Any) -> None:
+        lists = [torch.zeros(n) for n in sizes] if _first() else None
+        dist.gather(torch.ones(2 + dist.get_rank()), lists, group_dst=0, group=group)
+
+    return _told(call)
+
+
+def limited() -> tuple[str, str]:
+    """One rank does not come, and the time-out of the group was set when it was there."""
+    group = dist.new_group(timeout=timedelta(seconds=100))
+    dist.barrier(group=group)
+    group.set_timeout(SHORT)
+    kind, text = _error_of(lambda: dist.recv(torch.ones(1), 1 if _first() else 0, group=group))
+    assert (kind, "2 s" in text) == ("CollectiveTimeoutError", True)
+    return _error_of(lambda: None if _first() else dist.barrier(group=group))
+
+
 def refused(name: str) -> tuple[str, str]:
     """What cannot be asked for; the group works on."""
     size = dist.get_world_size()
@@ -135,7 +194,17 @@ def refused(name: str) -> tuple[str, str]:
         "rows": lambda group: dist.all_to_all_single(
             torch.ones(size), torch.ones(size), [1] * size, [size] * size, group=group
         ),
-        "timeout": lambda group: group.set_timeout(SHORT),
+        "uneven": lambda group: dist.reduce_scatter_tensor(
+            torch.ones(2), torch.ones(2 * size + 1), group=group
+        ),
+        "overlap": lambda group: dist.all_reduce(torch.ones(1).expand(4), group=group),
+        "tag": lambda group: group.send([torch.ones(1)], 0, tag=-1).wait(),
+        "any tag": lambda group: group.recv([torch.ones(1)], 0, tag=-1).wait(),
+        "timeout": lambda group: group.set_timeout(timedelta(0)),
+        "no time": lambda group: group.barrier(timeout=timedelta(0)).wait(),
+        "no time to meet": lambda group: dist.new_group(timeout=timedelta(0)),
+        **_sizes(size),
+        **_sparse(size),
     }
     group = dist.new_group(timeout=SHORT)
     try:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,41 @@ dist.all_reduce(x, group=other)
 if dist.get_rank() == 1:
     raise KeyError("mine")
 dist.all_reduce(x, group=other)
+"""
+
+# As ENDED, in children of torch's.
+SPAWNED = """
+import os
+import pathlib
+import torch
+from torch import distributed as dist, multiprocessing
+import collectives.torch
+def live(rank):
+    store = dist.FileStore("store", 2)
+    dist.init_process_group("collectives", store=store, rank=rank, world_size=2)
+    dist.all_reduce(torch.ones(2))
+    if rank == 1:
+        raise KeyError("mine")
+    try:
+        dist.all_reduce(torch.ones(2))
+    except RuntimeError as error:
+        pathlib.Path("told").write_text(f"{type(error).__name__}: {error}")
+if __name__ == "__main__":
+    # A child that fails has its siblings terminated: let them end by themselves first.
+    ranks = multiprocessing.spawn(live, nprocs=2, join=False)
+    ranks.processes[0].join(60)
+    assert ranks.processes[0].exitcode == 0
+    ranks.processes[1].join(60)
+"""
+# One returns from its program without a farewell, the other waits for it.
+LEFT = """
+import torch
+from torch import distributed as dist
+import collectives.torch
+dist.init_process_group("collectives")
+dist.all_reduce(torch.ones(2))
+if dist.get_rank() == 0:
+    dist.all_reduce(torch.ones(2))
 """
 
 
@@ -97,3 +133,20 @@ def test_the_exception_by_which_a_program_ends_is_quoted() -> None:
     (errors, code), (_, other) = run(ENDED)
     assert (code, other) == (1, 1)
     assert "AbortedError: rank 1 aborted: its program ended by KeyError: 'mine'" in errors
+
+
+def test_how_a_child_of_torchs_spawn_ends_is_told(tmp_path: Path) -> None:
+    (tmp_path / "spawned.py").write_text(SPAWNED, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "spawned.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    why = "rank 1 aborted: its program ended by KeyError: 'mine'"
+    assert (tmp_path / "told").read_text(encoding="utf-8") == f"AbortedError: {why}"
+
+
+def test_who_leaves_its_groups_open_has_not_died() -> None:
+    (errors, _), (_, code) = run(LEFT)
+    assert code == 0
+    assert "PeerLostError" in errors
+    assert "closed its communicator after its call #1" in errors

@@ -54,12 +54,14 @@ def test_a_method_gives_what_torch_says(ours: Team, program: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["unattended", "by_threads", "awaited_for_a_moment", "then_called"]
+    "program", ["unattended", "by_threads", "awaited_for_a_moment", "then_called", "of_any_bytes"]
 )
 def test_messages_go_on_by_themselves(ours: Team, program: str) -> None:
     ours.run(f"mail.{program}")
 
 
-@pytest.mark.parametrize("program", ["lists.lists", "profiles.profiled"])
-def test_lists_and_profiles(ours: Team, program: str) -> None:
+@pytest.mark.parametrize(
+    "program", ["lists.lists", "profiles.profiled", "blocks.blocks", "blocks.expanded"]
+)
+def test_lists_blocks_and_profiles(ours: Team, program: str) -> None:
     ours.run(program)

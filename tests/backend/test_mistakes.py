@@ -12,13 +12,13 @@ from tests.backend.teams import Team
 pytestmark = pytest.mark.extras
 
 MISTAKES = {
-    "dtypes": ("MismatchError", "all_reduce|allreduce", "4 float32", "4 int32"),
-    "counts": ("MismatchError", "allreduce of 5 float32", "allreduce of 4 float32"),
-    "operations": ("MismatchError", "broadcast of 4", "allreduce of 4"),
+    "dtypes": ("MismatchError", "calls all_reduce of 4 float32", "4 int32"),
+    "counts": ("MismatchError", "all_reduce of 5 float32", "all_reduce of 4 float32"),
+    "operations": ("MismatchError", "broadcast of 4", "all_reduce of 4"),
     "reductions": ("MismatchError", "sum", "max"),
-    "ddp": ("MismatchError|RuntimeError", "barrier", "allreduce"),
+    "ddp": ("MismatchError|RuntimeError", "barrier", "all_reduce"),
     "future": ("RuntimeError", "MismatchError", "5 float32", "4 float32"),
-    "in_flight": ("MismatchError", "5 float32", "4 float32"),
+    "in_flight": ("MismatchError", "all_reduce of 5 float32", "4 float32"),
 }
 REFUSED = {
     "list": ("InvalidArgumentError", "one tensor, not 2"),
@@ -28,7 +28,47 @@ REFUSED = {
     "no parts": ("InvalidArgumentError", "reduce_scatter: a list of 0 tensors"),
     "no room": ("InvalidArgumentError", "all_gather: a list of 0 tensors"),
     "rows": ("InvalidArgumentError", "no split"),
-    "timeout": ("InvalidArgumentError", "init_process_group"),
+    "uneven": ("InvalidArgumentError", "input of shape", "or call reduce_scatter with a list"),
+    "overlap": ("InvalidArgumentError", "all_reduce: tensor of shape (4,)", "pass a copy"),
+    "tag": ("InvalidArgumentError", "send: tag is -1"),
+    "any tag": ("InvalidArgumentError", "recv: tag is -1"),
+    "timeout": ("InvalidArgumentError", "time-out is 0"),
+    "no time": ("InvalidArgumentError", "time-out is 0"),
+    "no time to meet": ("InvalidArgumentError", "time-out is 0"),
+    "sparse broadcast": ("InvalidArgumentError", "broadcast", "sparse_coo", "to_dense"),
+    "csr broadcast": ("InvalidArgumentError", "broadcast", "sparse_csr", "to_dense"),
+    "sparse coalesced": ("InvalidArgumentError", "all_reduce_coalesced", "sparse_coo", "to_dense"),
+    "csr sum": ("InvalidArgumentError", "all_reduce", "sparse_csr", "to_dense"),
+    "sparse list": ("InvalidArgumentError", "all_gather", "sparse_coo", "to_dense"),
+    "sparse gather": ("InvalidArgumentError", "gather", "sparse_coo", "to_dense"),
+    "sparse parts": ("InvalidArgumentError", "scatter", "sparse_coo", "to_dense"),
+    "small list": (
+        "InvalidArgumentError",
+        "all_gather: tensor_list[",
+        "3 elements",
+        "tensor has 4",
+    ),
+    "small output": (
+        "InvalidArgumentError",
+        "all_gather_into_tensor: output_tensor has",
+        "but input_tensor of",
+    ),
+    "another dtype": ("InvalidArgumentError", "output_tensor has dtype", "but input_tensor has"),
+    "small parts": ("InvalidArgumentError", "scatter: scatter_list[0] has 3", "where tensor has 4"),
+    "small sums": ("InvalidArgumentError", "reduce_scatter: input_list[", "where output has 4"),
+    "large sum": ("InvalidArgumentError", "reduce_scatter_tensor: output has", "but input of"),
+    "lists apart": (
+        "MismatchError",
+        "all_to_all: rank 0 expects 4",
+        "(output_tensor_list[0])",
+        "(input_tensor_list[0]): make the two equal.",
+    ),
+    "splits apart": (
+        "MismatchError",
+        "all_to_all_single: rank 0 expects 3",
+        "(elements of output_split_sizes[0])",
+        "(elements of input_split_sizes[0])",
+    ),
 }
 
 
@@ -45,9 +85,22 @@ def test_ranks_that_differ_are_all_told(ours: Team, mistake: str) -> None:
         check(found, *MISTAKES[mistake])
 
 
+@pytest.mark.parametrize("swapped", [True, False])
+def test_a_list_for_other_sizes_than_are_gathered_is_told_to_all(ours: Team, swapped: bool) -> None:
+    size = len(ours.run("mistakes.closed"))
+    sizes = [3, 2, *range(4, size + 2)] if swapped else list(range(3, size + 3))
+    for found in ours.run("mistakes.gathered", sizes):
+        check(found, "MismatchError", "gather: rank 0 gives 2 elements", "has room for 3")
+
+
 def test_a_rank_that_does_not_come_is_named(ours: Team) -> None:
     for found in ours.run("mistakes.absent")[1:]:
         check(found, "CollectiveTimeoutError", "rank 0")
+
+
+def test_a_time_out_that_is_set_later_counts(ours: Team) -> None:
+    for found in ours.run("mistakes.limited")[1:]:
+        check(found, "CollectiveTimeoutError", "rank 0", "after 2 s")
 
 
 def test_a_message_that_nobody_sends_ends(ours: Team) -> None:

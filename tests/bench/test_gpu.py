@@ -218,6 +218,7 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.all_cases
 def test_a_whole_run_on_the_emulated_gpu(tmp_path: Path) -> None:
     output = tmp_path / "gpu.json"
     done = emulated("--tiny", "--all", "--output", str(output))

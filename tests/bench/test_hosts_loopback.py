@@ -60,6 +60,7 @@ def test_bytes_that_did_not_pass_the_loopback_are_void() -> None:
     assert "on the loopback" in str(rows[0].void)
 
 
+@pytest.mark.all_cases
 @pytest.mark.processes
 def test_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loopback, "PRESET", "package")  # which the native tests have built

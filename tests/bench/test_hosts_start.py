@@ -50,6 +50,7 @@ def test_without_root_it_says_so(
     assert "only root may make hosts." in capsys.readouterr().err
 
 
+@pytest.mark.all_cases
 @pytest.mark.processes
 def test_native_processes_meet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -10,8 +10,8 @@ import pytest
 
 from bench.peers import __main__ as command
 
-SMALL = ("--libraries", "gloo", "--sizes", "1K", "--blocks", "2", "--budget", "15",
-         "--patience", "0.5", "--starts", "1")  # fmt: skip
+SMALL = ("--libraries", "gloo", "--sizes", "1K", "--blocks", "2", "--budget", "120",
+         "--patience", "5", "--starts", "1")  # fmt: skip
 
 
 @pytest.mark.extras

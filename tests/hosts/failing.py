@@ -121,6 +121,15 @@ def late_to_the_first(comm: cl.Communicator, victim: int, limit: float) -> Any:
     return found | {"again": told(comm.barrier)}
 
 
+def misses_a_barrier(comm: cl.Communicator, limit: float) -> Any:
+    """Only rank 0 comes to it."""
+    meet(comm, None)
+    if comm.rank != 0:
+        await_word("enough")
+        return None
+    return told(lambda: comm.barrier(timeout=limit))
+
+
 def first_call_after_a_word(comm: cl.Communicator, way: str) -> Any:
     """Connect only when the test says so: the ranks in a ring, or rank 0 and 1 by a message."""
     note(comm, "ready")
@@ -279,6 +288,20 @@ def waits_for_message(comm: cl.Communicator, victim: int, way: str) -> Any:
         "request": lambda: comm.irecv(x, victim).wait(),
     }
     return told(ways[way]) | {"again": told(comm.barrier)}
+
+
+def ring_of_messages(comm: cl.Communicator, limit: float) -> Any:
+    """Hand messages around until that fails; only neighbours are connected."""
+    to, source = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    x, y = np.ones(LARGE), np.empty(LARGE)
+
+    def call() -> None:
+        for _ in range(100_000):
+            comm.sendrecv(x, to, y, source, timeout=limit)
+
+    comm.sendrecv(x, to, y, source)
+    note(comm, "met")
+    return told(call)
 
 
 def crowded(comm: cl.Communicator) -> Any:

@@ -52,9 +52,11 @@ class Host:
         stdin: Stream = None,
         stdout: Stream = None,
         stderr: Stream = None,
+        inherited: Sequence[int] = (),
     ) -> subprocess.Popen[str]:
         """Start a program in this host; its process number is that of the ``Popen``.
 
+        ``inherited``: descriptors of ours that it has, too, under the same numbers.
         ``Hosts`` ends it at the latest. Entering the mount namespace leaves the working folder,
         so a shell goes back there and becomes the program.
         """
@@ -67,6 +69,7 @@ class Host:
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
+            pass_fds=inherited,
             text=True,
         )
         self.programs.append(program)

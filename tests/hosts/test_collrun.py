@@ -30,10 +30,10 @@ CALLS = (
 )
 
 
-def started(hosts: Hosts, names: str, program: str, *options: object) -> Started:
+def started(hosts: Hosts, names: str, program: str, *options: object, **env: str) -> Started:
     known = " ".join(f"{host.name}={host.keeper}" for host in hosts)
     python = (sys.executable, "-c", program)
-    return Started("--hosts", names, *options, *python, FAKE_HOSTS=known)
+    return Started("--hosts", names, *options, *python, FAKE_HOSTS=known, **env)
 
 
 def test_ranks_of_several_hosts_meet(hosts: Hosts) -> None:
@@ -62,6 +62,15 @@ def test_ctrl_c_ends_ranks_of_all_hosts(hosts: Hosts) -> None:
     assert code != 0
     assert "KeyboardInterrupt" in complaint
     assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("interface", ["lo", "^eth0"])
+def test_a_loopback_is_refused_at_once(hosts: Hosts, interface: str) -> None:
+    job = started(hosts, "host0,host1", SUM, COLLECTIVES_INTERFACE=interface)
+    code, _, complaint = job.ended()
+    assert code != 0
+    assert "rank 0 listens at 127.0.0.1, which only their own host reaches" in complaint
+    assert f"COLLECTIVES_INTERFACE is '{interface}'" in complaint
 
 
 def test_a_port_that_is_taken_is_named(hosts: Hosts) -> None:

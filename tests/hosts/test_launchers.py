@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real torchrun, hydra of MPICH and mpirun of Open MPI start ranks on two hosts of namespaces.
+"""torchrun, the hydras of MPICH and Intel MPI and Open MPI's mpirun start ranks on two hosts.
 
 Where they start their daemons by ssh, a script stands in for it, which enters a host.
 """
@@ -23,11 +23,13 @@ pytestmark = [pytest.mark.extras, pytest.mark.hosts]
 PATIENCE = 60.0  # seconds; torch takes a few of them, the others half of one
 
 PROGRAM = (
-    "import os, sys, collectives as cl, numpy as np\n"
+    "import sys, collectives as cl, numpy as np\n"
     "{first}\n"
     "with {communicator} as comm:\n"
     "    total = comm.allreduce(np.full(2, comm.rank + 1.0)).tolist()\n"
-    "sys.stdout.write(f'rank {{comm.rank}} on {{os.uname().nodename}}: {{total}}\\n')\n"
+    "    place = comm.topology(measure=False).places[comm.rank]\n"
+    "assert comm.transport == 'tcp'\n"
+    "sys.stdout.write(f'rank {{comm.rank}} on {{place.host}}: {{total}}\\n')\n"
 )
 SSH = """#!/bin/sh
 # Options, the host, words for its shell, which has neither our folder nor our environment.
@@ -66,9 +68,9 @@ def said(hosts: Hosts, words: Words, env: Mapping[str, str]) -> list[str]:
     return sorted(line for line in printed.splitlines() if line.startswith("rank "))
 
 
-def hydra(ssh: str) -> tuple[list[str], dict[str, str]]:
-    words, env = command("mpich", 3)
-    there = ["-launcher", "ssh", "-launcher-exec", ssh, "-hosts", "host0,host1"]
+def hydra(ssh: str, library: str) -> tuple[list[str], dict[str, str]]:
+    words, env = command(library, 3)
+    there = ["-launcher", "ssh", "-launcher-exec", ssh, "-hosts", "host0,host1", "-ppn", "1"]
     return [words[0], *there, *words[1:]], env
 
 
@@ -79,9 +81,12 @@ def mpirun(ssh: str, alone: bool) -> tuple[list[str], dict[str, str]]:
     return [words[0], *there, *along, *words[1:]], env
 
 
-def test_hydra(hosts: Hosts, ssh: str, tmp_path: Path) -> None:
-    words, env = hydra(ssh)
-    assert said(hosts, [*words, program(tmp_path)], env) == [
+@pytest.mark.parametrize("library", ["mpich", "impi"])
+@pytest.mark.parametrize("first", ["", "from mpi4py import MPI"], ids=["pmi", "mpi"])
+def test_hydra(hosts: Hosts, ssh: str, tmp_path: Path, library: str, first: str) -> None:
+    """Values are exchanged by PMI, or by MPI where that was there first."""
+    words, env = hydra(ssh, library)
+    assert said(hosts, [*words, program(tmp_path, first)], env) == [
         "rank 0 on host0: [6.0, 6.0]",
         "rank 1 on host1: [6.0, 6.0]",
         "rank 2 on host0: [6.0, 6.0]",

@@ -229,6 +229,17 @@ def test_a_rank_stopped_in_the_middle_is_named(
         assert one["time"] - begin < 2 + SOON, told
 
 
+def test_a_rank_stopped_in_a_ring_of_messages_is_named(job: Job) -> None:
+    """Not the neighbour that waits itself."""
+    with job.running("failing.ring_of_messages", 2.0) as run:
+        run.reached("met")
+        time.sleep(0.5)
+        begin = run.signal(VICTIM, signal.SIGSTOP)
+        told = run.results(VICTIM)
+        run.signal(VICTIM, signal.SIGKILL)
+    all_told(told, "CollectiveTimeoutError", VICTIM, begin, f"rank {VICTIM} on host2", within=15)
+
+
 @pytest.mark.parametrize("victim", [0, P - 1])
 def test_a_rank_that_does_not_come_to_the_first_call_is_named(job: Job, victim: int) -> None:
     with job.running("failing.late_to_the_first", victim, 1.0) as run:

@@ -49,6 +49,15 @@ def check(told: list[Any], begin: float) -> None:
         assert one["time"] - begin < SILENCE + SOON, (one["time"] - begin, told)
 
 
+def test_a_barrier_names_all_that_miss_it(both: tuple[Hosts, Job]) -> None:
+    with both[1].running("failing.misses_a_barrier", 1.0) as run:
+        told = run.read(0)
+        run.say("enough")
+        assert told["error"] == "CollectiveTimeoutError", told
+        assert "rank 1 on host1 is silent" in told["text"], told
+        assert "; rank 2 has not come to this call either" in told["text"], told
+
+
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.parametrize("way", ["collective", "recv"])
 def test_before_the_first_call(both: tuple[Hosts, Job], name: str, way: str) -> None:
@@ -74,6 +83,10 @@ def test_in_the_middle_and_the_living_go_on(both: tuple[Hosts, Job], name: str) 
             begin = time.monotonic()
             told = run.results()
         check(told, begin)
+    # What is dead may be a direction, of which the others see nothing, and either end is alive.
+    if name != "cut":
+        for one in told:
+            assert "rank 0 on host0 and rank 1 on host1 lost each other: " in one["text"], told
     # Of two ranks with a dead direction between them the lower one stays.
     assert [one.get("size") for one in told] == [2, 1 if name == "cut" else None, 2], told
     assert [one.get("total") for one in told][::2] == [0 + 2, 0 + 2], told

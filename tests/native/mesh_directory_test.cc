@@ -253,6 +253,32 @@ TEST(who_gives_up_says_whom_rank_0_misses_and_all_name_that_rank) {
   expect(errors[2], "rank 0 did not answer in time: " + missing);
 }
 
+// Rank 1 never comes, rank `culprit` cannot take part, and has less patience than the others.
+std::vector<std::string> gives_up_in_trouble(int culprit) {
+  const Endpoint at = free_place();
+  return all_of(4, [&](int rank) {
+    if (rank == 1) return;
+    const bool patient = rank != culprit;
+    MeshDirectory directory(rank_of_job(rank, 4), secret_of_job(), at, patient ? 20 : 1.5, Stop(),
+                            patient ? "" : "X='y' makes no sense");
+    directory.fence(Deadline(patient ? 20 : 1.5));
+  });
+}
+
+TEST(who_gives_up_in_trouble_says_why_and_not_only_whom_it_missed) {
+  const std::string missing = "rank 1 of job 'mesh', attempt 2 had not come to 127.0.0.1:";
+  const std::string why = "rank 2 cannot take part: X='y' makes no sense; besides, " + missing;
+  const auto errors = gives_up_in_trouble(2);
+  CHECK(errors[0].rfind(why, 0) == 0);
+  expect(errors[3], "rank 0 has given up: " + why);
+  const auto of_rank_0 = gives_up_in_trouble(0);
+  for (const std::size_t waits : {2, 3}) {
+    expect(
+        of_rank_0[waits],
+        "rank 0 has given up: it cannot take part: X='y' makes no sense; after 1.5 s " + missing);
+  }
+}
+
 TEST(why_a_rank_was_refused_is_told_to_all_that_wait) {
   const auto errors = rank_2_gives_up(4);
   for (const std::string& error : errors) expect(error, "it is at attempt ");

@@ -22,6 +22,8 @@ const std::vector<Row> kLife = {
     {"coll_local", [](coll_comm*) -> int { return coll_local(nullptr, nullptr); }, kNone, kNone},
     {"coll_close", [](coll_comm*) -> int { return coll_close(nullptr); }, kGone, kGone},
     {"coll_abort", [](coll_comm* c) -> int { return coll_abort(c, nullptr); }, kGone, COLL_OK},
+    {"coll_stop_by", [](coll_comm* c) -> int { return coll_stop_by(c, nullptr, nullptr); }, kGone,
+     COLL_OK},
     {"coll_rank", [](coll_comm* c) -> int { return coll_rank(c); }, -1, 0},
     {"coll_ranks", [](coll_comm* c) -> int { return coll_ranks(c); }, 0, 1},
     {"coll_sequence", [](coll_comm* c) -> int { return static_cast<int>(coll_sequence(c)); }, 0, 0},

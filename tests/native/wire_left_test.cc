@@ -147,4 +147,26 @@ TEST(a_peer_that_made_another_call_and_left_is_told_of_before_the_call_can_begin
   if (told.find("rank 0 calls gather of 2 float32") == std::string::npos) check::fail(told);
 }
 
+// A machine that has stopped answering is the first cause there is: a rank that waited for better
+// news would leave others to guess, who see only that it has broken a connection.
+TEST(a_peer_whose_machine_is_silent_is_told_of_at_once) {
+  WiredJob job(2, kInterruptible);
+  Rank root(job, 0), leaf(job, 1);
+  std::vector<float> x{1}, y{0};
+  const coll_call mine = call_of(COLL_BROADCAST, 0, y, y, "binomial");
+  root.begin(call_of(COLL_BROADCAST, 0, x, x, "binomial"));
+  leaf.begin(mine);
+  CHECK(until_done(leaf, root) && end_of(root, kEver) == COLL_OK);
+  leaf.begin(mine);
+  faults::arm({SystemCall::recvmsg, 1, ETIMEDOUT, true});
+  coll_status status = COLL_IN_PROGRESS;
+  for (int turn = 0; turn < 3 && status == COLL_IN_PROGRESS; ++turn) status = leaf.turn();
+  faults::clear();
+  CHECK(status == COLL_PEER_LOST);
+  const std::string told = coll_last_error();
+  if (told.find("rank 0 on host0 and rank 1 on host1 lost each other") == std::string::npos) {
+    check::fail(told);
+  }
+}
+
 }  // namespace

@@ -194,6 +194,23 @@ def interrupt_sparse(comm: cl.Communicator) -> Any:
         return {"error": "KeyboardInterrupt", "time": time.monotonic()}
 
 
+def interrupt_alone(comm: cl.Communicator) -> Any:
+    """Get a Ctrl-C while this rank sorts its indices, for which the others wait."""
+    x = sparse(1 << 23)
+
+    def press() -> None:
+        _note_time(comm)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    comm.barrier()
+    threading.Timer(0.05, press).start()
+    try:
+        comm.allreduce(x, algorithm="ssar_split_allgather")
+    except KeyboardInterrupt:
+        return {"error": "KeyboardInterrupt", "time": time.monotonic()}
+    return {"error": None}
+
+
 def stop_on_rank_0(comm: cl.Communicator) -> Any:
     """Be another rank; on rank 0 one that stops in the midst of a call."""
     stops = threading.Timer(0.1, lambda: freeze(comm))
@@ -211,6 +228,7 @@ SCENARIOS: dict[str, tuple[Work, Work]] = {
     "silence in a sparse call": (after(0.05, freeze), sum_sparse_with_timeout),
     "abort in a sparse call": (after(0.05, lambda comm: comm.abort("no disk left")), sum_sparse),
     "interrupt in a sparse call": (interrupt_sparse, stop_on_rank_0),
+    "interrupt at work alone": (interrupt_alone, sum_sparse),
 }
 TRIES = 3
 

@@ -144,7 +144,7 @@ def death(it: Rank) -> None:
         os.abort()
     begin = time.monotonic()
     result = it.sum(x)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5
     assert result == REMOTE_ERROR
     assert "rank 1" in it.nccl.sentence(result)
     it.nccl.call("ncclCommAbort", it.comm)

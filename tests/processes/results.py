@@ -15,15 +15,18 @@ from tests import sweep
 BOUND = (4, 5)  # so many ranks are bound to a core each, which they share on a small machine
 
 
-def everything() -> dict[str, list[str]]:
-    """Check every collective in every way; return what was wrong, by kind of check."""
+def everything(share: str) -> dict[str, list[str]]:
+    """Check every collective in every way; return what was wrong, by kind of check.
+
+    ``share``: that of :func:`tests.sweep.algorithms`.
+    """
     if int(os.environ["COLLECTIVES_SIZE"]) in BOUND:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[int(os.environ["COLLECTIVES_RANK"]) % len(cores)]})
     comm = cl.init(timeout=30)
     checks = (sweep.dtypes, sweep.places, sweep.parts, sweep.shapes)
     found = {check.__name__: check(comm) for check in checks}
-    found["algorithms"] = sweep.algorithms(comm, (None, "staged", "inline"))
+    found["algorithms"] = sweep.algorithms(comm, (None, "staged", "inline"), int(share))
     found["local errors"] = local_errors(comm)
     found["lengths"] = lengths(comm)
     found["drop-in"] = [] if cl.allreduce(np.ones(1)).tolist() == [comm.size] else ["wrong"]

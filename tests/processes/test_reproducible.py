@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.processes.jobs import found
+from tests.shares import few
 
 pytestmark = pytest.mark.processes
 
 
-@pytest.mark.parametrize("p", [1, 2, 3, 4, 5, 8])
-@pytest.mark.parametrize("what", ["bits", "exactly"])
+@few("p", [1, 2, 3, 4, 5, 8], [2, 5])
+@pytest.mark.parametrize(
+    "what", ["some_bits", pytest.param("bits", marks=pytest.mark.all_cases), "exactly"]
+)
 def test_reproducible_results(p: int, what: str, tmp_path: Path) -> None:
     assert found(p, f"reproducible.{what}", tmp_path, timeout=120) == [[]] * p

@@ -130,6 +130,21 @@ def test_what_is_little_beside_another() -> None:
         np.testing.assert_allclose(result, narrow[1] / 2, rtol=1e-6)
 
 
+def test_elements_that_are_little_beside_others_of_their_vector() -> None:
+    """Vectors are scaled for their products only: what they are made of stays as it is."""
+    rng = np.random.default_rng(2)
+    for large, little in ((1e200, 1e-120), (1e300, 1e-20), (1e-10, 1e-307), (1.0, 1e-300)):
+        for of_other in (1e-290, 1e-100, 1.0, 1e150, 1e290):
+            one, other = rng.standard_normal(20) * large, rng.standard_normal(20) * of_other
+            one[4:8] *= little / large
+            other[4:6] = 0
+            other[8:10] *= 1e-15
+            for vectors in ([one, other], [other, one]):
+                expected = exact_pair(*vectors)
+                for result in combined(vectors):
+                    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-316)
+
+
 def test_what_is_no_number_spreads() -> None:
     vectors = [np.full(40, 1e200) for _ in range(2)]
     vectors[1][3] = np.inf

@@ -122,6 +122,31 @@ def test_the_time_out_of_the_communicator_is_for_all_steps_too() -> None:
     assert on_ranks(2, body, timeout=limit)[0] < 1.7 * limit
 
 
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [
+        (lambda: cl.TopK(0.1), "sparse allreduce #2"),
+        (lambda: cl.TopK(0.1, of_sum=True), "sparse allreduce #2"),
+        (cl.FP8, "allreduce #2"),
+        (lambda: cl.codec(lambda x: x, lambda code, n: code), "allreduce #2"),
+    ],
+)
+def test_a_time_out_tells_the_call_and_what_was_asked_for(make: Any, call: str) -> None:
+    """Not what was left of it."""
+
+    def body(comm: cl.Communicator) -> None:
+        comm.barrier()
+        said = f"^{call}: rank 0 gave up after 0.25 s: rank 1"
+        if comm.rank == 0:
+            with pytest.raises(cl.CollectiveTimeoutError, match=said):
+                comm.allreduce(np.ones(40), compress=make(), timeout=0.25)
+        else:
+            with pytest.raises(cl.CollectiveTimeoutError, match=said):
+                comm.recv(np.empty(1), source=0)
+
+    on_ranks(2, body)
+
+
 def test_who_is_interrupted_between_calls_tells_the_others() -> None:
     def encode(_: Any) -> Any:
         raise KeyboardInterrupt

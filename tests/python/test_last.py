@@ -72,7 +72,7 @@ def test_who_waits_for_a_late_rank_says_so(among: Among) -> None:
         assert comm.last is None
         comm.barrier()
         if comm.rank == 1:
-            time.sleep(0.05)
+            time.sleep(0.3)
         comm.allreduce(np.ones(2))
         last = told(comm)
         return last.seconds, last.waiting * last.seconds
@@ -80,7 +80,7 @@ def test_who_waits_for_a_late_rank_says_so(among: Among) -> None:
     for rank, (seconds, waited) in enumerate(among(P, work)):
         assert seconds >= waited
         if rank != 1:
-            assert waited >= 0.04
+            assert waited >= 0.05  # this rank may have left the barrier late
 
 
 def test_small_calls_are_timed_for_those_who_ask() -> None:

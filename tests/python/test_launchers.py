@@ -144,7 +144,8 @@ def test_places_that_need_no_channel() -> None:
     assert place(1, COLLRUN) == environment.place(COLLRUN)
     assert place(1, {"PMI_RANK": "0", "PMI_SIZE": "1"}) == environment.Place()
     settings = {"COLLECTIVES_TIMEOUT": "7", "COLLECTIVES_ATTEMPT": "1"}
-    wanted = environment.Place(1, 2, "127.0.0.1:29500", 1, 7.0)
+    why = "MASTER_ADDR is '127.0.0.1'"
+    wanted = environment.Place(1, 2, "127.0.0.1:29500", 1, 7.0, only_here=why)
     assert place(1, PLAIN | settings) == wanted
 
 

@@ -161,16 +161,52 @@ def repeat(call: cl.PersistentCall) -> None:
         call()
 
 
-def test_closing_during_one_that_was_started_tells_the_others() -> None:
+def test_closing_during_one_that_was_started_gives_no_result_and_tells_the_others() -> None:
     def run(comm: cl.Communicator) -> None:
         call = comm.persistent.allreduce(np.ones(4))
         comm.barrier()
         if comm.rank == 0:
             call.start()
             comm.close()
+            for _ in range(2):
+                with pytest.raises(cl.ClosedError, match="allreduce"):
+                    call.wait()
+            for use in (call, call.start, comm.barrier):
+                with pytest.raises(cl.ClosedError):
+                    use()
             return
         with pytest.raises(cl.CollectiveError):
             repeat(call)  # the first may still come through
+
+    on_ranks(2, run)
+
+
+def test_an_error_that_another_call_met_first_is_raised_again() -> None:
+    def run(comm: cl.Communicator) -> None:
+        call = comm.persistent.allreduce(np.ones(4), timeout=0.1)
+        if comm.rank == 1:
+            assert told.wait(20)
+            return
+        call.start()
+        with pytest.raises(cl.CollectiveTimeoutError):
+            comm.barrier()  # which ends the call before
+        with pytest.raises(cl.CollectiveTimeoutError):
+            call.wait()
+        told.set()
+
+    told = threading.Event()
+    on_ranks(2, run)
+
+
+def test_one_in_progress_is_not_freed() -> None:
+    def run(comm: cl.Communicator) -> None:
+        call = comm.persistent.allreduce(np.ones(4))
+        call.start()
+        with pytest.raises(cl.InvalidArgumentError, match=r"in progress.*wait\(\)"):
+            call.free()
+        assert call.wait()[0] == 2
+        call.free()
+        assert comm.allreduce(np.ones(1))[0] == 2
 
     on_ranks(2, run)
 

@@ -99,8 +99,9 @@ def test_what_passes_between_hosts() -> None:
     ("levels", "why"),
     [
         ([[0, 1], [1, 2]], "rank 1 is named twice"),
+        ([[0, 1], []], "a list is empty"),
         ([[0, 1], [3]], "numbered from 0, none left out"),
-        ([], "numbered from 0, none left out"),
+        ([], "a list is empty"),
         ([0, [1, 2]], "ranks 0 and 1 lie in lists of different depths"),
         ([[0, "1"]], "this is no list"),
         (4, "this is no list"),

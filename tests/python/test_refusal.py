@@ -144,7 +144,9 @@ def meets(env: Mapping[str, str]) -> object:
     wish, trouble = wished_or_why_not(None, None, env)
     trouble = senseless or trouble
     secret = file_secret(env)
-    directory = detect._open(launch, deadline, env, secret)
+    if trouble is not None:
+        deadline = deadline.at_most(refusal.PATIENCE)
+    directory = detect._open(launch, deadline, env, secret, trouble)
     return meeting.agree(
         directory, launch.rank, launch.size, deadline, None, env, secret, 0, wish, trouble
     )
@@ -171,6 +173,24 @@ def test_ranks_that_meet_where_rank_0_is_are_told(
         return meets(member(r, 3, port, COLLECTIVES_SECRET_FILE=secret_file, **own[r == culprit]))
 
     check(told(3, rank), culprit, says)
+
+
+@pytest.mark.parametrize("culprit", [0, 1])
+def test_who_cannot_take_part_and_waits_in_vain_where_rank_0_is_says_why(
+    culprit: int, port: int, secret_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rank 2 does not come, so nobody hears what the ranks tell each other."""
+    monkeypatch.setattr(refusal, "PATIENCE", 1.0)
+    value, reason = BAD["COLLECTIVES_STREAMS"]
+    own = [{}, {"COLLECTIVES_STREAMS": value}]
+
+    def rank(r: int) -> object:
+        return meets(member(r, 3, port, COLLECTIVES_SECRET_FILE=secret_file, **own[r == culprit]))
+
+    text = told(2, rank)[1 - culprit]
+    whose = "rank 0 has given up: it" if culprit == 0 else "rank 1"
+    assert text.startswith(f"BootstrapError: {whose} cannot take part: {reason}")
+    assert "rank 2 of job " in text
 
 
 @pytest.mark.processes

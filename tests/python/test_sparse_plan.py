@@ -322,3 +322,28 @@ def test_the_last_call(among: Any, degrees: list[int] | None) -> None:
         assert last(comm).kind == "plan.reduce"
 
     among(4, body)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (cl.Sparse(np.array([1]), np.ones(1), 9), "{} is a sparse array: pass its indices"),
+        ([2, 9], r"{} \(\w+\): index 9 \(at 1\) is none of a vector of 9 elements"),
+        ([-1], r"{} \(\w+\): index -1 \(at 0\) is none"),
+        ([0.5], "{}: elements of dtype float64 are no integers"),
+        (np.array([True]), "{}: elements of dtype bool are no integers"),
+        ([None], "{}: elements of dtype object are no integers"),
+        ([[1, 2]], "{} must have one dimension, not 2"),
+        ([[1], [2, 3]], "{} is no list of indices"),
+        (np.array([3], np.int16), "int64, in_indices int16|int16, in_indices int64"),
+    ],
+)
+def test_which_list_is_wrong(wrong: Any, said: str) -> None:
+    """Whichever it is; nothing was sent, so the communicator works on."""
+    with cl.local(1)[0] as comm:
+        for name in ("out_indices", "in_indices"):
+            lists = {"out_indices": [1], "in_indices": [1]} | {name: wrong}
+            match = "^sparse_plan: .*" + said.format(name)
+            with pytest.raises(cl.InvalidArgumentError, match=match):
+                comm.sparse_plan(length=9, **lists)
+        assert comm.sparse_plan([1], length=9).reduce(np.ones(1))[0] == 1

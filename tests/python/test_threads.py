@@ -11,6 +11,7 @@ import pytest
 
 import collectives as cl
 from tests import sweep
+from tests.shares import some_or_all
 
 SIZES = (1, 2, 3, 4, 5, 8)
 MODES = (None, "staged", "inline", "pull", "push")
@@ -29,8 +30,11 @@ def test_results(comms: list[cl.Communicator], threads: Any, check: Callable[...
     assert threads(comms, check) == [[]] * len(comms)
 
 
-def test_every_algorithm_in_every_mode(comms: list[cl.Communicator], threads: Any) -> None:
-    found = threads(comms, lambda comm: sweep.algorithms(comm, MODES))
+@some_or_all(12)
+def test_every_algorithm_in_every_mode(
+    comms: list[cl.Communicator], threads: Any, share: int
+) -> None:
+    found = threads(comms, lambda comm: sweep.algorithms(comm, MODES, share))
     assert found == [[]] * len(comms)
 
 
