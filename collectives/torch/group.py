@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import distributed
-from torch._C._distributed_c10d import FakeProcessGroup
 
 from collectives.communicator import Communicator
 from collectives.errors import CollectiveError, InvalidArgumentError
@@ -19,6 +18,7 @@ from collectives.torch.coalescing import Coalescing
 from collectives.torch.exchanges import Exchanges
 from collectives.torch.farewell import await_end_of_store, see_to_exit
 from collectives.torch.gathers import Gathers
+from collectives.torch.inner import Inner
 from collectives.torch.messages import Messages
 from collectives.torch.opaque import opaque
 from collectives.torch.options import is_async, limits_of
@@ -58,7 +58,7 @@ CALLS = (
 
 
 @opaque(CALLS)
-class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, distributed.ProcessGroup):
+class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, Inner, distributed.ProcessGroup):
     """The ranks of a group, as torch.distributed calls them. Torch makes these.
 
     All collectives of torch are here, by old and new names. Whatever torch would ask of a backend
@@ -93,16 +93,9 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, distributed.P
         # DDP's join() counts ranks, and keeps of the call only the part that is C++: without the
         # rest, to wait for it would never end.
         self._counts: deque[Work] = deque(maxlen=64)
-        # Torch reads from it which devices there are. It takes part in nothing.
-        refusal = FakeProcessGroup.Options()
-        refusal.error_on_collective = True
-        self._register_backend(
-            torch.device("cpu"),
-            distributed.ProcessGroup.BackendType.CUSTOM,
-            FakeProcessGroup._create_internal(rank, size, refusal),
-        )
-        # The flight recorder of torch 2.15 asks C++ for a group's name, which asks this one.
-        self._set_default_backend(distributed.ProcessGroup.BackendType.CUSTOM)
+        # Torch reads from it which devices there are. Behind it is no backend of C++: what asks for
+        # one, instead of this group, gets an error, and no tensor goes another way.
+        self._register_backend(torch.device("cpu"), distributed.ProcessGroup.BackendType.CUSTOM)
 
     @classmethod
     def met(

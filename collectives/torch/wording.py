@@ -26,13 +26,16 @@ _ALL = re.compile(rf"\b(?:{'|'.join(_CALLS)}|{_TENSOR})\b")
 _SPEAKS = re.compile(rf"\bout(?= has )|\b{_TENSOR}|\b(?:recv|send)_counts\b")
 _CALL = re.compile(r"^\w+(?=: )")
 _LEFT_OUT = ", or leave recv_counts out"  # which torch's calls cannot
+_CLOSED = re.compile(r"rank \d+ has closed this communicator: make a new one")
+_SHUT_DOWN = "the process group was shut down: make a new one"
 _LENGTHS = re.compile(r"give the lengths of the parts to (\w+)v\b")
 
 
 def in_torchs_words(error: BaseException) -> BaseException:
     """Let an error name calls as torch does. Returns it."""
     if isinstance(error, CollectiveError):
-        text = _ALL.sub(lambda found: _CALLS.get(found[0], "tensor"), str(error))
+        text = _CLOSED.sub(_SHUT_DOWN, str(error))
+        text = _ALL.sub(lambda found: _CALLS.get(found[0], "tensor"), text)
         error.args = (text, *error.args[1:])
     return error
 

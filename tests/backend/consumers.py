@@ -209,6 +209,24 @@ def checkpoint() -> list[float]:
     return [value.sum().item() for value in loaded["model"].values()]
 
 
+def checkpoint_meanwhile() -> list[float]:
+    """Save while training goes on: torch's thread has a group of its own."""
+    from torch.distributed import checkpoint as dcp
+
+    place = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(place, 0)
+    state = {"a": torch.arange(4.0), "b": torch.ones(3)}
+    saver = dist.new_group()
+    saved = dcp.async_save({"model": state}, checkpoint_id=place[0], process_group=saver)
+    x = torch.ones(2)
+    for _ in range(5):
+        dist.all_reduce(x)
+    saved.result(timeout=60)
+    loaded = {"model": {name: torch.zeros_like(value) for name, value in state.items()}}
+    dcp.load(loaded, checkpoint_id=place[0])
+    return [x[0].item(), *(value.sum().item() for value in loaded["model"].values())]
+
+
 def pipeline() -> list[Any]:
     """Two stages or more, a batch in pieces."""
     from torch.distributed.pipelining import PipelineStage, ScheduleGPipe

@@ -14,7 +14,7 @@ import collectives as cl
 
 DTYPES = (
     "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
-    "complex64", "float8_e4m3fn",
+    "complex64", "complex128", "float8_e4m3fn", "float8_e5m2", "uint16", "uint32", "uint64",
 )  # fmt: skip
 LONG = timedelta(seconds=20)
 
@@ -60,7 +60,10 @@ def allreduce_of_every_dtype() -> None:
     for name in DTYPES:
         x = torch.full((5,), rank + 1).to(getattr(torch, name))
         dist.all_reduce(x)
-        equal(x.to(torch.complex64).real, [size * (size + 1) / 2] * 5)
+        equal(x.to(torch.complex128).real, [size * (size + 1) / 2] * 5)
+    one_has_it = torch.arange(5) == rank
+    dist.all_reduce(one_has_it)
+    equal(one_has_it, (torch.arange(5) < size).tolist())
 
 
 def allreduce_of_views() -> None:
@@ -76,6 +79,13 @@ def allreduce_of_views() -> None:
     dist.all_reduce(scalar)
     equal(scalar, size * (size + 1) / 2)
     dist.all_reduce(torch.empty(0))
+    negated = torch._neg_view(torch.tensor([1.0, 2.0]))
+    dist.all_reduce(negated)
+    equal(negated, [-size, -2 * size])
+    conjugated = torch.tensor([1 + 2j, 3j]).conj()
+    dist.reduce(conjugated, 0)
+    if rank == 0:
+        equal(conjugated.resolve_conj(), [size * (1 - 2j), size * -3j])
     parameter = torch.nn.Parameter(torch.ones(3))
     dist.all_reduce(parameter)
     equal(parameter.detach(), [size] * 3)
@@ -256,6 +266,12 @@ def objects() -> None:
     gathered: list[Any] | None = [None] * size if rank == 0 else None
     dist.gather_object(rank, gathered, 0)
     assert gathered in (None, list(range(size)))
+    come: list[Any] = [None, None]
+    if rank == 0:
+        dist.send_object_list([{"a": 1}, "b"], 1)
+    elif rank == 1:
+        dist.recv_object_list(come, 0)
+        assert come == [{"a": 1}, "b"]
 
 
 def groups() -> None:
@@ -268,6 +284,10 @@ def groups() -> None:
         equal(x, [2, 2])
         assert (pair.size(), pair.group_desc) == (2, "the ends")
         dist.destroy_process_group(pair)
+        among = dist.new_group([0, size - 1], use_local_synchronization=True)  # of two alone
+        dist.all_reduce(x, group=among)
+        equal(x, [4, 4])
+        dist.destroy_process_group(among)
     assert (group.rank(), group.size(), group.name()) == (rank, size, "collectives")
     assert dist.get_backend() == "collectives"
     before = group._get_sequence_number_for_group()

@@ -229,6 +229,16 @@ def closed() -> tuple[str, str]:
     return _told(call)
 
 
+def closed_before_a_collective() -> tuple[str, str]:
+    """A group that was destroyed."""
+
+    def call(group: Any) -> None:
+        group.shutdown()
+        group.allreduce([torch.ones(2)]).wait()
+
+    return _told(call)
+
+
 def aborted() -> tuple[str, str]:
     """One rank aborts while the others wait."""
 
@@ -241,10 +251,32 @@ def aborted() -> tuple[str, str]:
 
 
 def leaks() -> tuple[str, str]:
-    """What only a backend of C++ is asked for has nowhere to go."""
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    try:
-        backend.allreduce([torch.ones(2)])
-    except RuntimeError as error:
-        return "RuntimeError", str(error)
-    return "", ""
+    """What only a backend of C++ is asked for has nowhere to go: each call of torch's library."""
+    group = dist.group.WORLD
+    boxed, size, x = group.boxed(), dist.get_world_size(), torch.ones(2)
+    some = [torch.ones(2) for _ in range(size)]
+    large = torch.ones(2 * size)
+    ms = 100
+    ops = torch.ops.c10d
+    calls: dict[str, Callable[[], Any]] = {
+        "send": lambda: ops.send([x], boxed, 0, 0),
+        "recv_": lambda: ops.recv_([x], boxed, 0, 0),
+        "recv_any_source_": lambda: ops.recv_any_source_([x], boxed, 0),
+        "barrier": lambda: ops.barrier(x, boxed, [], True, ms),
+        "broadcast_": lambda: ops.broadcast_([x], boxed, 0, 0, True, ms),
+        "allgather_": lambda: ops.allgather_([some], [x], boxed, True, ms),
+        "_allgather_base_": lambda: ops._allgather_base_(large, x, boxed, True, ms),
+        "gather_": lambda: ops.gather_([some], [x], boxed, 0, True, ms),
+        "scatter_": lambda: ops.scatter_([x], [some], boxed, 0, True, ms),
+        "alltoall_": lambda: ops.alltoall_(some, some, boxed, True, ms),
+    }
+    texts = set()
+    for name, call in calls.items():
+        try:
+            call()
+        except RuntimeError as error:
+            texts.add(str(error).splitlines()[0])
+        else:
+            return "", f"{name} went on"
+    assert group._get_backend("cpu") is group
+    return "RuntimeError", " and ".join(sorted(texts))

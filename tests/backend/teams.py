@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import socket
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+
+from tests.ports import free_port
 
 PATIENCE = 90.0  # seconds for one program on all ranks
 TIMEOUT = timedelta(seconds=30)
@@ -36,9 +37,7 @@ class Team:
 
         context = mp.get_context("spawn")
         self.backend, self.size = backend, size
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self._pipes, self._processes = [], []
         for rank in range(size):
             mine, theirs = context.Pipe()

@@ -28,6 +28,7 @@ PROGRAMS = (
     "tensor_parallel",
     "mesh",
     "checkpoint",
+    "checkpoint_meanwhile",
     "pipeline",
     "functional",
     "autograd",

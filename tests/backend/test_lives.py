@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
-import socket
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 pytestmark = pytest.mark.extras
 
@@ -89,28 +91,28 @@ if dist.get_rank() == 0:
 
 def run(program: str) -> list[tuple[str, int]]:
     """Run a program on two ranks that meet by the environment; return its errors and codes."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ranks = []
+    port, ranks = free_port(), []
     for rank in range(2):
         where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": 2}
         environment = os.environ | {name: str(value) for name, value in where.items()}
         ranks.append(
             subprocess.Popen(
-                [sys.executable, "-c", program],
+                [sys.executable, "-X", "faulthandler", "-c", program],
                 env=environment,
                 stderr=subprocess.PIPE,
                 text=True,
             )
         )
+    return [ended(process) for process in ranks]
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[str, int]:
+    """Return what a process has printed and its code; one that hangs prints where."""
     try:
-        ends = [(process.communicate(timeout=60)[1], process.returncode) for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
-            process.wait()
-    return ends
+        return process.communicate(timeout=60)[1], process.returncode
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        return process.communicate()[1], process.returncode
 
 
 def run_well(program: str) -> None:

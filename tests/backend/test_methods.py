@@ -31,6 +31,47 @@ PROGRAMS = (
 )
 
 
+# Of torch's ProcessGroup: names of kinds, what keeps lists of backends, and what moves no data.
+NOT_OURS = [
+    "BackendType",
+    "CUSTOM",
+    "GLOO",
+    "MPI",
+    "NCCL",
+    "UCC",
+    "UNDEFINED",
+    "XCCL",
+    "boxed",
+    "unbox",
+    "bound_device_id",
+    "_backend_id",
+    "_device_types",
+    "_get_backend",
+    "_get_backend_name",
+    "_id",
+    "_register_backend",
+    "_set_default_backend",
+    "_enable_collectives_timing",
+    "_has_hooks",
+    "_register_on_completion_hook",
+    "_wait_for_pending_works",
+    "merge_remote_group",
+    "use_pg_for_symm_mem_rendezvous",
+    "_pybind11_conduit_v1_",
+]
+
+
+def test_no_method_of_torchs_group_is_forgotten() -> None:
+    from torch import distributed
+
+    from collectives.torch.group import CollectivesGroup
+
+    names = [name for name in dir(distributed.ProcessGroup) if not name.startswith("__")]
+    theirs = {name: getattr(distributed.ProcessGroup, name) for name in names}
+    left = {name for name, one in theirs.items() if getattr(CollectivesGroup, name) is one}
+    assert left <= {*NOT_OURS}, "a new torch has methods that this backend has not"
+
+
 def test_pieces_of_one_tensor_stay_where_they_lie() -> None:
     import torch
 

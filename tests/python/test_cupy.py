@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from types import ModuleType
@@ -14,6 +13,7 @@ import pytest
 
 import collectives as cl
 from collectives.cupy import NAME, Backend, register
+from tests.ports import free_port
 from tests.processes.jobs import ROOT, emulated_gpu
 
 PROGRAM = """
@@ -43,9 +43,7 @@ def test_collectives_on_the_emulated_gpu() -> None:
 
 
 def test_processes_meet_where_cupyx_says() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {**os.environ, "COLLECTIVES_TIMEOUT": "60"}
     ranks = [
         subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), str(port)], env=environment)

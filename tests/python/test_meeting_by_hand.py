@@ -21,6 +21,7 @@ from collectives.launchers.detect import detect, place
 from collectives.launchers.directory import Deadline, StoreDirectory
 from collectives.launchers.master import open_master
 from collectives.launchers.secret import own_secret, secret_of_meeting
+from tests.ports import free_port
 from tests.python.test_launchers import COLLRUN, HYDRA, PLAIN, SRUN, TORCHRUN, Shared
 
 SECRET = "0f" * 32
@@ -39,9 +40,7 @@ def secret_file(tmp_path: Path) -> str:
 @pytest.fixture
 def port() -> int:
     """Return a port of the loopback that is free now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 def member(rank: int, size: int, port: int, **more: str) -> dict[str, str]:
