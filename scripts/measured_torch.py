@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from statistics import geometric_mean
+from typing import Any, NamedTuple
 
 from bench.peers.cells import PLACEMENTS, Cell, Record
 from bench.peers.libraries import OURS, TeamName
@@ -16,6 +18,27 @@ from scripts.measured import LEAST_ROUNDS, machine_words, three_digits
 
 OUR_WAY, THEIRS = TeamName(OURS, "torch"), TeamName("gloo", "torch")
 SIZES = (8, 2 << 10, 128 << 10, 2 << 20, 32 << 20)
+
+
+class Class(NamedTuple):
+    """Calls of which a mean is told: of a kind, of dtypes that begin so, of sizes from to."""
+
+    words: str
+    kind: str
+    dtype: str
+    least: int
+    most: int
+    goal: float
+
+
+_LARGEST = 1 << 40
+CLASSES = (
+    Class("all_reduce of at most 4 KiB", "allreduce", "float32", 0, 4 << 10, 10),
+    Class("all_reduce of 64 KiB and more", "allreduce", "float32", 64 << 10, _LARGEST, 3),
+    Class("all_reduce of bfloat16", "allreduce", "bfloat16", 0, _LARGEST, 5),
+    Class("reduce_scatter_tensor", "reduce_scatter", "", 0, _LARGEST, 4),
+    Class("all_gather_into_tensor", "allgather", "", 0, _LARGEST, 3),
+)
 
 
 def through_torch(folder: Path) -> str:
@@ -32,10 +55,39 @@ def through_torch(folder: Path) -> str:
     text = (
         f"`make bench-torch`, {run}. Median microseconds of a call through torch.distributed, two "
         "ranks of one machine, one core each, both backends interleaved in one run, at least "
-        f"{LEAST_ROUNDS} rounds; near and far: whether the two cores share a cache at that moment."
+        f"{LEAST_ROUNDS} rounds; near and far: whether the two cores share a cache at that moment. "
+        "Means are over sizes and placements, whose number is in brackets."
+    )
+    means = table(
+        ["calls", "goal", "gloo's time over ours, geometric mean", "least"],
+        [_mean(kind, found) for kind in CLASSES],
+        numbers=(1, 2, 3),
     )
     words = f"{_calls(folder / 'torch_call.json')} {_steps(folder / 'ddp.json')}"
-    return f"{table(heads, rows, numbers=(1, 2, 3))}\n\n{text}\n\n{words}"
+    return f"{means}\n\n{table(heads, rows, numbers=(1, 2, 3))}\n\n{text}\n\n{words}"
+
+
+def _mean(kind: Class, found: Results) -> list[str]:
+    ratios = list(_ratios(kind, found))
+    return [
+        f"{kind.words} ({len(ratios)})",
+        f"{kind.goal:.0f}",
+        f"{geometric_mean(ratios):.1f}",
+        f"{min(ratios):.1f}",
+    ]
+
+
+def _ratios(kind: Class, found: Results) -> Iterator[float]:
+    """Yield gloo's time over ours of each size and placement that was seen often enough."""
+    for record in found.records:
+        cell = record.cell
+        if (cell.kind, True) != (kind.kind, cell.dtype.startswith(kind.dtype)):
+            continue
+        for place in PLACEMENTS:
+            ratio = record.sheets[place].ratio(THEIRS, OUR_WAY)
+            often = _rounds(record, place) >= LEAST_ROUNDS
+            if often and ratio is not None and kind.least <= cell.nbytes <= kind.most:
+                yield ratio.value
 
 
 def _rounds(record: Record, place: str) -> int:
