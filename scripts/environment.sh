@@ -5,6 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export PATH="$PWD/.venv/bin:$PATH"
 unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH
+# Tests start processes by the thousand: each would compile all that it imports, torch for 3 s.
+unset PYTHONDONTWRITEBYTECODE
 export CXX="${CXX:-g++}" # the one that prerequisites.sh has looked at
 # Settings of the user's pip that would install elsewhere than into .venv. Index, cache,
 # certificates and constraints stay as they are.

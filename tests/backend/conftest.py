@@ -4,10 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.backend.teams import Team, team
+from tests.backend.teams import PATIENCE, Team, team
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a team lose patience before the test does: it says which rank hangs."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(2 * PATIENCE + 60))
 
 
 @pytest.fixture(scope="module", params=[2, 4])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import os
 import traceback
@@ -15,7 +16,7 @@ from typing import Any
 
 from tests.ports import free_port
 
-PATIENCE = 90.0  # seconds for one program on all ranks
+PATIENCE = 150.0  # seconds for one program on all ranks; the first that imports much takes 60
 TIMEOUT = timedelta(seconds=30)
 
 
@@ -107,11 +108,13 @@ def _rank(pipe: Any, backend: str, rank: int, size: int, port: int) -> None:
     while (order := pipe.recv()) is not None:
         program, arguments = order
         module, name = program.rsplit(".", 1)
+        faulthandler.dump_traceback_later(PATIENCE - 10)
         try:
             place = module if "." in module else f"tests.backend.{module}"
             found = getattr(importlib.import_module(place), name)(*arguments)
         except BaseException as error:
             trace = "".join(traceback.format_exception(error))
             found = Failed(type(error).__name__, str(error), trace)
+        faulthandler.cancel_dump_traceback_later()
         pipe.send(found)
     distributed.destroy_process_group()
