@@ -11,8 +11,6 @@ pytestmark = pytest.mark.extras
 
 PROGRAMS = (
     "allreduce",
-    "allreduce_of_every_dtype",
-    "allreduce_of_views",
     "coalesced",
     "broadcast_and_reduce",
     "gathers",
@@ -26,7 +24,6 @@ PROGRAMS = (
     "roots",
     "functional_gradients",
     "works",
-    "sparse",
     "monitored",
 )
 
@@ -92,6 +89,11 @@ def test_pieces_of_one_tensor_stay_where_they_lie() -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_method_gives_what_torch_says(ours: Team, program: str) -> None:
     ours.run(f"methods.{program}")
+
+
+@pytest.mark.parametrize("program", ["allreduce_of_every_dtype", "allreduce_of_views", "sparse"])
+def test_tensors_of_every_kind(ours: Team, program: str) -> None:
+    ours.run(f"elements.{program}")
 
 
 @pytest.mark.parametrize(
