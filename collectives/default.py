@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
 
 from collectives.communicator import Communicator
 from collectives.ending import call_at_end, why_it_ends
@@ -55,7 +55,7 @@ def init(
     """
     global _default
     # Not with the package: launchers need sockets, JSON, hashes, which many a program never uses.
-    from collectives.environment import checked_silence, tuning_seconds
+    from collectives.environment import SILENCE, checked_silence, tuning_seconds
     from collectives.launchers.detect import place
 
     with _making:
@@ -65,10 +65,16 @@ def init(
                 "a function such as collectives.allreduce(): a second call would wait for the "
                 "other ranks. Use what the first call returned, or close() it first"
             )
-        quiet = None if silence is None else checked_silence("silence", silence)
-        found = place(timeout, insecure=insecure, transport=transport, trusted=trusted)
+        said = {} if silence is None else {SILENCE: str(checked_silence("silence", silence))}
+        found = place(
+            timeout,
+            {**os.environ, **said},
+            insecure=insecure,
+            transport=transport,
+            trusted=trusted,
+        )
         call_at_end(_at_exit)
-        _default = join(found if quiet is None else replace(found, silence=quiet), timeout)
+        _default = join(found, timeout)
         if (seconds := tuning_seconds()) > 0:
             _default.tune(seconds)
         return _default

@@ -94,8 +94,8 @@ def place(variables: Mapping[str, str] | None = None) -> Place:
         advice = "start the program with collrun, or set both, or neither"
         rank, size = rank_and_size(env, "collrun", RANK, SIZE, advice=advice)
     attempt = whole_number(env, ATTEMPT, 0, 0, LARGEST)
-    silence = _seconds(env, SILENCE, *SILENCES)
-    return Place(rank, size, _name(env), attempt, _seconds(env, TIMEOUT), silence=silence)
+    timeout, silence = _seconds(env, TIMEOUT), silence_seconds(env)
+    return Place(rank, size, _name(env), attempt, timeout, silence=silence)
 
 
 def sensible_times(
@@ -113,6 +113,11 @@ def sensible_times(
             trouble = trouble or error
             del left[name]
     return left, trouble
+
+
+def silence_seconds(variables: Mapping[str, str]) -> float:
+    """Return after how long a silent machine is dead, 0 where it is not set."""
+    return _seconds(variables, SILENCE, *SILENCES)
 
 
 def tuning_seconds(variables: Mapping[str, str] | None = None) -> float:

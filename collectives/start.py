@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import check, ffi, lib
@@ -75,13 +76,19 @@ def local(n: int, timeout: float | None = None) -> list[Communicator]:
 
 @contextmanager
 def waiting(seconds: float, only_here: str = "") -> Iterator[None]:
-    """Say of a meeting whose time is up how long that was, how to wait longer, and where it was."""
+    """Say of a meeting whose time is up how long that was, how to wait longer, and where it was.
+
+    Another rank's time may be up before this one's.
+    """
+    begun = monotonic()
     try:
         yield
     except CollectiveTimeoutError as error:
+        passed = monotonic() - begun
+        waited = seconds if passed >= seconds else round(passed, 1)
         where = f"; it looked on this machine only, as {only_here}" if only_here else ""
         raise CollectiveTimeoutError(
-            f"{error}{where}; this rank waited for {seconds:.3g} s: timeout=... or "
+            f"{error}{where}; this rank waited for {waited:.4g} s: timeout=... or "
             "COLLECTIVES_TIMEOUT sets for how long",
             error.rank,
         ) from None

@@ -101,7 +101,8 @@ def _open(
         case "tcp":
             known = secret or own_secret(launch, env, insecure=False, one_host=False)
             assert known is not None  # or it would have been asked for
-            return open_master(launch, deadline, known, trouble)
+            silence = environment.silence_seconds(env)
+            return open_master(launch, deadline, known, trouble, silence)
         case "folder":
             return open_folder(env[RENDEZVOUS], launch, deadline, trouble)
         case "torch":

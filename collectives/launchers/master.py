@@ -12,11 +12,16 @@ from collectives.launchers.native import NativeDirectory
 
 
 def open_master(
-    launch: Launch, deadline: Deadline, secret: bytes, trouble: CollectiveError | None = None
+    launch: Launch,
+    deadline: Deadline,
+    secret: bytes,
+    trouble: CollectiveError | None = None,
+    silence: float = 0.0,
 ) -> NativeDirectory:
     """Meet all ranks at the address of rank 0; each proves that it knows the secret.
 
     ``trouble``: why this rank cannot take part, which the others are told where it gives up.
+    ``silence``: seconds after which a machine that does not answer is dead; 0: 15.
 
     Raises InvalidArgumentError for an address that cannot be that of several hosts,
     SystemCallError where rank 0 cannot listen there, CollectiveTimeoutError naming who has not
@@ -39,5 +44,6 @@ def open_master(
     if trouble is not None:
         why = ffi.new("char[]", str(trouble).encode("utf-8", "replace"))
         options.trouble = why  # which lives as long as this function
+    options.silence = silence
     options.attempt, options.rank, options.ranks = launch.attempt, launch.rank, launch.size
     return NativeDirectory(options, deadline)

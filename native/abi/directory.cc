@@ -39,17 +39,21 @@ coll_directory* open_mesh_directory(const coll_directory_options& options, const
                                               std::to_string(options.ranks) +
                                               ": there are 1 ... 1024 ranks, counted from 0");
   }
+  if (!(options.silence >= 0)) {
+    throw Error(Status::invalid_argument, "the time of silence must not be negative");
+  }
   std::array<std::uint8_t, Secret::kBytes> secret{};
   std::copy_n(&required(options.secret, "the secret"), secret.size(), secret.begin());
   const Identity self{.rank = options.rank,
                       .ranks = options.ranks,
                       .job = options.job != nullptr ? options.job : "default",
                       .attempt = options.attempt};
-  return new coll_directory{
-      self.rank, self.ranks,
-      std::make_unique<MeshDirectory>(self, Secret(secret), Endpoint::parse(options.at),
-                                      options.timeout > 0 ? options.timeout : kDirectoryTimeout,
-                                      stop, options.trouble != nullptr ? options.trouble : "")};
+  return new coll_directory{self.rank, self.ranks,
+                            std::make_unique<MeshDirectory>(
+                                self, Secret(secret), Endpoint::parse(options.at),
+                                options.timeout > 0 ? options.timeout : kDirectoryTimeout, stop,
+                                options.trouble != nullptr ? options.trouble : "",
+                                options.silence > 0 ? options.silence : TcpOptions{}.silence_s)};
 }
 
 coll_directory* open_directory(const coll_directory_options* given) {

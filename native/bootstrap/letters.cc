@@ -9,6 +9,7 @@
 #include "base/little_endian.h"
 #include "base/sha256.h"
 #include "base/system_error.h"
+#include "bootstrap/words.h"
 
 namespace coll {
 namespace {
@@ -29,6 +30,8 @@ ssize_t moved(Call call, int fd, char* data, std::size_t bytes, int flags) {
   message.msg_iovlen = 1;
   return call(fd, &message, flags);
 }
+
+constexpr std::chrono::milliseconds kSilenceLook{250};
 
 bool later(int error) noexcept { return error == EAGAIN || error == EINTR; }
 
@@ -52,8 +55,8 @@ std::optional<std::string_view> cut_text(std::string_view& from) noexcept {
   return text;
 }
 
-Letters::Letters(Connection connection, std::size_t longest)
-    : connection_(std::move(connection)), longest_(longest) {}
+Letters::Letters(Connection connection, std::size_t longest, double silence_s)
+    : connection_(std::move(connection)), longest_(longest), silence_(silence_s) {}
 
 void Letters::post(std::string_view letter) { append_text(out_, letter); }
 
@@ -61,7 +64,20 @@ std::string Letters::step() {
   // What the peer said last may be why it left.
   const std::string received = receive();
   const std::string sent = send();
-  return received.empty() ? sent : received;
+  if (!received.empty()) return received;
+  return sent.empty() ? look_for_silence() : sent;
+}
+
+std::string Letters::look_for_silence() {
+  const Silence::Clock::time_point now = Silence::Clock::now();
+  if (now - looked_ < kSilenceLook) return "";
+  looked_ = now;
+  const int error = silence_.look(connection_.fd, now);
+  if (error == 0) return "";
+  if (error == ETIMEDOUT) {
+    return "its machine has not answered for " + seconds_in_words(silence_.seconds());
+  }
+  return std::string("it is lost: ") + system_error("asking after it", error).what();
 }
 
 std::optional<std::string> Letters::take() {

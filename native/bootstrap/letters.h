@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "transport/silence.h"
 #include "transport/tcp_socket.h"
 
 namespace coll {
@@ -23,8 +24,9 @@ std::optional<std::string_view> cut_text(std::string_view& from) noexcept;
 
 class Letters {
  public:
-  // `longest`: a letter of more bytes is refused before there is room for it.
-  Letters(Connection connection, std::size_t longest);
+  // `longest`: a letter of more bytes is refused before there is room for it. `silence_s`: so long
+  // the peer's machine may leave unanswered what was sent to it.
+  Letters(Connection connection, std::size_t longest, double silence_s = TcpOptions{}.silence_s);
 
   // Queues a letter; step() sends it.
   void post(std::string_view letter);
@@ -40,11 +42,14 @@ class Letters {
  private:
   std::string send();
   std::string receive();
+  std::string look_for_silence();
   // How many bytes are missing of the first letter, or of its length.
   std::uint64_t missing() const noexcept;
 
   Connection connection_;
   std::size_t longest_;
+  Silence silence_;
+  Silence::Clock::time_point looked_ = Silence::Clock::now();
   std::string out_, in_;
   std::size_t sent_ = 0;
 };

@@ -26,14 +26,19 @@ constexpr double kNewsS = 0.1;
 // The first character of a letter: of all; of rank 0; of the others.
 constexpr char kValues = 'v', kFailure = 'f', kAwaited = 'a', kGivesUp = 'g';
 constexpr char kTrouble = 't';  // as kGivesUp, where it would not take part, whoever came
+// As kFailure and kGivesUp, where the time of who says it was up: for all it is a time-out then.
+constexpr char kLate = 'l', kOutOfTime = 'o';
 
-MeshLimits limits_of_meeting(double seconds) {
+MeshLimits limits_of_meeting(double silence_s) {
+  constexpr double kForEver = 1e9;
   MeshLimits limits;
-  limits.absent_s = limits.refused_s = seconds;  // rank 0 may be the last to come
+  // Rank 0 may be the last to come: only the time of the meeting ends it.
+  limits.absent_s = limits.refused_s = kForEver;
+  limits.tcp.silence_s = silence_s;
   return limits;
 }
 
-TcpListener meeting_door(const Endpoint& at) {
+TcpListener meeting_door(const Endpoint& at, const TcpOptions& options) {
   if (at.is_every_address() || at.port() == 0) {
     throw Error(Status::invalid_argument,
                 "rank 0 cannot listen at " + at.text() +
@@ -41,7 +46,7 @@ TcpListener meeting_door(const Endpoint& at) {
                     "port (MASTER_ADDR, MASTER_PORT)");
   }
   try {
-    return {at, kKnocking};
+    return {at, kKnocking, options};
   } catch (const Error& error) {
     throw Error(error.status,
                 std::string(error.what()) +
@@ -53,8 +58,11 @@ TcpListener meeting_door(const Endpoint& at) {
 }  // namespace
 
 MeshDirectory::MeshDirectory(const Identity& self, const Secret& secret, const Endpoint& at,
-                             double seconds, Stop stop, std::string trouble)
-    : terms_{self, secret}, stop_(std::move(stop)), trouble_(std::move(trouble)) {
+                             double seconds, Stop stop, std::string trouble, double silence_s)
+    : terms_{self, secret},
+      stop_(std::move(stop)),
+      trouble_(std::move(trouble)),
+      limits_(limits_of_meeting(silence_s)) {
   if (trouble_.size() > kLongestReason) trouble_.resize(kLongestReason);
   if (self.rank == 0) {
     let_all_in(at, seconds);
@@ -91,17 +99,20 @@ void MeshDirectory::fence(const Deadline& deadline) {
 
 void MeshDirectory::close() noexcept { lines_.clear(); }
 
+Letters MeshDirectory::letters_of(Connection connection, std::size_t longest) const {
+  return {std::move(connection), longest, limits_.tcp.silence_s};
+}
+
 void MeshDirectory::let_all_in(const Endpoint& at, double seconds) {
   const Deadline deadline(seconds);
-  const MeshLimits limits = limits_of_meeting(seconds);
   std::vector<bool> here(static_cast<std::size_t>(terms_.self.ranks));
   here[0] = true;
   door_.emplace(
-      meeting_door(at), terms_, limits,
+      meeting_door(at, limits_.tcp), terms_, limits_,
       [&](int rank) { return here[static_cast<std::size_t>(rank)] ? 0 : 1; },
       [&](int rank, int, Connection connection) {
         here[static_cast<std::size_t>(rank)] = true;
-        lines_.push_back({rank, Letters(std::move(connection), kMostOfARank + 1)});
+        lines_.push_back({rank, letters_of(std::move(connection), kMostOfARank + 1)});
       });
   next_news_ = Deadline(kNewsS);
   try {
@@ -131,12 +142,11 @@ void MeshDirectory::let_all_in(const Endpoint& at, double seconds) {
 
 void MeshDirectory::connect(const Endpoint& at, double seconds) {
   const Deadline deadline(seconds);
-  const MeshLimits limits = limits_of_meeting(seconds);
-  MeshDial dial(0, at, terms_, limits);
+  MeshDial dial(0, at, terms_, limits_);
   for (;;) {
     if (std::optional<Connection> made = dial.step(MeshDial::Clock::now())) {
       const std::size_t longest = kMostOfARank * static_cast<std::size_t>(terms_.self.ranks) + 1;
-      lines_.push_back({0, Letters(std::move(*made), longest)});
+      lines_.push_back({0, letters_of(std::move(*made), longest)});
       return;
     }
     if (deadline.passed()) {
@@ -173,11 +183,11 @@ void MeshDirectory::expect_alive() {
 bool MeshDirectory::hear(Line& line) {
   while (const std::optional<std::string> letter = line.letters.take()) {
     const char kind = letter->empty() ? '\0' : letter->front();
-    if (kind == kGivesUp) {
+    if (kind == kGivesUp || kind == kOutOfTime) {
       const std::string others = awaited();
-      throw Error(Status::bootstrap, others + (others.empty() ? "" : "; ") + "rank " +
-                                         std::to_string(line.rank) +
-                                         " has given up: " + letter->substr(1));
+      throw Error(kind == kOutOfTime ? Status::timeout : Status::bootstrap,
+                  others + (others.empty() ? "" : "; ") + "rank " + std::to_string(line.rank) +
+                      " has given up: " + letter->substr(1));
     }
     if (kind == kTrouble) {
       const std::string others = awaited();
@@ -314,8 +324,9 @@ void MeshDirectory::follow(const Deadline& deadline) {
                  (awaited_.empty() ? "a rank has not come as far as this one" : awaited_);
         });
     const char kind = answer.empty() ? '\0' : answer.front();
-    if (kind == kFailure) {
-      throw Error(Status::bootstrap, "rank 0 has given up: " + answer.substr(1), 0);
+    if (kind == kFailure || kind == kLate) {
+      throw Error(kind == kLate ? Status::timeout : Status::bootstrap,
+                  "rank 0 has given up: " + answer.substr(1), 0);
     }
     if (kind != kValues) {
       throw Error(Status::bootstrap, "what rank 0 says of the values is damaged", 0);
@@ -341,11 +352,13 @@ void MeshDirectory::read(std::string_view values, int from) {
 
 std::string MeshDirectory::farewell_for(const Error& error) const {
   const std::string why = error.what();
+  const bool late = error.status == Status::timeout;
   if (terms_.self.rank == 0) {
-    return kFailure + (trouble_.empty() ? why : "it cannot take part: " + trouble_ + "; " + why);
+    if (!trouble_.empty()) return kFailure + ("it cannot take part: " + trouble_ + "; " + why);
+    return (late ? kLate : kFailure) + why;
   }
   if (!trouble_.empty()) return kTrouble + trouble_;
-  if (error.status == Status::timeout) return kGivesUp + std::string("its time was up");
+  if (late) return kOutOfTime + std::string("its time was up");
   return kGivesUp + why.substr(0, kLongestReason);
 }
 

@@ -25,8 +25,9 @@ class MeshDirectory final : public Directory {
   // takes. Throws Error: system where rank 0 cannot listen there, timeout naming who is missing,
   // bootstrap and mismatch where a rank is refused or has ended. `trouble`: why this rank cannot
   // take part, which the others are told where it gives up before they hear it by what it puts.
+  // `silence_s`: a machine that leaves something unanswered for so long is taken for dead.
   MeshDirectory(const Identity& self, const Secret& secret, const Endpoint& at, double seconds,
-                Stop stop, std::string trouble = {});
+                Stop stop, std::string trouble = {}, double silence_s = TcpOptions{}.silence_s);
   MeshDirectory(const MeshDirectory&) = delete;
   MeshDirectory& operator=(const MeshDirectory&) = delete;
 
@@ -45,6 +46,7 @@ class MeshDirectory final : public Directory {
   using Finished = std::function<bool(Line&)>;
   using Late = std::function<std::string(const std::vector<int>&)>;
 
+  Letters letters_of(Connection connection, std::size_t longest) const;
   void let_all_in(const Endpoint& at, double seconds);
   void connect(const Endpoint& at, double seconds);
   void expect_alive();
@@ -64,6 +66,7 @@ class MeshDirectory final : public Directory {
   MeshTerms terms_;
   Stop stop_;
   std::string trouble_;
+  MeshLimits limits_;
   std::vector<Line> lines_;       // rank 0: to all others; else: to rank 0
   std::optional<MeshDoor> door_;  // rank 0, until all have come
   Deadline next_news_{0};         // rank 0

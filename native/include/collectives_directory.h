@@ -32,6 +32,8 @@ typedef struct coll_directory_options {
   int32_t ranks;
   const char* trouble; /* NULL, or why this rank cannot take part: what the others are told where
                           it gives up before all have come */
+  double silence;      /* seconds after which a machine that leaves something unanswered is taken
+                          for dead; 0: 15 */
 } coll_directory_options;
 
 /* Of a launcher: reads PMI_FD, PMI_RANK and PMI_SIZE and greets it. The socket is closed with it,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/tcp_stream.h"
 
-#include <netinet/tcp.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -15,10 +13,6 @@ namespace {
 constexpr std::size_t kHeaderBytes = sizeof(TcpHeader);
 // Two messages of 4 KiB come in one read, and of a large one not more than this is copied.
 constexpr std::size_t kReadAhead = 8192;
-// How long an answer may be on its way. The kernel also leaves some probes unanswered that follow
-// one another within half a second.
-constexpr std::chrono::seconds kAnswerGrace{1};
-
 StreamState stream_state_after(int error) noexcept {
   switch (error) {
     case ECONNRESET:
@@ -48,7 +42,8 @@ TcpStream::TcpStream(Descriptor fd, const Endpoint& peer, TcpReceiver& receiver,
       pipe_(std::move(pipe)),
       peer_(peer),
       receiver_(receiver),
-      limits_(limits) {
+      limits_(limits),
+      silence_(limits.silence_s) {
   limits_.queue = std::bit_ceil(std::max<std::size_t>(limits.queue, 1));
   queue_ = std::make_unique<Outgoing[]>(limits_.queue);
   buffer_ = std::make_unique<std::byte[]>(kReadAhead);
@@ -263,21 +258,8 @@ void TcpStream::heed(short events) noexcept {
 
 void TcpStream::check_silence(Clock::time_point now) noexcept {
   if (state_ != StreamState::open) return;
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (sys::getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
-    lose(errno, "asking after the peer");
-    return;
-  }
-  const bool unanswered = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
-  const bool silent = info.tcpi_last_ack_recv >= limits_.silence_s * 1000;
-  if (!unanswered || !silent) {
-    suspected_ = false;
-  } else if (!suspected_) {
-    suspected_ = true;
-    suspected_at_ = now;
-  } else if (now - suspected_at_ >= kAnswerGrace) {
-    lose(ETIMEDOUT, "sending");
+  if (const int error = silence_.look(fd_, now)) {
+    lose(error, error == ETIMEDOUT ? "sending" : "asking after the peer");
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include "transport/descriptor.h"
 #include "transport/local_pipe.h"
+#include "transport/silence.h"
 #include "transport/stream.h"
 #include "transport/tcp_endpoint.h"
 #include "transport/tcp_frame.h"
@@ -142,8 +143,7 @@ class TcpStream final : public PolledStream {
   Complaint complaint_ = Complaint::none;
   int error_ = 0;
   const char* doing_ = "";
-  bool suspected_ = false;
-  Clock::time_point suspected_at_{};
+  Silence silence_;
 };
 
 }  // namespace coll

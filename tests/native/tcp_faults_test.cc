@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a stream ends: by the peer, by its death, by nonsense, by silence. Each end has a state and a
 // sentence that names the peer.
-#include <net/if.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 
+#include "loopback_of_test.h"
 #include "tcp_of_test.h"
 
 namespace {
@@ -205,17 +204,6 @@ TEST(a_peer_that_lives_and_does_not_read_is_not_silent) {
   CHECK(pair.a.stream.state() == StreamState::open);
   CHECK(pair.turn_until([&] { return pair.all_heard(); }));
   pair.b.check_heard(pair.a);
-}
-
-// In a network of its own the loopback interface goes down: nobody says so to the sockets.
-void set_loopback(bool up) {
-  const Descriptor fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  CHECK(::ioctl(fd.get(), SIOCGIFFLAGS, &request) == 0);
-  const int flags = up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP;
-  request.ifr_flags = static_cast<short>(flags);
-  CHECK(::ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0);
 }
 
 // What check_silence() reads; an emulator may answer with less.
