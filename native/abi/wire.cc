@@ -71,8 +71,7 @@ WirePlace place_of(const coll_wire_options& options, coll_listener& listener) {
                   .control_doors = {},
                   .message_doors = {},
                   .survivor_doors = {},
-                  .hosts = {},
-                  .world = options.rank};
+                  .hosts = {}};
   read_doors(options, place);
   if (options.spin >= 0) place.spin = std::chrono::microseconds(options.spin);
   if (options.silence > 0) place.silence_s = options.silence;

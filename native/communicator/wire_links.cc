@@ -218,8 +218,10 @@ std::string WireLinks::standing(int peer) const {
 }
 
 std::string WireLinks::name_of(int peer) const {
-  const std::string rank = "rank " + std::to_string(peer);
-  return index_of(peer) < place_.hosts.size() ? rank + " on " + place_.hosts[index_of(peer)] : rank;
+  std::string name = "rank " + std::to_string(peer);
+  if (index_of(peer) < place_.hosts.size()) name += " on " + place_.hosts[index_of(peer)];
+  const int world = place_.world_of(peer);
+  return world == peer ? name : name + " (rank " + std::to_string(world) + " of the world)";
 }
 
 std::string WireLinks::fault_of_data(int peer) const {

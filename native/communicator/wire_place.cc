@@ -41,6 +41,10 @@ void WirePlace::add_doors(std::string_view text) {
   for (std::size_t i = 0; i < lists.size(); ++i) lists[i]->push_back(found[i]);
 }
 
+int WirePlace::world_of(int rank) const noexcept {
+  return worlds.empty() ? rank : worlds[index(rank)];
+}
+
 MeshLanes WirePlace::lanes() const {
   MeshLanes lanes{.most = streams};
   for (const std::string& host : hosts) lanes.single.push_back(host == hosts[index(self.rank)]);
@@ -57,7 +61,7 @@ WirePlace WirePlace::among(const std::vector<int>& members, int rank,
                   .message_doors = {},
                   .survivor_doors = {},
                   .hosts = {},
-                  .world = world,
+                  .worlds = {},
                   .spin = spin,
                   .silence_s = silence_s,
                   .ucx = ucx,
@@ -68,6 +72,7 @@ WirePlace WirePlace::among(const std::vector<int>& members, int rank,
   place.self.ranks = static_cast<int>(members.size());
   place.self.job += "/" + name;
   for (const int member : members) {
+    place.worlds.push_back(world_of(member));
     if (index(member) < hosts.size()) place.hosts.push_back(hosts[index(member)]);
   }
   return place;

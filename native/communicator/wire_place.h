@@ -26,7 +26,7 @@ struct WirePlace {
   // By rank.
   std::vector<Endpoint> data_doors, control_doors, message_doors, survivor_doors;
   std::vector<std::string> hosts;  // by rank: its name, which no other machine has
-  int world = 0;                   // this rank in the group that all began in
+  std::vector<int> worlds = {};    // by rank: its rank in the group that all began in; {}: this one
   std::chrono::microseconds spin = TcpSet::kSpin;
   double silence_s = 15;  // after which a machine that does not answer is taken for dead
   bool ucx = false;       // all data of collectives goes by UCX
@@ -34,6 +34,7 @@ struct WirePlace {
   UcxSettings ucx_settings{};
   int streams = 1;  // connections to a rank of another machine, where TCP carries much
 
+  int world_of(int rank) const noexcept;
   // The connections that carry much: ranks of one machine need but one.
   MeshLanes lanes() const;
   // The doors of the next rank, as text_of() says them. Throws Error(invalid_argument).

@@ -98,7 +98,7 @@ void WireRegroup::step() {
 std::string WireRegroup::step_within() {
   if (stage_ == Stage::meeting) {
     const WirePlace place = parent_.place().among(members(), rank(), name());
-    return host_.emplace(place.self, place.world).meet();
+    return host_.emplace(place.self, place.world_of(place.self.rank)).meet();
   }
   if (stage_ == Stage::sharing) return host_->enter(told_by(members().front()));
   std::vector<std::string> told;

@@ -136,6 +136,18 @@ TEST(groups_of_groups) {
   });
 }
 
+TEST(who_leaves_a_group_is_named_by_its_rank_among_all_too) {
+  on_hosts(4, [](const Comm& world) {
+    const int rank = coll_rank(world.get());
+    Comm across = split(world.get(), rank % 2);
+    if (rank == 3) across.reset();
+    if (rank != 1) return;
+    double x = 1;
+    CHECK(coll_allreduce(across.get(), &x, &x, 1, COLL_FLOAT64, COLL_SUM) == COLL_PEER_LOST);
+    CHECK(says("rank 1 on host1 (rank 3 of the world)"));
+  });
+}
+
 TEST(they_are_closed_in_any_order) {
   on_hosts(4, [](Comm world) {
     const int rank = coll_rank(world.get());
