@@ -8,8 +8,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from collectives.contributions import Contributions
+from collectives.ending import tell_at_end
 from collectives.errors import CollectiveError
 from collectives.groups import Groups
+from collectives.handle import Handle
 from collectives.movements import Movements
 from collectives.pairwise import Pairwise
 from collectives.persistent import PersistentCalls
@@ -49,6 +51,11 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
     One thread at a time. With ``with`` it is closed at the end of the block, and aborted for all
     ranks when the block raises.
     """
+
+    def __init__(self, handle: Handle) -> None:
+        """Take over a handle. Users call init() or local()."""
+        super().__init__(handle)
+        tell_at_end(self)
 
     @staticmethod
     def from_mpi(comm: Any, timeout: float | None = None) -> Communicator:

@@ -55,7 +55,7 @@ def init(
     """
     global _default
     # Not with the package: launchers need sockets, JSON, hashes, which many a program never uses.
-    from collectives.environment import SILENCE, checked_silence, tuning_seconds
+    from collectives.environment import tuning_seconds
     from collectives.launchers.detect import place
 
     with _making:
@@ -65,19 +65,20 @@ def init(
                 "a function such as collectives.allreduce(): a second call would wait for the "
                 "other ranks. Use what the first call returned, or close() it first"
             )
-        said = {} if silence is None else {SILENCE: str(checked_silence("silence", silence))}
-        found = place(
-            timeout,
-            {**os.environ, **said},
-            insecure=insecure,
-            transport=transport,
-            trusted=trusted,
-        )
+        env = _variables(silence)
+        found = place(timeout, env, insecure=insecure, transport=transport, trusted=trusted)
         call_at_end(_at_exit)
         _default = join(found, timeout)
         if (seconds := tuning_seconds()) > 0:
             _default.tune(seconds)
         return _default
+
+
+def _variables(silence: float | None) -> dict[str, str]:
+    from collectives.environment import SILENCE, checked_silence
+
+    said = {} if silence is None else {SILENCE: str(checked_silence("silence", silence))}
+    return {**os.environ, **said}
 
 
 def default() -> Communicator:

@@ -12,8 +12,16 @@ import atexit
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
+from collectives.errors import CollectiveError
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+
+_open: WeakKeyDictionary[Communicator, int] = WeakKeyDictionary()  # the process that made them
 _registered: dict[Callable[[], None], int] = {}  # the process in which it was
 
 
@@ -29,6 +37,22 @@ def call_at_end(leave: Callable[[], None]) -> None:
         Finalize(None, leave, exitpriority=0)
 
 
+def tell_at_end(comm: Communicator) -> None:
+    """Abort it, if this process ends by an exception while it is open: the others quote that."""
+    _open[comm] = os.getpid()
+    call_at_end(_tell_all)
+
+
+def _tell_all() -> None:
+    why = why_it_ends()
+    if why is None:
+        return
+    for comm, maker in list(_open.items()):
+        with suppress(CollectiveError):  # it is closed
+            if maker == os.getpid():
+                comm.abort(why)
+
+
 def why_it_ends() -> str | None:
     """Return by which exception the program ends, None where it ends well."""
     if hasattr(sys, "ps1"):  # at a prompt, errors are not the end
@@ -42,7 +66,10 @@ def why_it_ends() -> str | None:
             error = error.__context__ or error  # torch's spawn turns exceptions into exit codes
     if isinstance(error, SystemExit):
         return f"its program ended by SystemExit: {error.code}"
-    return None if error is None else f"its program ended by {type(error).__name__}: {error}"
+    if error is None:
+        return None
+    words = f": {error}" if str(error) else ""
+    return f"its program ended by {type(error).__name__}{words}"
 
 
 def _is_child() -> bool:

@@ -133,8 +133,8 @@ def _refuse_senseless(launch: Launch, env: Mapping[str, str], one_host: bool) ->
         raise UnsupportedError(launch.lack)
     if launch.directory != "tcp" or launch.launcher != "environment":
         raise InvalidArgumentError(
-            f"insecure=True, but the ranks of {launch.launcher} share a secret that their launcher "
-            "or folder carries, without a file: leave it out"
+            "insecure=True, but the ranks of this job share a secret that their launcher "
+            f"({launch.launcher}) or folder carries, without a file: leave it out"
         )
     if env.get(SECRET_FILE):
         raise InvalidArgumentError(

@@ -41,7 +41,8 @@ void MeshDoor::watch(std::vector<pollfd>& out) const {
 
 std::string MeshDoor::troubles() const {
   std::string text;
-  if (refused_ > 0) {
+  if (refused_ == 1) text += "; 1 connection was refused, from " + refusal_;
+  if (refused_ > 1) {
     text += "; " + std::to_string(refused_) + " connections were refused, " +
             (another_came_later_ ? "one" : "the last") + " of them from " + refusal_;
   }

@@ -134,7 +134,7 @@ TEST(a_connector_that_was_dropped_comes_again) {
   CHECK(turns_until({higher.get()},
                     [&] { return says(higher->standing(0), "has not answered yet"); }));
   CHECK(turns_until({lower.get()}, [&] { return lower->refused() == 1; }));
-  CHECK(says(lower->standing(1), "1 connections were refused, the last of them from 127.0.0.1:"));
+  CHECK(says(lower->standing(1), "1 connection was refused, from 127.0.0.1:"));
   CHECK(turns_until({higher.get()}, [&] { return says(higher->standing(0), "tried in vain"); }));
   CHECK(says(higher->standing(0), "closed the connection") ||
         says(higher->standing(0), "ECONNRESET"));
@@ -148,7 +148,7 @@ TEST(the_refusal_that_tells_most_is_kept) {
   const Hand stranger(besieged.door());
   Challenge challenge = connector_of(besieged.job.identity(1), secret_of_job(7));
   CHECK(stranger.prove(*besieged.mesh, challenge).state == ChallengeStep::State::refused);
-  besieged.expect_refused(1, "the last of them from 127.0.0.1:");
+  besieged.expect_refused(1, "from 127.0.0.1:");
   std::make_unique<Hand>(besieged.door()).reset();  // it leaves at once
   besieged.expect_refused(2, "has not proved that it knows the secret");
   besieged.expect_refused(2, "2 connections were refused, one of them from 127.0.0.1:");

@@ -19,6 +19,7 @@ from tests.shares import few
 pytestmark = pytest.mark.processes
 
 ENDS = {
+    "raise in a group": "AbortedError: rank 1 aborted: its program ended by ValueError: no such",
     "raise": "AbortedError: rank 1 aborted: its program ended by ValueError: no such file",
     "exit": "AbortedError: rank 1 aborted: its program ended by SystemExit: 3",
     "return": "rank 1 .* closed its communicator after its call #1",
@@ -30,9 +31,11 @@ def live(rank: int, end: str, job: str, told: Queue[str]) -> None:
     """Be one of two ranks; 1 ends in the given way while 0 waits for it."""
     os.environ.update({RANK: str(rank), SIZE: "2", JOB: job})
     comm = cl.init(timeout=30)
+    if end.endswith("in a group"):
+        comm = comm.dup().dup()
     comm.barrier()
     if rank == 1:
-        if end == "raise":
+        if end.startswith("raise"):
             raise ValueError("no such file")
         if end.startswith("exit"):
             sys.exit(3 if end == "exit" else 0)
