@@ -154,11 +154,14 @@ def test_a_rank_that_stays_alone_says_whom_it_misses(secret_file: str, port: int
         ({}, "on one machine"),
         (COLLRUN, "on one machine"),
         (PLAIN, "on one machine"),
-        (TORCHRUN, "ranks of torchrun share a secret"),
-        (HYDRA, "ranks of mpiexec share a secret"),
-        (SRUN, "ranks of srun share a secret"),
+        (TORCHRUN, r"share a secret that their launcher \(torchrun\)"),
+        (HYDRA, r"share a secret that their launcher \(mpiexec\)"),
+        (SRUN, r"share a secret that their launcher \(srun\)"),
         (HEAD | {"COLLECTIVES_RENDEZVOUS": "/x"}, "or folder carries"),
-        (COLLRUN | {"COLLECTIVES_MASTER": "192.0.2.1:5"}, "ranks of collrun share a secret"),
+        (
+            COLLRUN | {"COLLECTIVES_MASTER": "192.0.2.1:5"},
+            r"share a secret that their launcher \(collrun\)",
+        ),
         (HEAD | {"COLLECTIVES_SECRET_FILE": "/x"}, "leave one of them out"),
     ],
 )
