@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.ports import free_port
 
-PATIENCE = 150.0  # seconds for one program on all ranks; the first that imports much takes 60
+PATIENCE = 200.0  # seconds for one program on all ranks; the first that imports much takes 60
 TIMEOUT = timedelta(seconds=30)
 
 
