@@ -15,11 +15,11 @@
 namespace coll::testing {
 
 // A port that is free now, below those that the system gives to whoever asks: nobody gets it before
-// the test does.
+// the test does, nor does another program of these tests, whose number may be the next.
 inline Endpoint free_place() {
   static int next = 0;
   for (;; ++next) {
-    const int port = 10'000 + (static_cast<int>(::getpid()) * 17 + next) % 20'000;
+    const int port = 10'000 + (static_cast<int>(::getpid()) * 131 + next) % 20'000;
     const Endpoint at = Endpoint::parse("127.0.0.1:" + std::to_string(port));
     try {
       TcpListener listener(at, 1);
