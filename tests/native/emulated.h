@@ -16,9 +16,12 @@ struct Lack {
   const char* call;
 };
 
+inline constexpr const char* kTcpInfo = "getsockopt(TCP_INFO), of which it hands over four bytes";
+
 inline constexpr Lack kLacks[] = {
     {"a_forked_child_has_neither_the_memory_nor_its_address", "madvise(MADV_DONTFORK)"},
-    {"a_line_that_is_cut_is_silent", "getsockopt(TCP_INFO), of which it hands over four bytes"},
+    {"a_line_that_is_cut_is_silent", kTcpInfo},
+    {"a_machine_that_vanishes_during_a_meeting_ends_it", kTcpInfo},
 };
 
 // The system call for lack of which this test fails; nullptr: it must pass.

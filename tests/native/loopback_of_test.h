@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network that a test may cut.
+// A network that a test may cut, and whether the kernel can say so.
 #pragma once
 
 #include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "check.h"
@@ -22,6 +25,15 @@ inline void set_loopback(bool up) {
   const int flags = up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP;
   request.ifr_flags = static_cast<short>(flags);
   CHECK(::ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0);
+}
+
+// What Silence::look() reads; an emulator may answer with less.
+inline bool kernel_tells_of_answers() {
+  const Descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return ::getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         size >= offsetof(tcp_info, tcpi_last_ack_recv) + sizeof info.tcpi_last_ack_recv;
 }
 
 }  // namespace coll::testing

@@ -52,6 +52,7 @@ TEST(without_rank_0_it_is_a_time_out) {
 
 // What rank 0 tells those who wait is never acknowledged, nor what they put.
 TEST(a_machine_that_vanishes_during_a_meeting_ends_it) {
+  CHECK(kernel_tells_of_answers());
   if (::geteuid() != 0) return;  // only root may make networks
   check::Child child([] {
     if (::unshare(CLONE_NEWNET) != 0) return;  // nor root in some containers

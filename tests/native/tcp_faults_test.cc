@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a stream ends: by the peer, by its death, by nonsense, by silence. Each end has a state and a
 // sentence that names the peer.
-#include <netinet/tcp.h>
 #include <sched.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 
 #include "loopback_of_test.h"
@@ -204,15 +202,6 @@ TEST(a_peer_that_lives_and_does_not_read_is_not_silent) {
   CHECK(pair.a.stream.state() == StreamState::open);
   CHECK(pair.turn_until([&] { return pair.all_heard(); }));
   pair.b.check_heard(pair.a);
-}
-
-// What check_silence() reads; an emulator may answer with less.
-bool kernel_tells_of_answers() {
-  Pair pair;
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  return ::getsockopt(pair.a.stream.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-         size >= offsetof(tcp_info, tcpi_last_ack_recv) + sizeof info.tcpi_last_ack_recv;
 }
 
 TEST(a_line_that_is_cut_is_silent) {
