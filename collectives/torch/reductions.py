@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed import ReduceOp
 
+from collectives.torch import at_once
 from collectives.torch.options import is_async, operation, root_of
 from collectives.torch.tensors import (
     apart,
@@ -39,6 +40,7 @@ class Reductions:
     communicator: Communicator
     _start: Callable[..., Work]
     _watched: Callable[..., Work]
+    _limit: dict[str, Any]
     _limits: Callable[..., dict[str, Any]]
 
     def allreduce(
@@ -49,6 +51,10 @@ class Reductions:
         timeout: timedelta | None = None,
     ) -> Work:
         """Reduce a tensor in place, on all ranks. One that is sparse is exchanged as such."""
+        if op is timeout is None and not self._limit:
+            done = at_once.reduced(self.communicator, tensors, opts)
+            if done is not None:
+                return Work(done)
         opts, op = _op(opts, op)
         x, code, limits = one(tensors), operation(op), self._limits(opts, timeout)
         comm = self.communicator

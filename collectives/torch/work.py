@@ -35,13 +35,16 @@ class Work(distributed.Work):
 
     # Of the class, as far as they stay: one is made for each call.
     _source = -1
+    _call: Pending | None = None
     _future: Any = None
     _event: Event | None = None
 
     def __init__(self, result: list[Any], call: Pending | None = None) -> None:
         """Watch a call; None: it is done. ``result`` is what a future gets."""
         _begin(self)
-        self._result, self._call = result, call
+        self._result = result
+        if call is not None:
+            self._call = call
 
     @property
     def call(self) -> Pending | None:
