@@ -39,6 +39,7 @@ TIMEOUT = "COLLECTIVES_TIMEOUT"
 SILENCE = "COLLECTIVES_SILENCE"
 TUNE = "COLLECTIVES_TUNE"
 MASTER = "COLLECTIVES_MASTER"
+PLACEMENT = "COLLECTIVES_PLACEMENT"  # which the native layer reads, on one machine
 
 SILENCES = (2.0, 3600.0)  # seconds; the kernel counts in whole ones, and needs two probes
 _LONGEST_NAME = 255  # bytes, as of a file's name
@@ -123,6 +124,13 @@ def silence_seconds(variables: Mapping[str, str]) -> float:
 def tuning_seconds(variables: Mapping[str, str] | None = None) -> float:
     """Return for how long init() may tune, 0 where it is not to. Raises InvalidArgumentError."""
     return _seconds(os.environ if variables is None else variables, TUNE)
+
+
+def check_placement(variables: Mapping[str, str]) -> None:
+    """Refuse a placement that there is not, on several machines, too: InvalidArgumentError."""
+    value = variables.get(PLACEMENT, "auto")
+    if value not in ("auto", "near", "far"):
+        raise InvalidArgumentError(f"{PLACEMENT} is {shown(value)}; it must be auto, near or far")
 
 
 def _name(env: Mapping[str, str]) -> str | None:

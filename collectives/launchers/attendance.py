@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from collectives.errors import BootstrapError, CollectiveError, CollectiveTimeoutError
+from collectives.launchers.arrivals import GAVE_UP
 from collectives.launchers.directory import Deadline, Store
 from collectives.launchers.meeting import host
 
@@ -41,6 +42,11 @@ class Attendance:
         self._earlier = ""  # another process that has come as this rank before
         self._patience = Deadline(PATIENCE)
 
+    @property
+    def end(self) -> str:
+        """The key under which this rank says that it has left."""
+        return f"{_DONE}{self._rank}"
+
     def __enter__(self) -> Attendance:
         """Say that this process has come as its rank."""
         own = process(os.getpid())
@@ -49,7 +55,7 @@ class Attendance:
             before = self._opened(self._number - 1)
             who = (before.find(f"{_WHO}{self._rank}") or b"").decode("utf-8", "replace")
             self._earlier = who if who != own else ""
-            if before.find(f"{_DONE}{self._rank}") is None:
+            if before.find(self.end) is None:
                 self._doubted = True
                 before.put(f"{_AGAIN}{self._rank}", b"1")
                 before.put(_AGAIN, str(self._rank).encode())
@@ -63,7 +69,7 @@ class Attendance:
     ) -> None:
         """Say that it has left; to another process of its rank, that this one was there."""
         with suppress(CollectiveError):
-            self._here.put(f"{_DONE}{self._rank}", b"1")
+            self._here.put(self.end, b"1" if error is None else GAVE_UP)
             if error is not None and self._here.find(f"{_AGAIN}{self._rank}") is not None:
                 self._opened(self._number + 1).put(_TWICE, b"1")
         if isinstance(error, CollectiveTimeoutError) and self._earlier:

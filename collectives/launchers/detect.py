@@ -139,8 +139,6 @@ def place(
     launch = detect(env)
     wish, trouble = wished_or_why_not(transport, trusted, env, launch.size)
     trouble = senseless or trouble
-    if launch.size == 1 and trouble is not None:
-        raise trouble
     way = wish.transport
     alone = launch.launcher == "collrun" and launch.master is None and way == AUTO
     known = launch.launcher == "none" or alone
@@ -148,6 +146,8 @@ def place(
     one_host = known or launch.size == 1 or (by_hand and on_one_machine(env))
     secret, untold = secret_or_why_not(launch, env, insecure=insecure, one_host=one_host)
     trouble = trouble or untold
+    if launch.size == 1 and trouble is not None:
+        raise trouble
     if known:
         return _here(environment.place(env), wish, trouble, timeout)
     settings = settings_of(env)

@@ -13,6 +13,7 @@ from collectives.communicator import Communicator
 from collectives.environment import Place, sensible_times
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.launchers import meeting
+from collectives.launchers.arrivals import noted
 from collectives.launchers.attendance import Attendance
 from collectives.launchers.detect import deadline_of, settings_of
 from collectives.launchers.directory import Deadline, Directory, StoreDirectory
@@ -60,19 +61,21 @@ def of_store(store: Any, rank: int, size: int, timeout: float | None) -> Communi
             f"from_store: rank is {rank!r}: ranks count from 0 to {ranks - 1}, as size is {ranks}"
         )
     deadline = deadline_of(_settings()[0], timeout)
-    # All ranks come equally often to one store, whatever else their processes meet for.
-    times = TorchStore(store, "collectives/").count(f"{ranks}.{own}")
-    return _met(_of_torch(store, times, own, ranks), own, ranks, timeout, deadline)
+    return _met(_of_torch(store, own, ranks), own, ranks, timeout, deadline)
 
 
 @contextmanager
-def _of_torch(store: Any, times: int, rank: int, size: int) -> Iterator[Directory]:
+def _of_torch(store: Any, rank: int, size: int) -> Iterator[Directory]:
     """Hold the directory of one meeting in a store; who comes twice is found meanwhile."""
+    whole = TorchStore(store, "collectives/")
+    # All ranks come equally often to one store, whatever else their processes meet for.
+    times = whole.count(f"{size}.{rank}")
 
     def opened(number: int) -> TorchStore:
         return TorchStore(store, f"collectives/{size}.{number}/")
 
-    with Attendance(opened, times, rank, size) as attendance:
+    attendance = Attendance(opened, times, rank, size)
+    with noted(whole, rank, size, f"{size}.{times}/{attendance.end}"), attendance:
         yield StoreDirectory(opened(times), rank, size, attendance)
 
 

@@ -51,14 +51,18 @@ def secret_or_why_not(
 
     Where they have none but by the secret it raises, after a moment in which this rank has shown
     itself where they meet: whoever waits there then says that somebody without the secret came.
+    Where ``insecure`` stands beside a secret, the others are met by that.
     """
     try:
         return own_secret(launch, env, insecure=insecure, one_host=one_host), None
     except CollectiveError as error:
+        if one_host or launch.directory not in ("tcp", "none"):
+            return None, error
+        known = file_secret_or_why_not(env)[0] if insecure else None
+        if known is not None:
+            return known, error
         if insecure or launch.directory == "none":
             raise
-        if launch.directory != "tcp":
-            return None, error
         with suppress(CollectiveError):  # by one that nobody knows
             open_master(launch, Deadline(_KNOCKING), secrets.token_bytes(lib.COLL_SECRET_BYTES))
         raise

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from collectives._ffi import check, ffi, lib, text
-from collectives.environment import tuning_seconds
+from collectives.environment import check_placement, tuning_seconds
 from collectives.errors import (
     BootstrapError,
     CollectiveError,
@@ -71,11 +71,12 @@ def wished(
 ) -> Wish:
     """Return the wish: what the program says counts before the environment.
 
-    Raises InvalidArgumentError for a transport that there is not, what is no network, or no number
-    of streams or bytes, or no time to tune for; of ``size`` ranks also where COLLECTIVES_ALGORITHM
-    names what they do not have.
+    Raises InvalidArgumentError for a transport or a placement that there is not, what is no
+    network, or no number of streams or bytes, or no time to tune for; of ``size`` ranks also where
+    COLLECTIVES_ALGORITHM names what they do not have.
     """
     tuning_seconds(env)
+    check_placement(env)
     whole_number(env, SEND_BUFFER, 0, 0, LARGEST)
     if size is not None:
         check_wishes(env.get(ALGORITHM, ""), size)

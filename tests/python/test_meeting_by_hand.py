@@ -20,7 +20,7 @@ from collectives.launchers import meeting, wire
 from collectives.launchers.detect import detect, place
 from collectives.launchers.directory import Deadline, StoreDirectory
 from collectives.launchers.master import open_master
-from collectives.launchers.secret import own_secret, secret_of_meeting
+from collectives.launchers.secret import own_secret, secret_of_meeting, secret_or_why_not
 from tests.ports import free_port
 from tests.python.test_launchers import COLLRUN, HYDRA, PLAIN, SRUN, TORCHRUN, Shared
 
@@ -174,6 +174,16 @@ def test_insecure_is_refused_where_there_is_nothing_to_refuse(
             place(1, env, insecure=True)
 
 
+def test_the_others_are_told_that_it_stands_beside_a_secret(secret_file: str) -> None:
+    """They have the secret, and would wait for this rank in vain."""
+    env = HEAD | {"COLLECTIVES_SECRET_FILE": secret_file}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known, error = secret_or_why_not(detect(env), env, insecure=True, one_host=False)
+    assert known == bytes.fromhex(SECRET)
+    assert "leave one of them out" in str(error)
+
+
 def test_insecure_does_not_say_where_the_others_are() -> None:
     with pytest.raises(errors.UnsupportedError, match="set MASTER_ADDR"):
         place(1, {"RANK": "0", "WORLD_SIZE": "2"}, insecure=True)
@@ -274,6 +284,30 @@ def test_what_is_no_store_or_communicator_is_refused(
 def test_a_store_in_which_nobody_else_comes() -> None:
     with pytest.raises(errors.CollectiveTimeoutError, match="rank 1 has not come"):
         cl.Communicator.from_store(Stored(), 0, 2, timeout=0.05)
+
+
+def test_ranks_that_give_a_store_different_sizes() -> None:
+    """Some may meet for something else, so it is told where time is up; whoever came first."""
+    store = Stored()
+
+    def met(r: int) -> int:
+        with cl.Communicator.from_store(store, r, 2, timeout=20) as comm:
+            return comm.size
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(met, range(2))) == [2, 2]
+
+    def waits(r: int) -> str:
+        with pytest.raises(errors.CollectiveTimeoutError) as caught:
+            cl.Communicator.from_store(store, r, 4 - r, timeout=1)
+        return str(caught.value)
+
+    with ThreadPoolExecutor(2) as pool:
+        of_four, of_three = pool.map(waits, range(2))
+    assert "; to this store rank 1 of 3 came, too, and met nobody: give all ranks" in of_four
+    assert "; to this store rank 0 of 4 came, too, and met nobody" in of_three
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(met, range(2))) == [2, 2]
 
 
 def test_the_environment_says_how_data_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ BAD = {
     "COLLECTIVES_TRUSTED": ("moon", "COLLECTIVES_TRUSTED has 'moon', which is no network"),
     "COLLECTIVES_TRANSPORT": ("pigeon", "COLLECTIVES_TRANSPORT is 'pigeon': it must be 'auto' or"),
     "COLLECTIVES_SEND_BUFFER": ("x", "COLLECTIVES_SEND_BUFFER='x' is not an integer from 0 to"),
+    "COLLECTIVES_PLACEMENT": ("by", "COLLECTIVES_PLACEMENT is 'by'; it must be auto, near or far"),
     "COLLECTIVES_TIMEOUT": ("-3", "COLLECTIVES_TIMEOUT='-3' is not a number of seconds above 0"),
     "COLLECTIVES_SILENCE": ("1", "COLLECTIVES_SILENCE='1' is not a number of seconds from 2 to"),
 }
