@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable
 
 from collectives.communicator import Communicator
-from collectives.ending import call_at_end, why_it_ends
+from collectives.ending import call_at_end
 from collectives.errors import InvalidArgumentError
 from collectives.start import join
 
@@ -66,8 +66,8 @@ def init(
                 "other ranks. Use what the first call returned, or close() it first"
             )
         env = _variables(silence)
+        call_at_end(_leave)  # also where the ranks do not meet, and this one may tell collrun why
         found = place(timeout, env, insecure=insecure, transport=transport, trusted=trusted)
-        call_at_end(_at_exit)
         _default = join(found, timeout)
         if (seconds := tuning_seconds()) > 0:
             _default.tune(seconds)
@@ -89,11 +89,7 @@ def default() -> Communicator:
         return _default if _default is not None else init()
 
 
-def _at_exit() -> None:
-    """Leave without waiting; when the program ends by an exception, tell the others which."""
-    comm = _default
-    if comm is None or comm.closed:
-        return
-    if (why := why_it_ends()) is not None:
-        comm.abort(why)
-    comm.close()
+def _leave() -> None:
+    """Leave without waiting."""
+    if _default is not None and not _default.closed:
+        _default.close()

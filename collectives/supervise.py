@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
+from collectives.cause import Note
 from collectives.keeper import Keeper
 
 DRAIN_S = 0.5  # for helper processes of the ranks to end after them, and to close the pipes
@@ -35,12 +36,17 @@ Printer = Callable[[int, bytes], None]
 
 @dataclass
 class Rank:
-    """One process of the job. ``code`` is its exit code, negative for a signal, None: it runs."""
+    """One process of the job. ``code`` is its exit code, negative for a signal, None: it runs.
+
+    ``because_of_another``: it has said that it failed because another rank had.
+    """
 
     number: int
     process: subprocess.Popen[bytes]
     pidfd: int
+    note: Note
     code: int | None = None
+    because_of_another: bool = False
 
     @property
     def where(self) -> str:
@@ -53,6 +59,7 @@ class Culprit(Protocol):
 
     number: int
     code: int | None
+    because_of_another: bool
 
     @property
     def where(self) -> str:
@@ -68,13 +75,16 @@ class Outcome:
     passed_on: int = 0  # the signal to this process that was passed on to the ranks
 
     def blame(self, rank: Culprit) -> None:
-        """Note a rank that has failed: the first, or one that was killed behind others' failures.
+        """Note a rank that has failed: the first that did so by itself.
 
         Peers of a killed rank fail too, and a large one takes longer to die than they do.
         """
         before = self.culprit
-        killed_first = before is not None and (before.code or 0) > 0 > (rank.code or 0)
-        if before is None or (killed_first and not self.passed_on):
+        if before is None:
+            self.culprit = rank
+            return
+        killed_first = (before.code or 0) > 0 > (rank.code or 0) and not self.passed_on
+        if killed_first or (before.because_of_another and not rank.because_of_another):
             self.culprit = rank
 
 
@@ -146,9 +156,11 @@ class Job:
         printers: tuple[Printer, Printer] | None,
         stdin: int,
     ) -> None:
+        note = Note()
         process = subprocess.Popen(
             command,
-            env=environment,
+            env={**environment, **note.variable},
+            pass_fds=(note.writing,),
             stdin=stdin,
             stdout=subprocess.PIPE if printers else None,
             stderr=subprocess.PIPE if printers else None,
@@ -156,8 +168,9 @@ class Job:
             process_group=0,  # a Ctrl-C on the terminal reaches the ranks through us, once
             preexec_fn=dying_with(os.getpid()),  # safe: this process has no threads yet
         )
+        note.handed_over()
         self._keeper.watch(process.pid)
-        rank = Rank(number, process, os.pidfd_open(process.pid))
+        rank = Rank(number, process, os.pidfd_open(process.pid), note)
         self._ranks.append(rank)
         self.watch(rank.pidfd, lambda: self._see_end(rank))
         if printers:
@@ -215,6 +228,7 @@ class Job:
         state = os.waitid(os.P_PIDFD, rank.pidfd, os.WEXITED | os.WNOWAIT)
         assert state is not None
         rank.code = state.si_status if state.si_code == os.CLD_EXITED else -state.si_status
+        rank.because_of_another = rank.note.take()
         if self._on_end is not None:
             self._on_end(rank, rank.number in self._outcome.ended)
         if rank.code == 0 or rank.number in self._outcome.ended:
@@ -252,6 +266,7 @@ class Job:
                 os.killpg(rank.process.pid, signal.SIGKILL)
             rank.process.wait()
             os.close(rank.pidfd)
+            rank.note.close()
             for pipe in (rank.process.stdout, rank.process.stderr):
                 if pipe is not None:
                     pipe.close()

@@ -92,7 +92,8 @@ def _run(task: Task, master: str, orders: Orders) -> None:
 
     def ended(rank: Rank, by_us: bool) -> None:
         number = task.ranks[rank.number]
-        _say(f"x {number} {rank.code} {rank.process.pid} {int(by_us)}".encode())
+        words = number, rank.code, rank.process.pid, int(by_us), int(rank.because_of_another)
+        _say(f"x {' '.join(map(str, words))}".encode())
 
     with _secret_file(task.secret) as path:
         environments = [_environment(task, rank, master, path) for rank in task.ranks]

@@ -50,6 +50,7 @@ class RemoteRank:
     code: int | None
     pid: int
     host: str
+    because_of_another: bool = False
 
     @property
     def where(self) -> str:
@@ -218,8 +219,8 @@ class Team:
             member.place = f"{address}:{port}"
             self._start_when_all_are_there()
         elif kind == b"x":
-            rank, code, pid, by_us = map(int, text.split())
-            ended = RemoteRank(rank, code, pid, member.share.name)
+            rank, code, pid, by_us, victim = map(int, text.split())
+            ended = RemoteRank(rank, code, pid, member.share.name, victim == 1)
             self._see_rank_end(member, ended, by_us == 1)
         elif kind == b"f":
             self._lose(member, text.decode(errors="replace"))

@@ -13,7 +13,7 @@ from typing import Any
 from torch import distributed
 
 from collectives.communicator import Communicator
-from collectives.ending import call_at_end, why_it_ends
+from collectives.ending import call_at_end
 from collectives.errors import CollectiveError
 from collectives.torch.work import COMPLETERS
 
@@ -24,21 +24,18 @@ _open: weakref.WeakSet[Communicator] = weakref.WeakSet()
 
 
 def see_to_exit(comm: Communicator) -> None:
-    """Close it, where the process ends before; tell the others, where it ends by an exception.
+    """Close it, where the process ends before.
 
     Nor is any thread in the middle of a C++ function of torch then: it would end the process with
     ``terminate called without an active exception``.
     """
     _open.add(comm)
-    call_at_end(_at_exit)
+    call_at_end(_leave)
 
 
-def _at_exit() -> None:
-    why = why_it_ends()
+def _leave() -> None:
     for comm in list(_open):
         with suppress(CollectiveError):
-            if why is not None and not comm.closed:
-                comm.abort(why)
             comm.close()
     COMPLETERS.stop(_AT_EXIT)
 

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from unittest.mock import Mock
 import pytest
 
 import collectives as cl
+from collectives.cause import Note, tell_collrun
 from collectives.environment import ATTEMPT, JOB, RANK, SIZE
 from collectives.keeper import Keeper
 from collectives.launch import MOST_RANKS
@@ -115,6 +117,80 @@ def test_the_first_failure_is_collruns() -> None:
         r"the others ended by themselves\n",
         done.stderr,
     )
+
+
+# Rank 1 fails, and takes its time to end; rank 0 hears of it at once, and ends before.
+SLOW_TO_END = """
+import time
+import collectives as cl
+with cl.init(timeout=20) as comm:
+    if comm.rank == 1:
+        comm.abort("it has failed")
+        time.sleep(0.7)
+        raise SystemExit(3)
+    comm.barrier()
+"""
+
+
+def test_who_failed_because_of_another_is_not_named() -> None:
+    done = collrun("-n", 2, sys.executable, "-c", SLOW_TO_END)
+    assert done.returncode == 3
+    assert "AbortedError" in done.stderr
+    assert "collrun: rank 1 (process " in done.stderr
+
+
+def test_a_process_of_a_rank_has_no_pipe_to_collrun() -> None:
+    """It has the variable, and may have opened something else at that number."""
+    program = """
+import os, subprocess, sys, tempfile
+from collectives.cause import FAREWELL, tell_collrun
+from collectives.errors import PeerLostError
+if len(sys.argv) == 1:
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+    raise SystemExit(5)
+with tempfile.TemporaryFile() as file:
+    number = int(os.environ[FAREWELL].split(":")[0])
+    os.dup2(file.fileno(), number)
+    tell_collrun(PeerLostError("gone", 1))
+    assert os.fstat(number).st_size == 0
+"""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(program)
+        script.flush()
+        done = collrun("-n", 1, sys.executable, script.name)
+    assert (done.returncode, "AssertionError" in done.stderr) == (5, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (cl.PeerLostError("rank 1 died", 1), True),
+        (cl.AbortedError("rank 1 has aborted", 1), True),
+        (cl.AbortedError("this rank has aborted", 0), False),
+        (cl.InvalidArgumentError("rank 1 cannot take part", 1), True),
+        (cl.InvalidArgumentError("no such op"), False),
+        (cl.MismatchError("ranks 0 and 1 differ", 1), False),
+        (cl.CollectiveTimeoutError("rank 1 has not come", 1), False),
+        (ValueError("of the program"), False),
+        (None, False),
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_which_errors_are_another_ranks(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException | None, says: bool, inside: bool
+) -> None:
+    note = Note()
+    for name, value in {**note.variable, RANK: "0"}.items():
+        monkeypatch.setenv(name, value)
+    outer: BaseException | None = error
+    if inside:
+        outer = RuntimeError("of a library above")
+        outer.__context__ = error
+    tell_collrun(outer)
+    assert note.take() is says
+    note.handed_over()
+    assert note.take() is False
+    note.close()
 
 
 def test_a_signal_is_128_and_its_number() -> None:

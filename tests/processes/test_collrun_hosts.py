@@ -18,6 +18,7 @@ import pytest
 
 from collectives.remote.hosts import Share, shares
 from tests.processes.jobs import COLLRUN, ROOT, environment, processes
+from tests.processes.test_collrun import SLOW_TO_END
 
 pytestmark = pytest.mark.processes
 
@@ -75,6 +76,13 @@ def until(met: Callable[[], Any], seconds: float = 10) -> Any:
 
 def run(*arguments: object, ssh: str = SSH, **variables: str) -> tuple[int, str, str]:
     return Started(*arguments, ssh=ssh, **variables).ended()
+
+
+def test_who_failed_because_of_another_is_not_named() -> None:
+    code, _, complaint = run("--hosts", "a,b", sys.executable, "-c", SLOW_TO_END)
+    assert code == 3
+    assert "AbortedError" in complaint
+    assert "collrun: rank 1 (process " in complaint
 
 
 def test_ranks_of_all_hosts_get_their_place_and_meet() -> None:

@@ -246,7 +246,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(f"COLLECTIVES_{name}", raising=False)
     monkeypatch.setattr(default, "_default", None)
     yield
-    default._at_exit()
+    default._leave()
 
 
 @pytest.mark.usefixtures("alone")
