@@ -60,7 +60,10 @@ std::size_t TcpSet::wait(const Deadline& deadline) noexcept {
   spin_.waited(now - begun);
   if (now - looked_ >= kSilenceLook) {
     looked_ = now;
-    for (PolledStream* stream : streams_) stream->check_silence(now);
+    for (PolledStream* stream : streams_) {
+      stream->check_silence(now);
+      moved += stream->progress(kTurn);  // what came may be less than it is woken for
+    }
   }
   return moved;
 }

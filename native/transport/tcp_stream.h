@@ -92,7 +92,8 @@ class TcpStream final : public PolledStream {
   };
   enum class Complaint : std::uint8_t { none, mark, version, length, refused, place };
 
-  static constexpr std::size_t kBatch = 16;  // messages in one sendmsg
+  static constexpr std::size_t kBatch = 16;            // messages in one sendmsg
+  static constexpr std::uint64_t kEnough = 64 * 1024;  // bytes that are worth to be woken for
   struct Batch {
     std::array<iovec, 2 * kBatch> parts;
     std::size_t count = 0, bytes = 0;
@@ -108,6 +109,7 @@ class TcpStream final : public PolledStream {
   void consume(std::size_t bytes) noexcept;
   ssize_t put(msghdr* message) noexcept;
   ssize_t get(msghdr* message) noexcept;
+  void ask_for_enough() noexcept;
   void hear_bell() noexcept;
   void ring_bell() noexcept;
   void cannot_send(int error) noexcept;
@@ -137,6 +139,7 @@ class TcpStream final : public PolledStream {
   Incoming incoming_;
   bool in_payload_ = false;  // header_ has a place, incoming_
   bool held_back_ = false;   // header_ has none yet
+  int low_mark_ = 1;         // bytes from which on poll() tells of them
 
   bool finishing_ = false, shut_ = false, hung_up_ = false;
   StreamState state_ = StreamState::open;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the bytes of a stream go: through the socket, or through memory, and what the socket is for
 // then.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -68,8 +69,24 @@ void TcpStream::hear_bell() noexcept {
   }
 }
 
+// The kernel may wake for every packet of a message that is of no use before all of it has come:
+// each time costs whoever computes on this core its turn, and us a system call or four.
+void TcpStream::ask_for_enough() noexcept {
+  const std::uint64_t rest = in_payload_ ? header_.length - incoming_.done : 1;
+  const int enough = static_cast<int>(std::min<std::uint64_t>(rest, kEnough));
+  if (enough == low_mark_) return;
+  if (sys::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough) != 0) {
+    return lose(errno, "asking for a message");
+  }
+  low_mark_ = enough;
+}
+
 bool TcpStream::doze() noexcept {
-  if (pipe_ == nullptr || state_ != StreamState::open) return true;
+  if (state_ != StreamState::open) return true;
+  if (pipe_ == nullptr) {
+    ask_for_enough();
+    return state_ == StreamState::open;
+  }
   if (pipe_ends_ && !held_back_) return false;
   return pipe_->doze(!held_back_, sent_ != posted_);
 }

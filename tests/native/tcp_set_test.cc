@@ -3,7 +3,10 @@
 // sanitizer looks on.
 #include "transport/tcp_set.h"
 
+#include <sys/socket.h>
+
 #include <cerrno>
+#include <cstring>
 
 #include "tcp_of_test.h"
 
@@ -88,6 +91,54 @@ TEST(a_wait_ends_at_its_deadline_and_when_told) {
         Drive::stopped);
   CHECK(Deadline::Clock::now() - begin < milliseconds(2000));
   CHECK(set.run([] { return true; }, Deadline(0)) == Drive::done);
+}
+
+int low_mark(const TcpStream& stream) {
+  int bytes = 0;
+  socklen_t size = sizeof bytes;
+  CHECK(::getsockopt(stream.fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, &size) == 0);
+  return bytes;
+}
+
+// A message of which a part has come is of no use, nor is to be woken for a little more of it.
+TEST(a_sleep_lasts_until_enough_of_a_message_has_come) {
+  const std::size_t whole = 100'000;
+  const TcpHeader header = header_of(0, whole);
+  Bytes wire = payload_of(1, 0, sizeof header + whole);
+  std::memcpy(wire.data(), &header, sizeof header);
+  Ends ends = connected();
+  Side reader(std::move(ends.a), 2);
+  TcpSet set(microseconds(0));
+  set.add(reader.stream);
+  std::size_t sent = 0;
+  const auto send = [&](std::size_t bytes) {
+    CHECK(::send(ends.b.fd.get(), wire.data() + sent, bytes, 0) == static_cast<ssize_t>(bytes));
+    sent += bytes;
+  };
+  send(10'000);
+  while (reader.stream.moved() < 10'000) set.progress();
+
+  const auto poll_tells = [&] {
+    pollfd readable{reader.stream.fd(), POLLIN, 0};
+    return ::poll(&readable, 1, 0) == 1;
+  };
+  CHECK(set.wait(Deadline(0.001)) == 0);
+  CHECK(low_mark(reader.stream) == 64 * 1024);
+  send(1'000);
+  CHECK(!poll_tells());
+  while (reader.stream.moved() < 11'000) set.wait(Deadline(0.02));  // now and then all are read
+
+  send(60'000);
+  while (reader.stream.moved() < 71'000) set.wait(Deadline(0.02));
+  CHECK(set.wait(Deadline(0.001)) == 0);
+  CHECK(low_mark(reader.stream) == static_cast<int>(wire.size() - sent));
+
+  send(wire.size() - sent);
+  CHECK(poll_tells());
+  while (reader.book.pages.empty()) set.wait(Deadline(0.02));
+  CHECK(reader.book.pages[0] == Bytes(wire.begin() + sizeof header, wire.end()));
+  CHECK(set.wait(Deadline(0.001)) == 0);
+  CHECK(low_mark(reader.stream) == 1);  // who knows how long the next one is
 }
 
 TEST(a_stream_of_which_nothing_is_due_is_heard_all_the_same) {
