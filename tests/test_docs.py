@@ -47,7 +47,7 @@ def read(path: Path) -> str:
 # ---- generated pages -----------------------------------------------------------------------------
 
 
-@some_or_all(12)
+@some_or_all(24)
 def test_generated_pages_are_current(share: int) -> None:
     assert generate_docs.stale(ROOT, generate_docs.documents(share=share)) == []
     assert generate_docs.left_over(ROOT) == []

@@ -134,6 +134,7 @@ def test_a_real_run(
     assert {"cpu", "cores", "kernel", "date", "commit"} <= document["machine"].keys()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)  # it may have to build the library first
 def test_persistent_calls_are_measured_beside_an_empty_one() -> None:
     with Callers(2) as callers:
