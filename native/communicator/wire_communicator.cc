@@ -314,6 +314,11 @@ void WireCommunicator::ask(const std::string& wish) {
 
 void WireCommunicator::revoke() { ask("rank " + std::to_string(rank_) + kRevoked); }
 
+bool WireCommunicator::has_left(int peer) noexcept {
+  links_.turn();
+  return links_.has_left(peer);
+}
+
 TcpListener WireCommunicator::survivors_door() {
   const Entered entered(*this);
   std::vector<TcpListener>& doors = links_.place().doors;

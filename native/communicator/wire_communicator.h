@@ -76,6 +76,9 @@ class WireCommunicator {
   bool interruptible() const noexcept { return interruptible_; }
   // Ends it on all ranks, as abort() does, so that those that live may shrink.
   void revoke();
+  // Of a communicator that has failed: whether a peer has closed it, or ended, as far as this rank
+  // can tell.
+  bool has_left(int peer) noexcept;
   // The door for what survivors tell each other, once. Throws Error(invalid_argument).
   TcpListener survivors_door();
   // First cause wins; the peers that this rank is connected to learn it at once, and tell theirs.

@@ -257,6 +257,12 @@ bool WireLinks::holds_back(int peer) const noexcept {
   return stream != nullptr && stream->held_back();
 }
 
+bool WireLinks::has_left(int peer) const noexcept {
+  const WireControl* words = control(peer);
+  if (words == nullptr) return false;
+  return words->left() || words->stream()->state() == StreamState::ended;
+}
+
 std::string WireLinks::gone(int peer) const {
   const auto it = probes_.find(peer);
   if (it == probes_.end()) return "";

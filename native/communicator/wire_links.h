@@ -64,6 +64,9 @@ class WireLinks {
   std::string loss_of(int peer, bool silent) const;
   // Whether a message of this peer has come for which there is no place yet.
   bool holds_back(int peer) const noexcept;
+  // A peer has closed its communicator, or its process has ended. What the kernels made of a
+  // connection that they cut says nothing of the peer.
+  bool has_left(int peer) const noexcept;
   // Asks whether a peer to which there is no connection is there; never waits.
   void probe(int peer);
   // A peer that was probed is gone: how that is known; "" it is not.

@@ -67,14 +67,23 @@ class WireShrink::Peer final : public TcpReceiver {
   bool ended(Clock::time_point now) noexcept {
     const auto over = [](const auto& s) { return s != nullptr && s->state() != StreamState::open; };
     if (over(in)) return true;
-    if (!over(out)) return false;
-    if (!ended_since_) ended_since_ = now;
-    return now - *ended_since_ >= std::chrono::duration<double>(kAnswer / 2);
+    return over(out) && ended_.lasts(now);
   }
+  // It is said to be no more, and has not come: who had come, and gone after a decision, would have
+  // connected before.
+  bool stays_away(Clock::time_point now) noexcept { return in == nullptr && away_.lasts(now); }
 
  private:
+  // Of what is seen before something that is still on its way.
+  struct Grace {
+    std::optional<Clock::time_point> since;
+    bool lasts(Clock::time_point now) noexcept {
+      if (!since) since = now;
+      return now - *since >= std::chrono::duration<double>(kAnswer / 2);
+    }
+  };
   View incoming_;
-  std::optional<Clock::time_point> ended_since_;
+  Grace ended_, away_;
 
  public:
   std::unique_ptr<TcpStream> in, out;
@@ -170,7 +179,16 @@ void WireShrink::take_connections() {
 bool WireShrink::gone(int peer) {
   Peer& it = *peers_[index(peer)];
   const bool silent = it.in == nullptr && ways_.silence(peer) >= kAnswer;
-  return silent || !ways_.trouble(peer).empty() || it.ended(Clock::now());
+  return silent || !ways_.trouble(peer).empty() || it.ended(Clock::now()) || stays_away(peer);
+}
+
+bool WireShrink::stays_away(int peer) {
+  const auto misses_it = [&](const auto& other) {
+    const View* view = other->of(round_);
+    return view != nullptr && view->lives[index(peer)] == 0;
+  };
+  if (!parent_.has_left(peer) && std::ranges::none_of(peers_, misses_it)) return false;
+  return peers_[index(peer)]->stays_away(Clock::now());
 }
 
 void WireShrink::look_for_lost() {

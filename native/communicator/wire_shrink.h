@@ -7,8 +7,10 @@
 // decided tells all before it goes, and who hears a decision takes it over.
 //
 // Lost is whose door refuses for 0.4 s, whose machine does not answer a connection for 1.4 s, or
-// whose connections end. A rank whose machine answers is waited for. What has ended the parent is
-// no evidence: a rank may be taken for lost that has only failed, and keeps this door open.
+// whose connections end. A rank whose machine answers is waited for, unless it has closed the
+// parent, or its process has ended, or another rank takes it for lost: its port may be another
+// program's by now. What else has ended the parent is no evidence: a rank may be taken for lost
+// that has only failed, and keeps this door open.
 #pragma once
 
 #include <array>
@@ -50,6 +52,7 @@ class WireShrink final : public Shrinking {
   std::vector<int> missing() const override;
   void take_connections();
   bool gone(int peer);
+  bool stays_away(int peer);
   void look_for_lost();
   void say(std::uint32_t decided);
   bool all_have_told() const;

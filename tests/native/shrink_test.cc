@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -95,6 +96,40 @@ TEST(who_has_closed_is_left_out) {
     const Comm living = shrunk(comm.get());
     CHECK(gathered(living.get(), rank) == all_but(4, {2}));
   });
+}
+
+// The kernel gives the port of who has closed to the next that asks for one.
+coll::TcpListener take_over(const std::string& doors) {
+  return {coll::Endpoint::parse(doors.substr(doors.rfind(' ') + 1)), 16};
+}
+
+TEST(who_has_closed_is_left_out_though_another_has_its_door) {
+  // Of all ranks, and of rank 0 alone, was it known.
+  for (const bool known_to_all : {true, false}) {
+    WiredJob job(4);
+    std::vector<coll_comm*> apart;
+    for (int rank = 0; rank < 4; ++rank) apart.push_back(job.join(rank));
+    std::optional<coll::TcpListener> stranger;
+    std::atomic<bool> taken{false};
+    run_ranks(4, [&](int rank) {
+      Comm comm(apart[static_cast<std::size_t>(rank)]);
+      char word = 'x';
+      if (known_to_all) ok(coll_barrier(comm.get()));
+      if (rank == 0) ok(coll_send(comm.get(), &word, 1, COLL_UINT8, 2, 0, 30));
+      if (rank == 2) {
+        ok(coll_recv(comm.get(), &word, 1, COLL_UINT8, 0, 0, nullptr, 30));
+        comm.reset();
+        stranger.emplace(take_over(job.doors()[2]));
+        taken = true;
+        return;
+      }
+      while (!taken) check::nap(1);
+      const auto start = Clock::now();
+      const Comm living = shrunk(comm.get());
+      CHECK(Clock::now() - start < std::chrono::seconds(10));
+      CHECK(gathered(living.get(), rank) == all_but(4, {2}));
+    });
+  }
 }
 
 TEST(who_does_not_come_is_waited_for_and_named) {
