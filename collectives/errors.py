@@ -45,7 +45,8 @@ class UnsupportedError(CollectiveError, NotImplementedError):
 class MismatchError(CollectiveError):
     """The ranks did not make the same call: kind, op, dtype, count, root or algorithm differ.
 
-    Or, in a group or a structure, lengths, keys or overlaps of its arrays.
+    Or, in a group or a structure, lengths, keys or overlaps of its arrays. ``rank`` is one of the
+    ranks that differ from this one, so it is not the same on all; the text names both.
     """
 
 

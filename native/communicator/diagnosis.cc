@@ -10,6 +10,16 @@
 namespace coll {
 namespace {
 
+int world_of(const Segment& segment, int rank) noexcept {
+  return segment.rank(rank).watch.world.load(std::memory_order_relaxed);
+}
+
+std::string rank_in_words(const Caller& caller) {
+  std::string rank = "rank " + std::to_string(caller.rank);
+  if (caller.world == caller.rank) return rank;
+  return rank + " (rank " + std::to_string(caller.world) + " of the world)";
+}
+
 // The oldest remembered call in which the two ranks differ.
 std::optional<Cause> compare(const Segment& segment, const OwnCall& own, int peer) {
   const std::uint64_t last = std::min(own.note.number, calls_begun(segment, peer));
@@ -19,25 +29,25 @@ std::optional<Cause> compare(const Segment& segment, const OwnCall& own, int pee
     const auto mine = read_record(segment, own.rank, number);
     const auto theirs = read_record(segment, peer, number);
     if (!mine || !theirs || mine->fingerprint == theirs->fingerprint) continue;
-    return disagreement(own.rank, *mine, peer, *theirs);
+    return disagreement({own.rank, world_of(segment, own.rank), *mine},
+                        {peer, world_of(segment, peer), *theirs});
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-Cause disagreement(int rank, const CallNote& mine, int peer, const CallNote& theirs) {
-  const int low = std::min(rank, peer), high = std::max(rank, peer);
-  const CallNote& first = low == rank ? mine : theirs;
-  const CallNote& second = low == rank ? theirs : mine;
-  const std::string calls[] = {describe(first), describe(second)};
-  const std::string hidden = calls[0] == calls[1] ? difference(first, second) : "";
+Cause disagreement(const Caller& self, const Caller& peer) {
+  const Caller& low = self.rank < peer.rank ? self : peer;
+  const Caller& high = self.rank < peer.rank ? peer : self;
+  const std::string calls[] = {describe(low.note), describe(high.note)};
+  const std::string hidden = calls[0] == calls[1] ? difference(low.note, high.note) : "";
   if (calls[0] == calls[1] && hidden.empty()) {
-    return Cause{Status::mismatch, peer, label(mine) + ": " + kLongAgo};
+    return Cause{Status::mismatch, peer.rank, label(self.note) + ": " + kLongAgo};
   }
-  return Cause{Status::mismatch, peer,
-               label(mine) + ": the ranks do not make the same call: rank " + std::to_string(low) +
-                   " calls " + calls[0] + ", rank " + std::to_string(high) + " calls " + calls[1] +
+  return Cause{Status::mismatch, peer.rank,
+               label(self.note) + ": the ranks do not make the same call: " + rank_in_words(low) +
+                   " calls " + calls[0] + ", " + rank_in_words(high) + " calls " + calls[1] +
                    hidden};
 }
 
@@ -76,7 +86,7 @@ std::optional<Cause> find_dead(const Segment& segment, int rank) {
 
 std::string how_it_left(const Segment& segment, int peer, Life life) {
   const LifeLine& line = segment.rank(peer).life;
-  const int world = segment.rank(peer).watch.world.load(std::memory_order_relaxed);
+  const int world = world_of(segment, peer);
   return "rank " + std::to_string(peer) + " (pid " +
          std::to_string(line.pid.load(std::memory_order_relaxed)) +
          (world != peer ? ", rank " + std::to_string(world) + " of the world" : "") + ")" +

@@ -36,8 +36,14 @@ inline constexpr std::string_view kNotSaid =
 inline constexpr char kRevoked[] =
     " revoked this communicator: shrink() makes one of the ranks that live";
 
+// A rank and what it calls.
+struct Caller {
+  int rank, world;
+  const CallNote& note;
+};
+
 // Two notes of the same number that differ.
-Cause disagreement(int rank, const CallNote& mine, int peer, const CallNote& theirs);
+Cause disagreement(const Caller& self, const Caller& peer);
 
 // A peer that makes another call than we do, or did so before; nothing where all known calls agree.
 std::optional<Cause> find_mismatch(const Segment& segment, const OwnCall& own);

@@ -74,7 +74,8 @@ void WireCommunicator::look_at_calls(int peer) {
     const CallNote* mine = own_note(number);
     const CallNote* theirs = links_.control(peer)->note(number);
     if (mine == nullptr || theirs == nullptr || mine->fingerprint == theirs->fingerprint) continue;
-    fail(disagreement(rank_, *mine, peer, *theirs));
+    fail(disagreement({rank_, place().world_of(rank_), *mine},
+                      {peer, place().world_of(peer), *theirs}));
   }
 }
 

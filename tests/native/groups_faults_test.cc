@@ -247,6 +247,20 @@ TEST(a_program_that_closes_descriptors_is_told) {
   CHECK(child.wait() == 0);
 }
 
+TEST(ranks_of_a_group_that_differ_are_named_as_in_the_world_too) {
+  on_each(4, [](const Comm& comm) {
+    const int rank = coll_rank(comm.get());
+    const Comm odd = split(comm.get(), rank % 2);
+    if (rank % 2 == 0) return;
+    std::int32_t x = 1;
+    const coll_op op = rank == 1 ? COLL_SUM : COLL_MAX;
+    CHECK(coll_allreduce(odd.get(), &x, &x, 1, COLL_INT32, op) == COLL_MISMATCH);
+    const bool named = says("rank 0 (rank 1 of the world) calls allreduce") &&
+                       says("rank 1 (rank 3 of the world) calls allreduce");
+    if (!named) check::fail(coll_last_error());
+  });
+}
+
 // ---- ranks that die
 // ------------------------------------------------------------------------------
 
