@@ -17,11 +17,15 @@ def _standin(tmp_path_factory: pytest.TempPathFactory) -> Standin:
 
 
 @pytest.fixture
-def standin(_standin: Standin, monkeypatch: pytest.MonkeyPatch) -> Standin:
+def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No libnccl in the process; a torch for CUDA that a test has imported brings NVIDIA's."""
+    monkeypatch.setattr("collectives.nccl.find.loaded", lambda: [])
+
+
+@pytest.fixture
+def standin(_standin: Standin, monkeypatch: pytest.MonkeyPatch, nothing_loaded: None) -> Standin:
     """The stand-in as the libnccl of the process, with nothing in its log."""
     monkeypatch.setattr("collectives.nccl.library._opened", _standin.library)
-    # A torch for CUDA that another test has imported brings NVIDIA's.
-    monkeypatch.setattr("collectives.nccl.find.loaded", lambda: [])
     _standin.log()
     return _standin
 

@@ -39,6 +39,7 @@ def test_a_version_has_the_functions_of_its_time(text: str, tmp_path: Path) -> N
     assert had == {name for name, since in SINCE.items() if since <= version}
 
 
+@pytest.mark.usefixtures("nothing_loaded")
 def test_what_a_version_lacks_is_told_with_the_one_that_has_it(tmp_path: Path) -> None:
     library = Standin(tmp_path / "libold.so", Version(2, 27, 7)).library
     with nccl.init_rank(1, bytes(128), 0, library=library) as comm:
@@ -63,6 +64,7 @@ def test_too_old_a_version_is_refused(tmp_path: Path) -> None:
         Standin(tmp_path / "libold.so", Version(2, 18), host_arrays=False, told=Version(2, 17, 1))
 
 
+@pytest.mark.usefixtures("nothing_loaded")
 def test_arrays_of_the_host_need_a_library_that_takes_them(tmp_path: Path) -> None:
     library = Standin(tmp_path / "libgpu.so", host_arrays=False).library
     assert not library.host_arrays

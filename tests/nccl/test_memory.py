@@ -67,6 +67,7 @@ def test_memory_of_nccls_own(standin: Standin) -> None:
             nccl.allocate(wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("nothing_loaded")
 def test_a_library_without_them_says_so(tmp_path: Path) -> None:
     library = Standin(tmp_path / "libold.so", Version(2, 18, 3)).library
     with pytest.raises(UnsupportedError, match=r"ncclMemAlloc came with NCCL 2.19.0"):
