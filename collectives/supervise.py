@@ -166,16 +166,28 @@ class Job:
             stderr=subprocess.PIPE if printers else None,
             bufsize=0,
             process_group=0,  # a Ctrl-C on the terminal reaches the ranks through us, once
-            preexec_fn=dying_with(os.getpid()),  # safe: this process has no threads yet
+            preexec_fn=self._kept_by(os.getpid()),  # safe: this process has no threads yet
         )
         note.handed_over()
-        self._keeper.watch(process.pid)
         rank = Rank(number, process, os.pidfd_open(process.pid), note)
         self._ranks.append(rank)
         self.watch(rank.pidfd, lambda: self._see_end(rank))
         if printers:
             self._relay(number, process.stdout, printers[0])
             self._relay(number, process.stderr, printers[1])
+
+    def _kept_by(self, parent: int) -> Callable[[], None]:
+        """Return what a rank runs first: it asks to die with ``parent``, and tells the keeper.
+
+        By itself, as ``parent`` may be killed before it can.
+        """
+        die = dying_with(parent)
+
+        def prepare() -> None:
+            die()
+            self._keeper.watch(os.getpid())
+
+        return prepare
 
     def watch(self, fd: int, action: Callable[[], None]) -> None:
         """Call ``action`` in a turn of run() whenever a descriptor can be read."""

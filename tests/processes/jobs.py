@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,28 @@ def processes(name: str, value: str) -> Sequence[int]:
         if wanted in variables:
             pids.append(int(path.parent.name))
     return pids
+
+
+def until(met: Callable[[], Any], seconds: float = 20) -> Any:
+    """Wait for a condition."""
+    deadline = time.monotonic() + seconds
+    while not (value := met()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return value
+
+
+def start(
+    *arguments: object, command: Sequence[str] = COLLRUN, **options: Any
+) -> subprocess.Popen[str]:
+    """Start collrun; its ranks are found by the variable TEST_JOB."""
+    env = environment({"TEST_JOB": f"{os.getpid()}.{time.monotonic_ns()}"})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    words = [*command, *map(str, arguments)]
+    job = subprocess.Popen(words, cwd=ROOT, env=env, **(pipes | options))
+    job.args = env["TEST_JOB"]
+    return job
+
+
+def ranks(job: subprocess.Popen[str]) -> list[int]:
+    """Return the processes of a job, without collrun."""
+    return [pid for pid in processes("TEST_JOB", str(job.args)) if pid != job.pid]

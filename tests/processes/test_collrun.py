@@ -11,46 +11,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 import collectives as cl
 from collectives.cause import Note, tell_collrun
 from collectives.environment import ATTEMPT, JOB, RANK, SIZE
-from collectives.keeper import Keeper
 from collectives.launch import MOST_RANKS
-from tests.processes.jobs import COLLRUN, ROOT, collrun, environment, processes
+from tests.processes.jobs import COLLRUN, ROOT, collrun, environment, ranks, start, until
 
 pytestmark = pytest.mark.processes
 
 SH = ("sh", "-c")
-
-
-def until(met: Callable[[], Any], seconds: float = 20) -> Any:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not (value := met()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return value
-
-
-def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
-    """Start collrun; its ranks are found by the variable TEST_JOB."""
-    command = [*COLLRUN, *map(str, arguments)]
-    env = environment({"TEST_JOB": f"{os.getpid()}.{time.monotonic_ns()}"})
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    job = subprocess.Popen(command, cwd=ROOT, env=env, **(pipes | options))
-    job.args = env["TEST_JOB"]
-    return job
-
-
-def ranks(job: subprocess.Popen[str]) -> list[int]:
-    """Return the processes of a job, without collrun."""
-    return [pid for pid in processes("TEST_JOB", str(job.args)) if pid != job.pid]
 
 
 def test_ranks_get_their_place() -> None:
@@ -260,44 +233,6 @@ def test_signals_end_ranks_that_were_stopped(number: signal.Signals) -> None:
     job.communicate(timeout=20)
     assert job.returncode == 128 + number
     assert not ranks(job)
-
-
-def test_nothing_outlives_a_killed_collrun() -> None:
-    job = start("-n", 3, "sleep", 60)
-    assert until(lambda: len(ranks(job)) == 3)
-    job.kill()
-    job.communicate(timeout=20)
-    assert until(lambda: ranks(job) == []) is True
-
-
-def test_nothing_outlives_a_killed_collrun_not_even_helpers_of_the_ranks() -> None:
-    job = start("-n", 2, *SH, "sleep 60 & sleep 60")
-    assert until(lambda: len(ranks(job)) == 6), "two shells with two sleeps each"
-    job.kill()
-    job.communicate(timeout=20)
-    assert until(lambda: ranks(job) == []) is True
-
-
-def test_the_keeper_goes_with_its_job() -> None:
-    with start("-n", 1, *SH, "cat /proc/$PPID/task/*/children") as job:
-        printed, _ = job.communicate(timeout=20)
-    children = [int(word) for word in printed.split()[1:]]
-    assert len(children) == 2, "the keeper and the rank"
-    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
-
-
-def test_a_job_runs_without_a_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "Popen", Mock(side_effect=FileNotFoundError))
-    keeper = Keeper()
-    keeper.watch(1)
-    keeper.dismiss()
-
-
-def test_nothing_outlives_collrun_not_even_helpers_of_the_ranks() -> None:
-    with start("-n", 2, *SH, "sleep 60 & true") as job:
-        job.communicate(timeout=20)
-        assert job.returncode == 0
-        assert until(lambda: ranks(job) == []) is True
 
 
 def test_a_reader_that_goes_ends_the_job() -> None:

@@ -23,8 +23,8 @@ from tests.processes.jobs import (
     processes,
     read,
     read_rank,
+    until,
 )
-from tests.processes.test_collrun import until
 
 pytestmark = pytest.mark.processes
 
