@@ -46,7 +46,7 @@ class MismatchError(CollectiveError):
     """The ranks did not make the same call: kind, op, dtype, count, root or algorithm differ.
 
     Or, in a group or a structure, lengths, keys or overlaps of its arrays. ``rank`` is one of the
-    ranks that differ from this one, so it is not the same on all; the text names both.
+    two that the text names, not the same one on all ranks.
     """
 
 

@@ -314,10 +314,7 @@ void WireCommunicator::ask(const std::string& wish) {
 
 void WireCommunicator::revoke() { ask("rank " + std::to_string(rank_) + kRevoked); }
 
-bool WireCommunicator::has_left(int peer) noexcept {
-  links_.turn();
-  return links_.has_left(peer);
-}
+void WireCommunicator::hear_partings() noexcept { links_.turn(); }
 
 TcpListener WireCommunicator::survivors_door() {
   const Entered entered(*this);

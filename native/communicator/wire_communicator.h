@@ -76,9 +76,10 @@ class WireCommunicator {
   bool interruptible() const noexcept { return interruptible_; }
   // Ends it on all ranks, as abort() does, so that those that live may shrink.
   void revoke();
-  // Of a communicator that has failed: whether a peer has closed it, or ended, as far as this rank
-  // can tell.
-  bool has_left(int peer) noexcept;
+  // Of a communicator that has failed: reads what peers have said since; and whether one has closed
+  // it, or ended, as far as this rank can tell.
+  void hear_partings() noexcept;
+  bool has_parted(int peer) const noexcept { return links_.has_parted(peer); }
   // The door for what survivors tell each other, once. Throws Error(invalid_argument).
   TcpListener survivors_door();
   // First cause wins; the peers that this rank is connected to learn it at once, and tell theirs.

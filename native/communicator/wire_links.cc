@@ -257,7 +257,7 @@ bool WireLinks::holds_back(int peer) const noexcept {
   return stream != nullptr && stream->held_back();
 }
 
-bool WireLinks::has_left(int peer) const noexcept {
+bool WireLinks::has_parted(int peer) const noexcept {
   const WireControl* words = control(peer);
   if (words == nullptr) return false;
   return words->left() || words->stream()->state() == StreamState::ended;

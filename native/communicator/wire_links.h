@@ -66,7 +66,7 @@ class WireLinks {
   bool holds_back(int peer) const noexcept;
   // A peer has closed its communicator, or its process has ended. What the kernels made of a
   // connection that they cut says nothing of the peer.
-  bool has_left(int peer) const noexcept;
+  bool has_parted(int peer) const noexcept;
   // Asks whether a peer to which there is no connection is there; never waits.
   void probe(int peer);
   // A peer that was probed is gone: how that is known; "" it is not.

@@ -69,9 +69,8 @@ class WireShrink::Peer final : public TcpReceiver {
     if (over(in)) return true;
     return over(out) && ended_.lasts(now);
   }
-  // It is said to be no more, and has not come: who had come, and gone after a decision, would have
-  // connected before.
-  bool stays_away(Clock::time_point now) noexcept { return in == nullptr && away_.lasts(now); }
+  // It is said to be no more: for so long that who came, and went after a decision, is connected.
+  bool stays_away(Clock::time_point now) noexcept { return away_.lasts(now); }
 
  private:
   // Of what is seen before something that is still on its way.
@@ -183,15 +182,17 @@ bool WireShrink::gone(int peer) {
 }
 
 bool WireShrink::stays_away(int peer) {
+  if (peers_[index(peer)]->in != nullptr) return false;
   const auto misses_it = [&](const auto& other) {
     const View* view = other->of(round_);
     return view != nullptr && view->lives[index(peer)] == 0;
   };
-  if (!parent_.has_left(peer) && std::ranges::none_of(peers_, misses_it)) return false;
+  if (!parent_.has_parted(peer) && std::ranges::none_of(peers_, misses_it)) return false;
   return peers_[index(peer)]->stays_away(Clock::now());
 }
 
 void WireShrink::look_for_lost() {
+  parent_.hear_partings();
   for (int peer = 0; peer < ranks(); ++peer) {
     if (peer == rank() || !lives_[index(peer)]) continue;
     if (!peers_[index(peer)]->decision && gone(peer)) lives_[index(peer)] = false;
