@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between machines where something is missing: who is waited for, what a rank had sent
 // before it left, and what is told to whom. What they bring is in pairwise_test.cc.
+#include <signal.h>
+
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -223,6 +225,44 @@ TEST(what_a_rank_sent_before_it_left_is_received) {
     CHECK(coll_recv(comms[0], &y, 1, COLL_INT32, -1, -1, nullptr, 0) == COLL_PEER_LOST);
     CHECK(says("recv from any rank (any tag): rank 2 on host2 ") && says("as all others have"));
   });
+}
+
+// Rank 2 closes in order, rank 1 does not come to it: its end says nothing of itself, and is no
+// answer to anybody who asks for its messages, polling or for those of all.
+TEST(a_rank_that_was_killed_has_not_left) {
+  using Ask = coll_status (*)(coll_comm*);
+  static std::int32_t there = 0;
+  const std::vector<std::pair<Ask, const char*>> asks = {
+      {[](coll_comm* c) { return coll_iprobe(c, 1, -1, &there, nullptr); }, "probe of rank 1"},
+      {[](coll_comm* c) { return coll_iprobe(c, -1, -1, &there, nullptr); }, "probe of any rank"},
+      {[](coll_comm* c) { return coll_probe(c, -1, 3, nullptr, 0); }, "probe of any rank (tag 3)"},
+      {[](coll_comm* c) { return coll_recv(c, &there, 1, COLL_INT32, -1, 3, nullptr, 0); },
+       "recv from any rank (tag 3)"}};
+  for (const auto& [ask, words] : asks) {
+    WiredJob job(3);
+    const auto live = [&](int rank) {
+      job.close_all_but(rank);
+      coll_comm* comm = job.join(rank);
+      CHECK(coll_barrier(comm) == COLL_OK);
+      if (rank == 1) ::raise(SIGKILL);
+      if (rank == 2) {
+        coll_close(comm);
+        return;
+      }
+      coll_status status = COLL_OK;
+      for (const auto end = Clock::now() + milliseconds(4000); status == COLL_OK;) {
+        CHECK(Clock::now() < end);
+        status = ask(comm);
+      }
+      CHECK(status == COLL_PEER_LOST && coll_last_error_rank() == 1);
+      if (!says(words) || !says("rank 1 on host1 is lost")) check::fail(coll_last_error());
+    };
+    std::vector<check::Child> children;
+    for (int rank = 0; rank < 3; ++rank) children.emplace_back([&, rank] { live(rank); });
+    job.close_all_but(-1);
+    CHECK(children[0].wait() == 0 && children[1].wait() == 128 + SIGKILL);
+    CHECK(children[2].wait() == 0);
+  }
 }
 
 TEST(a_failure_ends_the_messages_of_all) {
