@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+# First, so that what is wrong with NumPy is told by NumPy.
+import numpy as np  # noqa: F401
+
 from collectives.errors import CLASSES, InternalError
 
 try:
@@ -14,9 +17,12 @@ except ImportError as error:
         "and use the environment that it made."
     ) from error
 
-if not lib.install_plain_calls():
+if (_installed := lib.install_plain_calls()) < 0:
+    raise KeyboardInterrupt
+if not _installed:
     raise ImportError(
-        "the compiled part of pycollectives cannot complete itself: reinstall the package"
+        "the compiled part of pycollectives cannot complete itself, for the reason that stands "
+        "above: where none does, reinstall the package"
     )
 from collectives._native import __file__ as location  # noqa: TID251
 from collectives._native import (  # noqa: TID251

@@ -19,6 +19,7 @@ import numpy as np
 
 from collectives._ffi import ffi, lib
 from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.repeats import repeats
 
 # A NumPy array, torch tensor, or an object with the buffer protocol or DLPack.
 Array: TypeAlias = Any
@@ -173,7 +174,7 @@ def output(out: Array, what: str) -> Operand:
 
 
 def refuse_repeats(target: Operand, what: str) -> None:
-    """Refuse to write an array of which a step along some axis leads to the same element."""
+    """Refuse to write an array of which two elements share memory: one result would be lost."""
     if target.writable and target.packed is not None and _repeats(target.packed):
         raise InvalidArgumentError(
             f"{what} of shape {target.shape} has elements that share their memory: pass a copy"
@@ -181,9 +182,10 @@ def refuse_repeats(target: Operand, what: str) -> None:
 
 
 def _repeats(array: Any) -> bool:
-    """Whether a step along some axis leads to the same element, as after a broadcast."""
-    strides = array.strides if isinstance(array, np.ndarray) else array.stride()
-    return any(n > 1 and step == 0 for n, step in zip(array.shape, strides, strict=True))
+    if isinstance(array, np.ndarray):
+        return repeats(array.shape, array.strides, array.itemsize)
+    size = array.element_size()
+    return repeats(array.shape, [step * size for step in array.stride()], size)
 
 
 def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:

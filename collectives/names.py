@@ -175,7 +175,7 @@ def checked_seconds(what: str, timeout: float) -> float:
     if isinstance(timeout, Rest):
         return timeout
     try:
-        seconds = math.nan if isinstance(timeout, bool) else float(timeout)
+        seconds = math.nan if isinstance(timeout, (bool, str, bytes)) else float(timeout)
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
     if not 0 < seconds <= 1e9:

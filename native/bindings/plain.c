@@ -196,8 +196,19 @@ int32_t main_asked_to_stop(void* context) {
   return syscall(SYS_gettid) == getpid() ? asked_to_stop(context) : 0;
 }
 
+// What keeps the short ways out: no exception passes cffi. A Ctrl-C is for the caller to raise.
+static int32_t fault(void) {
+  const int interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+  if (interrupted) {
+    PyErr_Clear();
+  } else {
+    PyErr_WriteUnraisable(NULL);
+  }
+  return interrupted ? -1 : 0;
+}
+
 // Adds the short ways to the module that cffi made. Called through cffi, so without the lock of the
-// interpreter. Returns whether they are there.
+// interpreter. Returns 1, -1 after a Ctrl-C, or 0 after anything else, which it prints.
 int32_t install_plain_calls(void) {
   static PyMethodDef functions[] = {
       {"run_plain", (PyCFunction)(void (*)(void))run_plain, METH_FASTCALL, NULL},
@@ -211,7 +222,7 @@ int32_t install_plain_calls(void) {
   PyObject* module = !know_arrays() ? NULL : PyImport_ImportModule("collectives._native");
   const int done = module != NULL && PyModule_AddFunctions(module, functions) == 0;
   Py_XDECREF(module);
-  if (!done) PyErr_Clear();
+  const int32_t found = done ? 1 : fault();
   PyGILState_Release(state);
-  return done;
+  return found;
 }

@@ -135,6 +135,17 @@ def test_dlpack_of_a_strided_array_is_packed() -> None:
     assert found.packed is not None
 
 
+def test_an_export_without_a_version_counts_as_read_only() -> None:
+    class Old:
+        def __dlpack__(self, stream: object = None) -> Any:
+            return np.ones(3).__dlpack__(stream=stream)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    assert not arrays.operand(Old(), "x").writable
+
+
 def test_arrays_of_jax_are_never_written() -> None:
     class Immutable(Exporter):
         __module__ = "jaxlib.xla_extension"

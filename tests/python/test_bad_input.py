@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import collectives as cl
 from collectives.environment import ATTEMPT, JOB, RANK, SIZE, TIMEOUT
@@ -63,6 +64,14 @@ BAD: dict[str, tuple[Call, str]] = {
     "out repeats itself": (
         lambda c: c.allreduce(ones(3), np.lib.stride_tricks.as_strided(ones(1), (3,), (0,))),
         "out of shape .* has elements that share their memory",
+    ),
+    "out slides": (
+        lambda c: c.allreduce(ones(3, 2), sliding_window_view(ones(4), 2, writeable=True)),
+        "out of shape .* has elements that share their memory",
+    ),
+    "x slides": (
+        lambda c: c.broadcast(sliding_window_view(ones(4), 2, writeable=True)),
+        "x of shape .* has elements that share their memory",
     ),
     # words and numbers
     "op": (lambda c: c.allreduce(ones(3), op="mean"), "allreduce: op 'mean' is unknown"),
@@ -151,6 +160,7 @@ BAD: dict[str, tuple[Call, str]] = {
     "timeout zero": (lambda c: c.barrier(timeout=0), "barrier: timeout is 0"),
     "timeout negative": (lambda c: c.allreduce(ones(3), timeout=-1), "timeout is -1"),
     "timeout not a number": (lambda c: c.barrier(timeout="soon"), "timeout is 'soon'"),
+    "timeout a text": (lambda c: c.barrier(timeout="5"), "timeout is '5': give seconds"),
     "timeout a bool": (lambda c: c.barrier(timeout=True), "timeout is True: give seconds"),
     "timeout nan": (lambda c: c.barrier(timeout=float("nan")), "timeout is nan"),
     "timeout infinite": (

@@ -103,6 +103,39 @@ def test_the_import_loads_no_other_package() -> None:
     assert packages - sys.stdlib_module_names == {"collectives", "_cffi_backend"}
 
 
+STOPPED = """
+import builtins
+theirs = builtins.__import__
+
+def stop(name, globals=None, locals=None, fromlist=(), level=0):
+    if name == "collectives._native" and isinstance(fromlist, list):  # as C asks for it
+        raise {error}
+    return theirs(name, globals, locals, fromlist, level)
+
+builtins.__import__ = stop
+import collectives
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (STOPPED.format(error="KeyboardInterrupt"), ["KeyboardInterrupt"]),
+        (STOPPED.format(error="MemoryError('none')"), ["MemoryError: none", "stands above"]),
+        ("import sys; sys.modules['numpy'] = None; import collectives", ["import of numpy halted"]),
+    ],
+    ids=["ctrl_c", "memory", "numpy"],
+)
+def test_what_ends_an_import_is_told_by_its_name(before: str, words: list[str]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", before], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode != 0
+    for word in words:
+        assert word in ended.stderr, ended.stderr
+    assert "KeyboardInterrupt" not in words or "ImportError" not in ended.stderr
+
+
 def test_plain_calls_and_groups_load_nothing_more() -> None:
     program = """
 comm, = cl.local(1)
