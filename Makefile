@@ -59,7 +59,7 @@ test-extras: ## tests that need torch, NVIDIA's wheel of NCCL, or root for hosts
 	@$(in_venv) python -m pytest --numprocesses 3 --dist loadfile -m "extras and not hosts and not long"
 	@$(in_venv) python -m pytest -m "hosts or long"
 
-test-torch: ## torch's own tests of backends, on ours, 3 min
+test-torch: ## torch's own tests of backends, on ours, 3 to 5 min
 	@scripts/setup.sh extras
 	@$(in_venv) python -m tests.backend.torchs_own
 

@@ -113,9 +113,10 @@ def borrow(x: Array) -> tuple[Any, int, int] | None:
     code = (_torch_codes or _meet_torch(torch)).get(x.dtype)
     if code is None or not x.is_cpu or x.requires_grad or x.layout is not torch.strided:
         return None
-    if not x.is_contiguous() or x.is_neg() or x.is_conj():
+    if x.is_nested or not x.is_contiguous() or x.is_neg() or x.is_conj():
         return None
-    return _cast(_POINTER, x.data_ptr()), x.numel(), code
+    address = x.data_ptr()
+    return (_cast(_POINTER, address), x.numel(), code) if address else None
 
 
 def readable(x: Array) -> tuple[Any, int, int] | None:
@@ -358,6 +359,8 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
         )
     if x.layout is not torch.strided:
         raise InvalidArgumentError(f"{what} is a {x.layout} tensor: pass x.to_dense()")
+    if x.is_nested:
+        raise InvalidArgumentError(f"{what} is a nested tensor: pass the tensors of x.unbind()")
     code = torch_code(torch, x.dtype, what)
     if x.requires_grad and torch.is_grad_enabled():
         raise InvalidArgumentError(
@@ -365,12 +368,11 @@ def _tensor_operand(torch: ModuleType, x: Any, what: str) -> Operand:
             "pass x.detach(), or call it under torch.no_grad()"
         )
     tensor, packed = x, None
+    if x.numel() and not x.data_ptr():  # a fake one, a functional one, or one whose memory is freed
+        raise InvalidArgumentError(f"{what} is a {type(x).__name__} without memory of its own")
     if x.is_neg() or x.is_conj() or not x.is_contiguous():
         packed, tensor = x, x.resolve_conj().resolve_neg().contiguous()
-    address = tensor.data_ptr()
-    if address == 0 and tensor.numel():
-        raise InvalidArgumentError(f"{what} is a {type(x).__name__} without memory of its own")
-    pointer = _cast(_POINTER, address)
+    pointer = _cast(_POINTER, tensor.data_ptr())
     return Operand(pointer, tensor.numel(), code, tuple(x.shape), True, tensor, x, packed)
 
 

@@ -32,6 +32,7 @@ from collectives.sparse.conversion import is_sparse
 from collectives.trees import leaves, rebuilt
 
 NOTHING = ffi.NULL
+_MAKING = threading.Lock()  # held to begin a worker: a communicator has one
 collective = lib.coll_collective
 
 
@@ -44,6 +45,8 @@ class Caller:
         self._door = handle.door
         self._call: Callable[..., None] = handle.call
         self._worker: Worker | None = None
+        # Held for a job in flight, and by who lets threads take turns, as collectives.torch does.
+        self._turn: Any = threading.RLock()
         self._plain = True  # calls are made at once: there is no worker, and no group
         self._deferred: list[Deferred] | None = None  # within group()
         self._deferred_in_job: list[Deferred] | None = None  # within that of a job in flight
@@ -248,15 +251,17 @@ class Caller:
             made = pending or Pending(name)
             made.run(job)
             return made
-        if self._worker is None:
-            self._worker = Worker(f"collectives rank {self.rank}")
-            self._call, self._plain = self._call_in_order, False
+        with _MAKING:
+            if self._worker is None:
+                self._worker = Worker(f"collectives rank {self.rank}", self._turn)
+                self._call, self._plain = self._call_in_order, False
         return self._worker.submit(pending or Pending(name), job)
 
     def _in_order(self, name: str, job: Callable[[], Any]) -> Any:
         """Do a job now, or, where others are in flight, when they are done."""
         worker = self._worker
-        if worker is None or not worker.busy or self._working():
+        # Who waited for the worker in a turn of its own would wait for ever.
+        if worker is None or not worker.busy or self._working() or self._turn._is_owned():
             return job()
         pending = self._submit(name, job)
         try:
@@ -315,7 +320,6 @@ class Caller:
         """Make the calls of a group."""
         if not calls:
             return
-
         handles = [call.pending for call in calls if call.pending is not None]
         for pending in handles:
             pending.launch()

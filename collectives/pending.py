@@ -254,9 +254,9 @@ class Whole(Pending):
 class Worker:
     """The thread of one communicator; it begins with the first job."""
 
-    def __init__(self, name: str) -> None:
-        """Begin nothing yet."""
-        self._name = name
+    def __init__(self, name: str, turn: Any) -> None:
+        """Begin nothing yet. ``turn`` is a lock that is held during each job."""
+        self._name, self._turn = name, turn
         self._jobs: SimpleQueue[tuple[Pending, Job] | None] = SimpleQueue()
         self._open = threading.Lock()  # guards the next two
         self._unfinished = 0
@@ -300,11 +300,12 @@ class Worker:
                 self._unfinished -= 1
 
     def _do(self, job: Job) -> Any:
-        self.at_job = True
-        try:
-            return job()
-        finally:
-            self.at_job = False
+        with self._turn:
+            self.at_job = True
+            try:
+                return job()
+            finally:
+                self.at_job = False
 
 
 def _present_task() -> Task[Any] | None:

@@ -114,8 +114,8 @@ def _calls(results: Path) -> str:
         f"A synchronous all_reduce of 8 bytes takes {seconds['torch'] * 1e6:.1f} µs, of which "
         f"{seconds['communicator'] * 1e6:.1f} are the call of the communicator; one of torch's "
         f"`fake` backend, which does nothing, {seconds['fake'] * 1e6:.1f}: what is added is "
-        f"{added['median']:.2f} of that [{added['lowest tenth']:.2f}, "
-        f"{added['highest tenth']:.2f}]."
+        f"{added['median']:.2f} of that (lowest and highest tenth: {added['lowest tenth']:.2f} "
+        f"and {added['highest tenth']:.2f})."
     )
 
 
@@ -127,7 +127,7 @@ def _steps(results: Path) -> str:
         f"A step of DistributedDataParallel with {found['parameters'] / 1e6:.1f} million "
         f"parameters takes {waits['collectives'] * 1e3:.1f} ms longer than without communication, "
         f"{waits['gloo'] * 1e3:.1f} with gloo: {shares['median']:.2f} of it "
-        f"[{shares['least']:.2f}, {shares['largest']:.2f}], or {copies['median']:.2f} with the "
+        f"({shares['least']:.2f} to {shares['largest']:.2f}), or {copies['median']:.2f} with the "
         "copies into buckets, which both make."
     )
 

@@ -37,12 +37,13 @@ def reduced(comm: Communicator, tensors: Any, opts: Any) -> list[torch.Tensor] |
     if type(tensors) is not list or len(tensors) != 1 or opts.timeout.days >= 0:
         return None
     x, op = tensors[0], OPERATIONS.get(hash(opts.reduceOp))
-    if type(x) is not _Tensor or x.layout is not _strided or x.requires_grad:
+    if type(x) is not _Tensor or x.layout is not _strided or x.requires_grad or x.is_nested:
         return None
     if op is None or profiler_enabled():
         return None
     try:
-        comm.allreduce(x, op=op)
+        with comm._turn:
+            comm.allreduce(x, op=op)
     except CollectiveError as error:
         in_torchs_words(error)
         raise

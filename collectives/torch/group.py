@@ -235,17 +235,22 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, Inner, distri
                 self._counts.append(work)
             return self._noted(work)
         try:
-            comm._in_order(name, job)
+            comm._in_order(name, lambda: self._in_turn(job))
         except CollectiveError as error:
             in_torchs_words(error)
             raise
         return Work(result)
 
+    def _in_turn(self, job: Callable[[], Any]) -> Any:
+        """Do a job when no other thread of the program does one on this group."""
+        with self.communicator._turn:
+            return job()
+
     def _watched(self, name: str, takes: Sequence[torch.Tensor], start: Callable[[], Work]) -> Work:
         """Make a call in a way of its own, as an event of the profiler if there is one."""
         return self._noted(recorded(name, takes, start) if profiler_enabled() else start())
 
-    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def barrier(self, opts: Any = None, timeout: timedelta | float | None = None) -> Work:
         """Wait until all ranks have come."""
         limits = self._limits(opts, timeout)
         return self._start("barrier", lambda: self.communicator.barrier(**limits), [], opts)
@@ -255,25 +260,26 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, Inner, distri
     ) -> None:
         """Wait until all ranks have come; those that do not are named, as by every barrier here."""
         del wait_all_ranks
-        self.communicator.barrier(**self._limits(None, timeout))
+        self.barrier(timeout=timeout)
 
     # ---- messages ----------------------------------------------------------------------------
 
     def send(self, tensors: Sequence[torch.Tensor], rank: int, tag: int = 0) -> Work:
         """Send a tensor; the other rank receives it with the same tag."""
         x = _only(tensors)
+        _check_tag("send", tag)
         return self._watched("send", [x], lambda: self._messages.send(x, rank, tag))
 
     def recv(self, tensors: Sequence[torch.Tensor], rank: int, tag: int = 0) -> Work:
         """Receive into a tensor."""
         x = _only(tensors)
-        _check_tag(tag)
+        _check_tag("recv", tag)
         return self._watched("recv", [x], lambda: self._messages.receive(x, rank, tag))
 
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int = 0) -> Work:
         """Receive from whoever sends first with this tag."""
         x = _only(tensors)
-        _check_tag(tag)
+        _check_tag("recv", tag)
         return self._watched("recvAnySource", [x], lambda: self._messages.receive(x, None, tag))
 
     recvAnysource = recv_anysource
@@ -355,7 +361,7 @@ def _only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return as_bytes(plain(tensors[0]))
 
 
-def _check_tag(tag: int) -> None:
-    """Refuse what a send cannot have either, before it is taken for any tag."""
+def _check_tag(call: str, tag: int) -> None:
+    """Refuse in the call what no message has; a receive would take it for any tag."""
     if tag < 0:
-        raise InvalidArgumentError(f"recv: tag is {tag}: give a number from 0 to 2147483647")
+        raise InvalidArgumentError(f"{call}: tag is {tag}: give a number from 0 to 2147483647")

@@ -11,7 +11,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from collectives.torch import at_once
-from collectives.torch.options import is_async, operation, root_of
+from collectives.torch.options import operation, root_of
 from collectives.torch.tensors import (
     apart,
     check_parts,
@@ -39,7 +39,6 @@ class Reductions:
 
     communicator: Communicator
     _start: Callable[..., Work]
-    _watched: Callable[..., Work]
     _limit: dict[str, Any]
     _limits: Callable[..., dict[str, Any]]
 
@@ -79,15 +78,10 @@ class Reductions:
         opts, op = _op(opts, op)
         code, limits, comm = operation(op), self._limits(opts, timeout), self.communicator
         xs = [plain(x) for x in tensors]
-        dense("all_reduce_coalesced", xs)
-        later = is_async(opts)
-
-        def start() -> Work:
-            # Of several tensors a call from this thread makes one group.
-            found = comm.allreduce(xs, op=code, async_op=later, **limits)
-            return Work(xs, found if later else None)
-
-        return self._watched("all_reduce_coalesced", xs, start)
+        # Of several tensors a communicator makes one group.
+        return self._start(
+            "all_reduce_coalesced", lambda: comm.allreduce(xs, op=code, **limits), xs, opts
+        )
 
     def reduce(
         self,

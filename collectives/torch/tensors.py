@@ -21,6 +21,8 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
     What a functional collective has returned is waited for.
     """
     if type(tensor) is not torch.Tensor:
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"collectives.torch: {type(tensor).__name__} is no tensor: pass one")
         wait = getattr(tensor, "trigger_wait", None)  # of AsyncCollectiveTensor
         tensor = tensor if wait is None else wait()
     return tensor.detach() if tensor.requires_grad else tensor
@@ -35,6 +37,25 @@ def dense(call: str, tensors: Sequence[Any]) -> None:
             raise InvalidArgumentError(
                 f"{call}: a {tensor.layout} tensor was given: pass its to_dense()"
             )
+        elif tensor.is_nested:
+            raise InvalidArgumentError(
+                f"{call}: a nested tensor was given: pass the tensors of its unbind()"
+            )
+        elif tensor.is_cpu and _lacks_memory(tensor):
+            raise InvalidArgumentError(
+                f"{call}: a tensor without memory of its own was given, of {tensor.shape}"
+            )
+
+
+def _lacks_memory(tensor: torch.Tensor) -> bool:
+    """Whether the storage is freed or cut, as of FSDP's parameters between steps."""
+    if not tensor.numel():
+        return False
+    if not tensor.data_ptr():
+        return True
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    end = tensor.storage_offset() + 1 + sum((n - 1) * step for n, step in steps)
+    return tensor.untyped_storage().nbytes() < end * tensor.element_size()
 
 
 def apart(tensor: torch.Tensor) -> torch.Tensor:
@@ -52,7 +73,7 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 def one(tensors: Sequence[torch.Tensor] | torch.Tensor) -> torch.Tensor:
     """Return the tensor of a list of one: a rank has one device."""
-    if isinstance(tensors, torch.Tensor):
+    if isinstance(tensors, torch.Tensor) or not isinstance(tensors, Sequence):
         return plain(tensors)
     if len(tensors) != 1:
         raise InvalidArgumentError(

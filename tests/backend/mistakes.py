@@ -12,6 +12,7 @@ import torch
 from torch import distributed as dist
 
 import collectives as cl
+from tests.backend import memoryless
 
 SHORT = timedelta(seconds=2)
 
@@ -205,11 +206,12 @@ def refused(name: str) -> tuple[str, str]:
         "no time to meet": lambda group: dist.new_group(timeout=timedelta(0)),
         **_sizes(size),
         **_sparse(size),
+        **memoryless.calls(size),
     }
     group = dist.new_group(timeout=SHORT)
     try:
         calls[name](group)
-    except cl.CollectiveError as error:
+    except (cl.CollectiveError, TypeError) as error:
         found = type(error).__name__, str(error)
     else:
         found = "", ""

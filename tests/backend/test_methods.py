@@ -104,7 +104,8 @@ def test_messages_go_on_by_themselves(ours: Team, program: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["lists.lists", "profiles.profiled", "blocks.blocks", "blocks.expanded"]
+    "program",
+    ["lists.lists", "profiles.profiled", "blocks.blocks", "blocks.expanded", "turns.threads"],
 )
 def test_lists_blocks_and_profiles(ours: Team, program: str) -> None:
     ours.run(program)

@@ -22,7 +22,9 @@ from unittest import mock
 MODULE = "torch.testing._internal.distributed.distributed_test"
 RANKS, SECONDS = 4, 40  # of one test
 _WORDS = "asks for the words of gloo's error; ours are others"
-_ONE = "asks for gloo's words, and for all missing ranks or the first; ours names one"
+_ONE = (
+    "asks for gloo's words, and for the first of the missing ranks; ours names all that it knows of"
+)
 ALLOWED = {
     "test_barrier_timeout_full_group": _WORDS,
     "test_barrier_timeout_group": _WORDS,
