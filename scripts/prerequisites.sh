@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Prints the Python to build with; or names the first missing prerequisite in one sentence and
-# ends with status 1. PYTHON and CXX, where set, are the only ones considered.
+# ends with status 1. PYTHON, CC and CXX, where set, are the only ones considered.
 set -euo pipefail
 
 missing() {
@@ -39,7 +39,11 @@ find_python() {
       old) complaint=${complaint:-"Python 3.11 or newer is needed, and $path is $version: install a newer one or name it in PYTHON."} ;;
     esac
   done
-  missing "${complaint:-Python 3.11 or newer is needed, and there is none: install it or name it in PYTHON.}"
+  local absent="there is none: install it or name it in PYTHON."
+  if [[ -n ${PYTHON:-} ]]; then
+    absent="'$PYTHON', which PYTHON names, does not run: install it or name another."
+  fi
+  missing "${complaint:-Python 3.11 or newer is needed, and $absent}"
 }
 
 check_compiler() {
@@ -56,8 +60,38 @@ check_compiler() {
   fi
 }
 
+# CMake wants one, too, and looks for these names.
+check_c_compiler() {
+  local candidate candidates=(cc gcc clang)
+  if [[ -n ${CC:-} ]]; then
+    candidates=("$CC")
+  fi
+  for candidate in "${candidates[@]}"; do
+    # shellcheck disable=SC2086  # CC may hold options
+    $candidate -x c -E -P - </dev/null &>/dev/null && return
+  done
+  if [[ -n ${CC:-} ]]; then
+    missing "A C compiler is needed, and '$CC', which CC names, does not run: install it or name another."
+  fi
+  missing "A C compiler is needed, too, and none of cc, gcc and clang runs: install gcc or name another in CC."
+}
+
+# gcc compiles C++, but leaves its library out.
+check_linking() {
+  local compiler=${CXX:-g++} folder good=yes
+  folder=$(mktemp -d)
+  # shellcheck disable=SC2086  # as above
+  $compiler -x c++ -o "$folder/program" - &>/dev/null <<<'
+namespace std { void terminate() noexcept; }
+int main() { std::terminate(); }' || good=no
+  rm -rf "$folder"
+  [[ $good == yes ]] || missing "A C++ compiler is needed, and '$compiler' does not link C++ programs: name g++ or clang++ in CXX."
+}
+
 for tool in make git; do
   command -v "$tool" >/dev/null || missing "$tool is needed, and there is none: install the package $tool."
 done
 check_compiler
+check_linking
+check_c_compiler
 find_python

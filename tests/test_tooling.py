@@ -24,19 +24,20 @@ def tools(tmp_path: Path) -> Path:
     """Return a folder for PATH that holds all prerequisites; tests spoil one of them."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("bash", "cat", "env"):
+    for name in ("bash", "cat", "env", "mktemp", "rm"):
         (folder / name).symlink_to(str(shutil.which(name)))
     for name in ("make", "git"):
         executable(folder / name, "exit 0")
+    executable(folder / "cc", "exit 0")
     executable(folder / "g++", "echo __clang_major__ 12")
     executable(folder / "python3", "echo good 3.11 /usr/bin/python3.11")
     return folder
 
 
-def prerequisites(tools: Path) -> subprocess.CompletedProcess[str]:
+def prerequisites(tools: Path, **chosen: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [tools / "bash", ROOT / "scripts/prerequisites.sh"],
-        env={"PATH": str(tools)},
+        env={"PATH": str(tools), **chosen},
         capture_output=True,
         text=True,
         check=False,
@@ -71,6 +72,7 @@ def test_without_a_cross_compiler_arm_is_skipped_but_not_in_ci(tools: Path, ci: 
         ("make", None, "make is needed"),
         ("git", None, "git is needed"),
         ("g++", None, "C++ compiler is needed"),
+        ("cc", None, "none of cc, gcc and clang runs"),
         ("g++", "echo __clang_major__ 11", "'g++' is 11"),
         ("g++", "echo 14 4", "clang 15 or newer"),
         ("python3", None, "Python 3.11 or newer is needed"),
@@ -85,12 +87,47 @@ def test_missing_prerequisite_is_named_in_one_sentence(
     (tools / spoiled).unlink()
     if program is not None:
         executable(tools / spoiled, program)
-    done = prerequisites(tools)
+    assert_one_sentence(prerequisites(tools), named)
+
+
+def assert_one_sentence(done: subprocess.CompletedProcess[str], named: str) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert named in done.stderr
     assert done.stderr.startswith("pycollectives: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("chosen", "named"),
+    [
+        ({"PYTHON": "python3.9"}, "'python3.9', which PYTHON names, does not run"),
+        ({"CXX": "c++-9"}, "'c++-9' does not run"),
+        ({"CC": "cc-9"}, "'cc-9', which CC names, does not run"),
+    ],
+)
+def test_a_chosen_tool_that_is_not_there_is_named(
+    tools: Path, chosen: dict[str, str], named: str
+) -> None:
+    assert_one_sentence(prerequisites(tools, **chosen), named)
+
+
+def test_a_compiler_that_does_not_link_cxx_is_no_cxx_compiler(tools: Path) -> None:
+    executable(tools / "gcc", 'case "$*" in *-E*) echo __clang_major__ 12;; *) exit 1;; esac')
+    done = prerequisites(tools, CXX="gcc")
+    assert_one_sentence(done, "'gcc' does not link C++ programs")
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_gcc_is_no_cxx_compiler() -> None:
+    done = subprocess.run(
+        [ROOT / "scripts/prerequisites.sh"],
+        env={**os.environ, "CXX": "gcc", "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert_one_sentence(done, "'gcc' does not link C++ programs")
 
 
 def test_a_good_python_is_preferred_to_an_unusable_one(tools: Path) -> None:
