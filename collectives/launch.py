@@ -31,6 +31,7 @@ def checked_ranks(_: click.Context, __: click.Parameter, ranks: int | None) -> i
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
+@click.version_option(package_name="pycollectives", prog_name="collrun")
 @click.option(
     "-n", "--ranks", type=int, callback=checked_ranks,
     help=f"How many ranks, 1 to {MOST_RANKS}; with --hosts as many as these have slots.",
@@ -182,18 +183,25 @@ def closing_line(outcome: Outcome, ranks: int) -> str:
     assert culprit is not None
     assert culprit.code is not None
     if culprit.code < 0:
-        how = f"was ended by {signal.Signals(-culprit.code).name}"
+        how = f"was ended by {_signal_name(-culprit.code)}"
     else:
         how = f"ended with exit code {culprit.code}"
     line = f"rank {culprit.number} ({culprit.where}) {how}"
     if outcome.passed_on:
-        line = f"{signal.Signals(outcome.passed_on).name} was passed on to all ranks: {line}"
+        line = f"{_signal_name(outcome.passed_on)} was passed on to all ranks: {line}"
     if outcome.ended:
         numbers = ", ".join(str(number) for number in sorted(outcome.ended))
         line += f"; ended after it: rank {numbers}"
     elif ranks > 1:
         line += "; the others ended by themselves"
     return line
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"
 
 
 def _say(line: str) -> None:

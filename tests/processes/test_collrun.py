@@ -173,6 +173,12 @@ def test_a_signal_is_128_and_its_number() -> None:
     assert "was ended by SIGSEGV" in done.stderr
 
 
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    done = collrun("-n", 1, "bash", "-c", "kill -40 $$")
+    assert done.returncode == 128 + 40
+    assert re.fullmatch(r"collrun: rank 0 \(process \d+\) was ended by signal 40\n", done.stderr)
+
+
 def test_a_killed_rank_is_named_though_its_peers_fail_first() -> None:
     # As when a large process takes longer to die than the others to notice.
     script = f"[ ${RANK} = 0 ] && exit 1; sleep 0.3; [ ${RANK} = 1 ] && kill -KILL $$; true"
@@ -284,6 +290,11 @@ def test_a_failure_before_the_reader_goes_is_still_named() -> None:
         assert job.wait(20) == 7
         assert job.stderr is not None
         assert "rank 1 (process" in job.stderr.read()
+
+
+def test_the_version_is_the_packages() -> None:
+    done = collrun("--version")
+    assert (done.returncode, done.stdout) == (0, f"collrun, version {cl.__version__}\n")
 
 
 @pytest.mark.parametrize(

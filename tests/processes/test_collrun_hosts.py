@@ -115,6 +115,13 @@ def test_a_rank_that_fails_ends_all_others() -> None:
 
 
 @pytest.mark.extras
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    code, _, complaint = run("--hosts", "a", "bash", "-c", "kill -40 $$")
+    assert code == 128 + 40
+    assert "on a) was ended by signal 40" in complaint
+
+
+@pytest.mark.extras
 def test_ranks_that_do_not_heed_sigterm_are_killed() -> None:
     script = "trap '' TERM; [ $COLLECTIVES_RANK = 1 ] && exit 5; while :; do sleep 0.1; done"
     code, _, complaint = run("--grace", 0.2, "--hosts", "a,b", *SH, script)
