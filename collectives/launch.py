@@ -8,17 +8,16 @@ import secrets
 import shutil
 import signal
 import sys
-import time
-from typing import IO, Any, BinaryIO
 
 import click
 
 from collectives import environment
 from collectives.cli.seconds import Seconds
+from collectives.printers import with_prefixes, without_prefixes
+from collectives.standard_output import Command, say
 from collectives.supervise import Job, Outcome, Printer
 
 MOST_RANKS = 1024  # as native/abi/communicator.cc has it
-_COLOURS = (36, 33, 32, 35, 34, 31)  # of a terminal, taken in turn
 
 
 def checked_ranks(_: click.Context, __: click.Parameter, ranks: int | None) -> int | None:
@@ -30,7 +29,7 @@ def checked_ranks(_: click.Context, __: click.Parameter, ranks: int | None) -> i
     return ranks
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.version_option(package_name="pycollectives", prog_name="collrun")
 @click.option(
     "-n", "--ranks", type=int, callback=checked_ranks,
@@ -86,8 +85,8 @@ def main(
     set. When one fails, the others have some time to end by themselves before they are ended
     (SIGTERM, then SIGKILL), and its exit code is collrun's (128 + the number for a signal). When
     nobody reads the output any more, as in `collrun ... | head -1`, the ranks are ended likewise
-    and the exit code is 141 (SIGPIPE). The first Ctrl-C is passed on to the ranks, the second
-    kills them.
+    and the exit code is 141 (SIGPIPE); where it cannot be written, the exit code is 1. The first
+    Ctrl-C is passed on to the ranks, the second kills them.
 
     No rank outlives collrun, be it killed, nor does what the ranks have started, unless it has
     left their process groups (as daemons do, with setsid).
@@ -97,25 +96,22 @@ def main(
     """
     line = command_line(module, command)
     name = secrets.token_hex(8)
-    try:
-        if hosts is not None:
-            _refuse_feed(feed)
-            wishes = (hosts, ssh, port or 0, connect, variables)
-            outcome, total = _run_on_hosts(
-                wishes, ranks, line, (name, attempt, grace), no_prefix, timestamps
-            )
-        elif ranks is None:
-            raise click.UsageError("Missing how many ranks: -n 4, or hosts: --hosts a,b:2.")
-        elif ssh is not None or port is not None or variables:
-            raise click.UsageError("--ssh, --port and --env belong to --hosts, which is missing.")
-        else:
-            printers = None if no_prefix else _printers(ranks, timestamps)
-            environments = [_environment(rank, ranks, name, attempt) for rank in range(ranks)]
-            outcome, total = _start(line, environments, printers, feed, grace).run(), ranks
-    except BrokenPipeError:
-        sys.exit(128 + signal.SIGPIPE)
+    if hosts is not None:
+        _refuse_feed(feed)
+        wishes = (hosts, ssh, port or 0, connect, variables)
+        outcome, total = _run_on_hosts(
+            wishes, ranks, line, (name, attempt, grace), no_prefix, timestamps
+        )
+    elif ranks is None:
+        raise click.UsageError("Missing how many ranks: -n 4, or hosts: --hosts a,b:2.")
+    elif ssh is not None or port is not None or variables:
+        raise click.UsageError("--ssh, --port and --env belong to --hosts, which is missing.")
+    else:
+        printers = None if no_prefix else with_prefixes(ranks, timestamps)
+        environments = [_environment(rank, ranks, name, attempt) for rank in range(ranks)]
+        outcome, total = _start(line, environments, printers, feed, grace).run(), ranks
     if outcome.culprit is not None:
-        _say(f"collrun: {closing_line(outcome, total)}")
+        say(f"collrun: {closing_line(outcome, total)}")
     sys.exit(exit_code(outcome))
 
 
@@ -148,8 +144,10 @@ def _run_on_hosts(
     # Not with this module: most jobs are on one host, and need neither.
     from collectives.remote.run import Wishes, run_on_hosts
 
-    make = _plain_printers if no_prefix else lambda total: _printers(total, timestamps)
-    return run_on_hosts(Wishes(*wishes), ranks, line, job, make)
+    def printers(total: int) -> tuple[Printer, Printer]:
+        return without_prefixes() if no_prefix else with_prefixes(total, timestamps)
+
+    return run_on_hosts(Wishes(*wishes), ranks, line, job, printers)
 
 
 def command_line(module: bool, command: tuple[str, ...]) -> list[str]:
@@ -204,23 +202,6 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _say(line: str) -> None:
-    try:
-        click.echo(line, err=True)
-    except BrokenPipeError:  # nobody reads it; the exit code says what matters
-        lead_nowhere(sys.stderr)
-
-
-def lead_nowhere(stream: IO[Any]) -> None:
-    """Throw away what a stream gets from now on, and what its buffer could not get rid of.
-
-    Or else the interpreter would try once more at its end, complain, and change the exit code.
-    """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
-
-
 def _environment(rank: int, ranks: int, job: str, attempt: int) -> dict[str, str]:
     return {
         # A rank's output is a pipe: without this, what it printed would die with it.
@@ -233,52 +214,6 @@ def _environment(rank: int, ranks: int, job: str, attempt: int) -> dict[str, str
         environment.JOB: job,
         environment.ATTEMPT: str(attempt),
     }
-
-
-def _printers(ranks: int, timestamps: bool) -> tuple[Printer, Printer]:
-    begin = time.monotonic() if timestamps else None
-    return (
-        _printer(sys.stdout.buffer, ranks, sys.stdout.isatty(), begin),
-        _printer(sys.stderr.buffer, ranks, sys.stderr.isatty(), begin),
-    )
-
-
-def _plain_printers(_: int) -> tuple[Printer, Printer]:
-    """Return what writes lines of other hosts unchanged."""
-    return _unchanged(sys.stdout.buffer), _unchanged(sys.stderr.buffer)
-
-
-def _unchanged(sink: BinaryIO) -> Printer:
-    def write(_: int, line: bytes) -> None:
-        try:
-            sink.write(line)
-            sink.flush()
-        except BrokenPipeError:
-            lead_nowhere(sink)
-            raise
-
-    return write
-
-
-def _printer(sink: BinaryIO, ranks: int, terminal: bool, begin: float | None) -> Printer:
-    """Return what writes a line with its rank before it, in colour on a terminal."""
-    width = len(str(ranks - 1))
-    coloured = terminal and not os.environ.get("NO_COLOR")
-
-    def write(rank: int, line: bytes) -> None:
-        prefix = f"[{rank:{width}}]"
-        if begin is not None:
-            prefix += f" {time.monotonic() - begin:8.3f}"
-        if coloured:
-            prefix = f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m{prefix}\x1b[0m"
-        try:
-            sink.write(prefix.encode() + b" " + line)
-            sink.flush()
-        except BrokenPipeError:
-            lead_nowhere(sink)
-            raise
-
-    return write
 
 
 if __name__ == "__main__":

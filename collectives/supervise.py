@@ -29,8 +29,8 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
-# Takes one line of a rank, with its line feed, to where it is to be seen. A BrokenPipeError of it
-# ends the job: nobody looks any more.
+# Takes one line of a rank, with its line feed, to where it is to be seen. An OSError of it
+# ends the job: nobody looks any more, or it cannot be written.
 Printer = Callable[[int, bytes], None]
 
 
@@ -112,7 +112,7 @@ class Job:
         self._selector = selectors.DefaultSelector()
         self._open_pipes = 0
         self._outcome = Outcome()
-        self._unread: BrokenPipeError | None = None
+        self._unread: OSError | None = None
         self._deadline = float("inf")  # of the next, harsher means
         self._means = iter((signal.SIGTERM, signal.SIGKILL))
         self._ranks: list[Rank] = []
@@ -128,8 +128,8 @@ class Job:
     def run(self) -> Outcome:
         """Wait for the end of all ranks; on the way, whatever happens, leave none behind.
 
-        Raises BrokenPipeError where the ranks had to be ended because nobody reads what they
-        print, unless one had failed before.
+        Raises the printer's OSError where the ranks had to be ended because of it, unless one had
+        failed before.
         """
         try:
             self._feed()
@@ -209,14 +209,14 @@ class Job:
             for line in lines:
                 try:
                     printer(number, line + b"\n")
-                except BrokenPipeError as error:
+                except OSError as error:
                     self._end_unread(error)
 
         self.watch(fd, read)
         self._open_pipes += 1
 
-    def _end_unread(self, error: BrokenPipeError) -> None:
-        """End the ranks when nobody reads what they print, as a pipe would end a program."""
+    def _end_unread(self, error: OSError) -> None:
+        """End the ranks when nobody gets what they print, as a pipe would end a program."""
         if self._unread is None:
             self._unread = error
             self.harsher()

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
@@ -14,35 +13,21 @@ import click
 from collectives.cli import compare, health, run, show, simulate, topology, tuning
 from collectives.errors import CollectiveError
 from collectives.exact import KINDS
-from collectives.launch import lead_nowhere
+from collectives.standard_output import Command, ending_unwritable, writing
 
-# What a shell reports for a program that Ctrl-C ended, and for one that wrote to a closed pipe.
-INTERRUPTED = 128 + signal.SIGINT
-UNREAD = 128 + signal.SIGPIPE
+INTERRUPTED = 128 + signal.SIGINT  # what a shell reports for a program that Ctrl-C ended
 
 
-class OneSentence(click.Group):
+class OneSentence(Command, click.Group):
     """A group whose every failure is one sentence on standard error.
 
-    Exit codes: 0 all well, 1 a result, proof or rank failed, 2 the command line is wrong,
-    130 Ctrl-C, 141 nobody reads what it prints, as in `collbench ... | head -1`.
+    Exit codes: 0 all well, 1 a result, proof or rank failed, or what it prints cannot be written,
+    2 the command line is wrong, 130 Ctrl-C, 141 nobody reads it, as in `collbench ... | head -1`.
     """
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Find a command; reduce-scatter is reduce_scatter."""
         return super().get_command(ctx, name.replace("-", "_"))
-
-    def make_context(
-        self, info_name: str | None, args: list[str], *parent: Any, **extra: Any
-    ) -> click.Context:
-        """Read the command line, which may print help."""
-        with _ending_unread():
-            return super().make_context(info_name, args, *parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
-        with _ending_unread():
-            return super().invoke(ctx)
 
     def main(
         self,
@@ -68,23 +53,9 @@ class OneSentence(click.Group):
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    with _ending_unread():
+    with ending_unwritable("collbench"), writing(sys.stderr, "standard error"):
         click.echo(f"collbench: {sentence}", err=True)
     sys.exit(code)
-
-
-@contextlib.contextmanager
-def _ending_unread() -> Iterator[None]:
-    """End without another word where nobody reads what is printed, as a pipe ends a program.
-
-    click has an exit code of its own for it, so this comes before click sees it.
-    """
-    try:
-        yield
-    except BrokenPipeError:
-        for stream in (sys.stdout, sys.stderr):
-            lead_nowhere(stream)
-        sys.exit(UNREAD)
 
 
 @click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"]})

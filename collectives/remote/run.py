@@ -19,6 +19,7 @@ from collectives.launchers.wire import made_secret
 from collectives.remote.hosts import shares
 from collectives.remote.messages import Task, task_line
 from collectives.remote.team import HostError, StoppedError, Team
+from collectives.standard_output import UnwritableError
 from collectives.supervise import Outcome, Printer
 
 SSH = "COLLECTIVES_SSH"
@@ -71,7 +72,7 @@ def run_on_hosts(
         team = Team(found, reach, task, printers(total), _complain, wishes.patience)
         return team.run(), total
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError | UnwritableError):
             raise
         raise click.ClickException(f"cannot run {reach[0]}: {error.strerror}") from error
     except HostError as error:

@@ -104,7 +104,7 @@ class Team:
         self._outcome = Outcome()
         self._started = False
         self._lost = ""
-        self._unread: BrokenPipeError | None = None
+        self._unread: OSError | None = None
         self._deadline = time.monotonic() + patience
         self._killing = 0  # how harsh it has become
         self._members: list[Member] = []
@@ -119,7 +119,7 @@ class Team:
         """Wait for the end of all ranks, and leave none behind.
 
         Raises HostError where a host cannot be reached or is lost, StoppedError for a signal
-        before the start, BrokenPipeError where nobody reads what the ranks print.
+        before the start, the printer's OSError where the ranks were ended because of it.
         """
         try:
             with signals_to_pipe() as pipe:
@@ -245,9 +245,9 @@ class Team:
     def _print(self, error: bool, number: int, line: bytes) -> None:
         try:
             self._printers[error](number, line)
-        except BrokenPipeError as broken:
+        except OSError as error_of_it:
             if self._unread is None:
-                self._unread = broken
+                self._unread = error_of_it
                 self._harsher()
 
     def _hear_complaint(self, member: Member) -> bool:
@@ -255,7 +255,7 @@ class Team:
         data = member.process.stderr.read(1 << 16)
         for line in (data or b"").splitlines():
             member.complaint = line.decode(errors="replace").strip() or member.complaint
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(OSError):
                 self._complain(member.share.name, line)
         return data is None or bool(data)
 
