@@ -48,11 +48,20 @@ def _prefix(rank: int, ranks: int, begin: float | None, coloured: bool) -> str:
 
 
 def _printer(stream: TextIO, name: str, prefix: Callable[[int], str]) -> Printer:
-    """Return what writes lines to a stream."""
+    """Return what writes lines, and pieces of them as lines of the rank that they are of.
+
+    The next piece goes on where the last one ended, unless another rank has come in between.
+    """
+    unfinished: int | None = None  # whose line has not been ended
 
     def write(rank: int, line: bytes) -> None:
+        nonlocal unfinished
+        before = b"" if rank == unfinished else prefix(rank).encode()
+        if unfinished not in (None, rank):
+            before = b"\n" + before
+        unfinished = None if line.endswith(b"\n") else rank
         with writing(stream, name):
-            stream.buffer.write(prefix(rank).encode() + line)
+            stream.buffer.write(before + line)
             stream.buffer.flush()
 
     return write

@@ -22,6 +22,7 @@ from typing import IO, Protocol
 
 from collectives.cause import Note
 from collectives.keeper import Keeper
+from collectives.lines import Lines
 
 DRAIN_S = 0.5  # for helper processes of the ranks to end after them, and to close the pipes
 
@@ -29,8 +30,8 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
-# Takes one line of a rank, with its line feed, to where it is to be seen. An OSError of it
-# ends the job: nobody looks any more, or it cannot be written.
+# Takes one line of a rank, with its line feed, to where it is to be seen; of a long one a piece
+# (lines.py). An OSError of it ends the job: nobody looks any more, or it cannot be written.
 Printer = Callable[[int, bytes], None]
 
 
@@ -196,19 +197,16 @@ class Job:
     def _relay(self, number: int, source: IO[bytes] | None, printer: Printer) -> None:
         """Print what comes out of a pipe, line by line."""
         assert source is not None
-        fd, rest = source.fileno(), b""
+        fd, lines = source.fileno(), Lines()
 
         def read() -> None:
-            nonlocal rest
             data = os.read(fd, 1 << 16)
-            *lines, rest = (rest + data).split(b"\n")
             if not data:
                 self._selector.unregister(fd)
                 self._open_pipes -= 1
-                lines = [rest] if rest else []
-            for line in lines:
+            for line in lines.take(data) if data else lines.last():
                 try:
-                    printer(number, line + b"\n")
+                    printer(number, line)
                 except OSError as error:
                     self._end_unread(error)
 

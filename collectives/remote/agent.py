@@ -88,7 +88,12 @@ def _run(task: Task, master: str, orders: Orders) -> None:
     """Run the ranks to their end. Their time of grace is collrun's to decide."""
 
     def printer(kind: str) -> Printer:
-        return lambda number, line: _write(f"{kind} {task.ranks[number]} ".encode() + line)
+        def write(number: int, line: bytes) -> None:
+            whole = line.endswith(b"\n")
+            head = f"{kind if whole else kind.upper()} {task.ranks[number]} "
+            _write(head.encode() + line + b"\n" * (not whole))
+
+        return write
 
     def ended(rank: Rank, by_us: bool) -> None:
         number = task.ranks[rank.number]

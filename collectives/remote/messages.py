@@ -6,8 +6,9 @@ collrun speaks: the task, as JSON; ``master ADDRESS:PORT``, upon which the ranks
 
 The agent speaks: its greeting, behind whatever a login shell prints; ``m ADDRESS PORT NETWORK``,
 where rank 0 would meet the others, and a word for the network that it is in; then for each rank
-lines of output (``o RANK TEXT``) and of errors (``e RANK TEXT``) and its end (``x RANK CODE PID
-ENDED VICTIM``: whether the agent ended it, and whether it failed because of another rank).
+lines of output (``o RANK TEXT``) and of errors (``e RANK TEXT``), pieces of long ones in capitals
+(``O``, ``E``), and its end (``x RANK CODE PID ENDED VICTIM``: whether the agent ended it, and
+whether it failed because of another rank).
 ``f TEXT`` says why there is no more.
 """
 

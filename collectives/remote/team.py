@@ -22,6 +22,7 @@ from typing import IO
 
 from collectives.launchers.interface import INTERFACE, LOOPBACK
 from collectives.launchers.reach import unreachable
+from collectives.lines import LONGEST, Lines
 from collectives.remote.hosts import Share
 from collectives.remote.messages import GREETING, GREETS, Task, task_line
 from collectives.supervise import Outcome, Printer, dying_with, signals_to_pipe
@@ -70,7 +71,8 @@ class Member:
     network: str = ""  # the same word on all hosts that share one, as containers may
     running: set[int] = field(default_factory=set)
     complaint: str = ""  # the last line of ssh's own errors
-    rest: bytes = b""
+    # A login shell may say anything; what an agent relays is a little longer than its own pieces.
+    lines: Lines = field(default_factory=lambda: Lines(2 * LONGEST))
     ended: bool = False
 
     def tell(self, line: bytes) -> None:
@@ -184,8 +186,7 @@ class Team:
         data = member.process.stdout.read(1 << 16)
         if data is None:
             return True
-        *lines, member.rest = (member.rest + data).split(b"\n")
-        for line in lines:
+        for line in (whole.removesuffix(b"\n") for whole in member.lines.take(data)):
             if not member.greeted:  # a login shell may print what it likes
                 if line.startswith(GREETS):
                     self._greet(member, line)
@@ -211,9 +212,9 @@ class Team:
 
     def _understand(self, member: Member, line: bytes) -> None:
         kind, _, text = line.partition(b" ")
-        if kind in (b"o", b"e"):
+        if kind in (b"o", b"e", b"O", b"E"):
             number, _, words = text.partition(b" ")
-            self._print(kind == b"e", int(number), words + b"\n")
+            self._print(kind in b"eE", int(number), words + b"\n" * kind.islower())
         elif kind == b"m":
             address, port, member.network = text.decode().split(" ")
             member.place = f"{address}:{port}"
