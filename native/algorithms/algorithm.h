@@ -59,7 +59,8 @@ int find_algorithm(Kind kind, const char* name);
 // What one rank does. Throws Error as make_schedule() does.
 Program make_program(const Algorithm& algorithm, int p, int root, int rank);
 
-// The schedule of all ranks. Throws Error where p, root or the restriction do not allow it.
+// The schedule of all ranks. Throws Error where p, root or the restriction do not allow it, and
+// where it would fill the memory. Looks up (base/looks.h).
 Schedule make_schedule(const Algorithm& algorithm, int p, int root = 0);
 
 // Commonly wanted members of an Algorithm.

@@ -8,25 +8,33 @@
 
 #include "algorithms/algorithm.h"
 #include "base/error.h"
+#include "base/looks.h"
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
+#include "prove/wrong_schedule.h"
 
 namespace coll {
 namespace {
 
 constexpr int kDepth = 4;
 
-Plan proved(const Call& call, const Choice& choice, int ranks) {
-  const Algorithm& algorithm = *algorithms()[static_cast<std::size_t>(choice.algorithm)];
-  const Schedule schedule = make_schedule(algorithm, ranks, root_of(call));
+Plan lowered(const Schedule& schedule, const Choice& choice, const char* name) {
   Plan plan = lower(schedule, {.mode = choice.mode, .depth = kDepth, .lag = 1});
   for (const bool in_place : {false, true}) {
     const Report report = prove(plan, in_place, usual_tiles(plan));
     if (report.proved) continue;
-    throw Error(Status::internal, std::string("the plan of ") + algorithm.name +
+    throw Error(Status::internal, std::string("the plan of ") + name +
                                       " for a GPU does not prove: " + report.message);
   }
   return plan;
+}
+
+Plan proved(const Call& call, const Choice& choice, int ranks) {
+  const Looks none([] {});  // what a call makes of a schedule it makes whole
+  const Algorithm& algorithm = *algorithms()[static_cast<std::size_t>(choice.algorithm)];
+  const Schedule schedule = make_schedule(algorithm, ranks, root_of(call));
+  return blaming(schedule, algorithm.name,
+                 [&] { return lowered(schedule, choice, algorithm.name); });
 }
 
 bool uses_scratch(const Plan& plan) {

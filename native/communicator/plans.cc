@@ -6,9 +6,11 @@
 
 #include "algorithms/algorithm.h"
 #include "base/error.h"
+#include "base/looks.h"
 #include "communicator/claims_of.h"
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
+#include "prove/wrong_schedule.h"
 
 namespace coll {
 
@@ -22,8 +24,16 @@ PreparedPlan& Plans::get(const Choice& choice, int root) {
 }
 
 Plan Plans::make(const Choice& choice, int root) const {
+  const Looks none([] {});  // what a call makes of a schedule it makes whole
   const Schedule schedule =
       given_.schedule_of(choice.algorithm, static_cast<int>(segment_.shape().ranks), root);
+  const bool ours = choice.algorithm < kGivenSchedules;
+  const char* name =
+      ours ? algorithms()[static_cast<std::size_t>(choice.algorithm)]->name : "given";
+  return blaming(schedule, name, [&] { return proved(schedule, choice); });
+}
+
+Plan Plans::proved(const Schedule& schedule, const Choice& choice) const {
   const bool ours = choice.algorithm < kGivenSchedules;
   const Algorithm* a = ours ? algorithms()[static_cast<std::size_t>(choice.algorithm)] : nullptr;
   const Claims claims = ours ? claims_of(*a, schedule.p) : Claims{};

@@ -71,6 +71,7 @@ class Plans {
 
  private:
   Plan make(const Choice& choice, int root) const;
+  Plan proved(const Schedule& schedule, const Choice& choice) const;
   Schedule schedule_of(const Choice& choice, int root) const;
 
   Segment segment_;

@@ -7,11 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/algorithm.h"
 #include "algorithms/product.h"
 #include "base/error.h"
+#include "base/looks.h"
 #include "plan/wire_lower.h"
 #include "prove/wire_order.h"
 #include "prove/wire_proof.h"
+#include "prove/wrong_schedule.h"
 
 namespace coll {
 
@@ -28,6 +31,12 @@ Levels levels_of(int ranks, const std::vector<std::string>& hosts) {
   std::vector<std::vector<int>> groupings;
   if (shared) groupings.push_back(grouping);
   return {ranks, groupings};
+}
+
+const char* name_of(int algorithm) {
+  if (algorithm == kHierarchical) return "hierarchical";
+  if (algorithm >= kGivenSchedules) return "given";
+  return algorithms()[static_cast<std::size_t>(algorithm)]->name;
 }
 
 }  // namespace
@@ -55,12 +64,17 @@ PreparedWirePlan& WirePlans::get(Kind kind, const WireChoice& choice, int root) 
   return *prepared;
 }
 
+WirePlan WirePlans::make(Kind kind, const WireChoice& choice, int root) const {
+  const Looks none([] {});  // what a call makes of a schedule it makes whole
+  const Schedule schedule = schedule_of(kind, choice, root);
+  return blaming(schedule, name_of(choice.algorithm), [&] { return proved(schedule, choice); });
+}
+
 // The plans of all ranks are proved on each, up to so many ranks as that takes a moment for. Of
 // more only the order of this rank's own accesses is: the schedule was proved, and what the plans
 // of fewer ranks show is how it is lowered.
-WirePlan WirePlans::make(Kind kind, const WireChoice& choice, int root) const {
+WirePlan WirePlans::proved(const Schedule& schedule, const WireChoice& choice) const {
   constexpr int kMostProved = 32;
-  const Schedule schedule = schedule_of(kind, choice, root);
   const WireLowering how{.depth = choice.depth, .lag = choice.lag, .pace = choice.pace};
   std::vector<WirePlan> plans;
   for (int rank = 0; rank < ranks_; ++rank) {

@@ -38,6 +38,7 @@ class WirePlans {
  private:
   Schedule schedule_of(Kind kind, const WireChoice& choice, int root) const;
   WirePlan make(Kind kind, const WireChoice& choice, int root) const;
+  WirePlan proved(const Schedule& schedule, const WireChoice& choice) const;
 
   int rank_, ranks_;
   GivenSchedules given_;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "schedule/cells.h"
 
 namespace coll {
@@ -18,6 +19,7 @@ class RoundAccess {
  public:
   explicit RoundAccess(const Schedule& s) : cells_(Layout(s), true) {
     for (int rank = 0; rank < s.p; ++rank) {
+      look();
       const Program& program = s.programs[static_cast<std::size_t>(rank)];
       for (const Step& step : program.steps) {
         if (step.op == Op::send) add(sent_, rank, step.round, program.source(step));
@@ -66,6 +68,7 @@ Messages match(const Schedule& s) {
   out.by_sender.resize(ranks);
   std::map<std::tuple<int, int, int>, std::deque<int>> channels;  // (round, from, to)
   for (int rank = 0; rank < s.p; ++rank) {
+    look();
     const Program& program = s.programs[static_cast<std::size_t>(rank)];
     auto& mine = out.by_sender[static_cast<std::size_t>(rank)];
     mine.resize(program.steps.size());
@@ -81,6 +84,7 @@ Messages match(const Schedule& s) {
     }
   }
   for (int rank = 0; rank < s.p; ++rank) {
+    look();
     const Program& program = s.programs[static_cast<std::size_t>(rank)];
     auto& mine = out.by_receiver[static_cast<std::size_t>(rank)];
     mine.resize(program.steps.size());
@@ -103,6 +107,9 @@ Messages match(const Schedule& s) {
       }
     }
   }
+  for (const auto& [channel, left] : channels) {
+    if (!left.empty()) throw Error(Status::internal, "lowering: a send without its receive");
+  }
   return out;
 }
 
@@ -120,6 +127,7 @@ void choose_modes(const Schedule& s, Mode wish, bool mixed, Messages& messages) 
   if (wish == Mode::staged || wish == Mode::inlined) return;
   const RoundAccess access(s);
   for (Message& m : messages.all) {
+    look();
     const Program& sender = s.programs[static_cast<std::size_t>(m.from)];
     const Program& receiver = s.programs[static_cast<std::size_t>(m.to)];
     const Step& send = sender.steps[m.send_step];

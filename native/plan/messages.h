@@ -23,7 +23,7 @@ struct Messages {
   std::vector<std::vector<std::vector<int>>> by_sender;
 };
 
-// Throws Error where a send has no receive: prove the schedule first.
+// Throws Error where a send has no receive, or a receive no send: prove the schedule first.
 Messages match(const Schedule& schedule);
 
 // Gives each message the wished mode, or the next best that its own round allows. `mixed`: only
