@@ -10,7 +10,13 @@ from typing import Any
 
 from collectives._ffi import check, ffi, lib, text
 from collectives.checks import checked_root
-from collectives.defined import Defined, own_algorithm, own_algorithms, unpacked
+from collectives.defined import (
+    Defined,
+    TooLongError,
+    own_algorithm,
+    own_algorithms,
+    unpacked,
+)
 from collectives.errors import InternalError, UnsupportedError
 from collectives.names import (
     KIND_NAMES,
@@ -21,6 +27,7 @@ from collectives.names import (
     integer,
     kind_code,
 )
+from collectives.stopping import run_alone
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
@@ -191,7 +198,7 @@ def verify(
     is not raises UnsupportedError, and what is no integer InvalidArgumentError. With ``plans``,
     the plans of the shared-memory engine are proved too (those of an algorithm of the program are
     proved by each communicator, before the first run). A failed proof is a value, not an
-    exception: look at ``proved``.
+    exception: look at ``proved``. A schedule that would fill the memory raises UnsupportedError.
     """
     own = own_algorithm(kind, name)
     if own is not None:
@@ -242,9 +249,10 @@ def _prove(
     found = ffi.new("coll_proof *")
     mode, depth, lag = plan or (None, 0, 0)
     if mode is None:
-        check(lib.coll_prove(index, p, root, in_place, found))
+        run_alone(lib.coll_prove, index, p, root, in_place, found)
     else:
-        check(lib.coll_prove_plan(index, p, root, in_place, MODES[mode], depth, lag, found))
+        way = MODES[mode], depth, lag
+        run_alone(lib.coll_prove_plan, index, p, root, in_place, *way, found)
     return _proof(found, kind, name, p, root, in_place, plan)
 
 
@@ -287,17 +295,37 @@ def schedule(name: str, p: int, kind: str = "allreduce", root: int = 0) -> Sched
     """Return the schedule of an algorithm for ``p`` ranks.
 
     Raises InvalidArgumentError for an unknown algorithm or a ``root`` that is not a rank,
-    UnsupportedError for a ``p`` that does not fit the algorithm.
+    UnsupportedError for a ``p`` that does not fit the algorithm, or so large that the schedule
+    would fill the memory.
     """
+    shown = schedule_within(_MOST_NUMBERS, name, p, kind, root)
+    if shown is None:
+        raise UnsupportedError(
+            f"schedule: {kind} {name} for {p} ranks has too many steps to hold them all as values "
+            "of Python: take fewer ranks"
+        )
+    return shown
+
+
+# Of an encoded schedule. As plain values so many take a GiB or two.
+_MOST_NUMBERS = 1 << 24
+
+
+def schedule_within(most: int, name: str, p: int, kind: str, root: int) -> Schedule | None:
+    """Return what schedule() does; None where it is encoded in more than ``most`` numbers."""
     ranks = checked_ranks("schedule: p", p)
     own = own_algorithm(kind, name)
     if own is not None:
         _check_own_fits(own, ranks)
-        return decode(own.encoded(ranks, checked_root("schedule", root, ranks)), name)
+        encoded = own.encoded(ranks, checked_root("schedule", root, ranks))
+        return decode(encoded, name) if len(encoded) <= most else None
     index = algorithm_index(kind, name)
     _check_fits(index, kind, name, ranks)
     place = checked_root("schedule", root, ranks)
-    return decode(unpacked(lib.coll_schedule, index, ranks, place), name)
+    try:
+        return decode(unpacked(lib.coll_schedule, index, ranks, place, most=most), name)
+    except TooLongError:
+        return None
 
 
 def _check_fits(index: int, kind: str, name: str, p: int) -> None:
@@ -306,6 +334,15 @@ def _check_fits(index: int, kind: str, name: str, p: int) -> None:
         check(lib.coll_algorithm_get(index, record))
         why = text(record.restriction) or "p is at least 1"
         raise UnsupportedError(f"{kind} {name} is not defined for {p} ranks: {why}")
+
+
+def by_round(shown: Schedule) -> list[tuple[int, list[tuple[int, Step]]]]:
+    """Return the label of each round, and its steps with the ranks they are of, by rank."""
+    found: dict[int, list[tuple[int, Step]]] = {}
+    for rank, steps in enumerate(shown.ranks):
+        for step in steps:
+            found.setdefault(step.round, []).append((rank, step))
+    return sorted(found.items(), key=lambda entry: entry[0])
 
 
 _OPS = ("send", "recv", "recv_reduce", "copy", "reduce")

@@ -7,13 +7,15 @@ the built-in ones.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from collectives._ffi import check, ffi, lib, text
+from collectives._ffi import ffi, lib, text
 from collectives.errors import InvalidArgumentError
 from collectives.names import OWN, algorithm_names, kind_code
+from collectives.stopping import run_alone
 
 _EVERY = lib.COLL_CHECK_ALL
 
@@ -43,7 +45,7 @@ class Defined(ABC):
     def prove(self, words: list[int], root: int, in_place: bool) -> Any:
         """Return what the prover finds of ``words``, those of :meth:`encoded`: a ``coll_proof``."""
         found = ffi.new("coll_proof *")
-        check(lib.coll_prove_encoded(words, len(words), in_place, -1, _EVERY, found))
+        run_alone(lib.coll_prove_encoded, words, len(words), in_place, -1, _EVERY, found)
         return found
 
     def proved(self, p: int, root: int = 0) -> list[int]:
@@ -72,11 +74,17 @@ class Defined(ABC):
         return f"{self.kind}: algorithm {self.name}"
 
 
-def unpacked(function: Callable[..., int], *arguments: Any) -> list[int]:
-    """Return the numbers that a native function hands out."""
+class TooLongError(Exception):
+    """A native function hands out more numbers than its caller can do with."""
+
+
+def unpacked(function: Callable[..., int], *arguments: Any, most: int = sys.maxsize) -> list[int]:
+    """Return the numbers that a native function hands out; raise TooLongError above ``most``."""
     words, length = ffi.new("int32_t **"), ffi.new("size_t *")
-    check(function(*arguments, words, length))
+    run_alone(function, *arguments, words, length)
     try:
+        if length[0] > most:
+            raise TooLongError
         return list(ffi.unpack(words[0], length[0]))
     finally:
         lib.coll_free(words[0])

@@ -6,6 +6,7 @@
 
 #include "abi/guarded.h"
 #include "abi/proof.h"
+#include "abi/stoppable.h"
 #include "abi/words.h"
 #include "algorithms/algorithm.h"
 #include "base/formula.h"
@@ -15,6 +16,7 @@
 #include "plan/lower.h"
 #include "prove/plan_proof.h"
 #include "prove/schedule_proof.h"
+#include "prove/wrong_schedule.h"
 #include "schedule/encode.h"
 #include "select/choose.h"
 
@@ -39,11 +41,10 @@ void fill_sizes(const Plan& plan, coll_proof& out) {
       std::count_if(first.ops.begin(), first.ops.end(), [](const PlanOp& o) { return o.post; }));
 }
 
-Plan make_plan(int32_t algorithm, int p, int root, int mode, int depth, int lag) {
+Plan lowered(const Schedule& schedule, int mode, int depth, int lag) {
   if (mode < 0 || mode >= kModes) {
     throw Error(Status::invalid_argument, "there is no mode number " + std::to_string(mode));
   }
-  const Schedule schedule = make_schedule(algorithm_at(algorithm), p, root);
   return lower(schedule, {.mode = static_cast<Mode>(mode), .depth = depth, .lag = lag});
 }
 
@@ -52,6 +53,7 @@ Plan make_plan(int32_t algorithm, int p, int root, int mode, int depth, int lag)
 
 using coll::guarded;
 using coll::Status;
+using coll::stoppable;
 
 extern "C" {
 
@@ -108,7 +110,7 @@ coll_status coll_choose(int32_t kind, int32_t ranks, size_t bytes, int32_t* algo
 
 coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
                        coll_proof* out) {
-  return guarded([&] {
+  return stoppable([&] {
     coll_proof& proof = coll::required(out, coll::kNoProof);
     const coll::Algorithm& a = coll::algorithm_at(algorithm);
     const coll::Schedule schedule = coll::make_schedule(a, p, root);
@@ -119,10 +121,17 @@ coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_pl
 
 coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
                             int32_t mode, int32_t depth, int32_t lag, coll_proof* out) {
-  return guarded([&] {
+  return stoppable([&] {
     coll_proof& proof = coll::required(out, coll::kNoProof);
-    const coll::Plan plan = coll::make_plan(algorithm, p, root, mode, depth, lag);
-    const coll::Claims claims = coll::claims_of(coll::algorithm_at(algorithm), p);
+    const coll::Algorithm& a = coll::algorithm_at(algorithm);
+    const coll::Schedule schedule = coll::make_schedule(a, p, root);
+    const coll::Report right = coll::prove(schedule, in_place != 0, {});
+    if (!right.proved) {
+      coll::fill(right, proof);
+      return Status::ok;
+    }
+    const coll::Plan plan = coll::lowered(schedule, mode, depth, lag);
+    const coll::Claims claims = coll::claims_of(a, p);
     coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan), coll::kAllChecks, claims),
                proof);
     coll::fill_sizes(plan, proof);
@@ -132,7 +141,7 @@ coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t 
 
 coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t** data,
                           size_t* length) {
-  return guarded([&] {
+  return stoppable([&] {
     coll::hand_out(coll::encode(coll::make_schedule(coll::algorithm_at(algorithm), p, root)), data,
                    length);
     return Status::ok;
@@ -141,16 +150,19 @@ coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t** 
 
 coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
                       int32_t lag, int32_t** data, size_t* length) {
-  return guarded([&] {
-    coll::hand_out(coll::encode(coll::make_plan(algorithm, p, root, mode, depth, lag)), data,
-                   length);
+  return stoppable([&] {
+    const coll::Algorithm& a = coll::algorithm_at(algorithm);
+    const coll::Schedule schedule = coll::make_schedule(a, p, root);
+    const coll::Plan plan =
+        coll::blaming(schedule, a.name, [&] { return coll::lowered(schedule, mode, depth, lag); });
+    coll::hand_out(coll::encode(plan), data, length);
     return Status::ok;
   });
 }
 
 coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_place,
                                int32_t algorithm, int32_t checks, coll_proof* out) {
-  return guarded([&] {
+  return stoppable([&] {
     coll_proof& proof = coll::required(out, coll::kNoProof);
     const std::span<const std::int32_t> words(&coll::required(data, "no words are given"), length);
     const auto wanted = static_cast<unsigned>(checks);

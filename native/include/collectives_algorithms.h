@@ -63,6 +63,10 @@ typedef enum coll_check {
   COLL_CHECK_ALL = 127
 } coll_check;
 
+/* Whom what follows here asks now and then, on this thread, whether to give up: anything but 0 ends
+ * it with COLL_ABORTED, and its memory is given back. NULL, as at first: nobody. */
+void coll_work_stop_by(coll_stop_function stop, void* context);
+
 /* Proves the schedule of an algorithm for p ranks. COLL_OK also where `out->proved` is 0. */
 coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
                        coll_proof* out);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "schedule/layout.h"
 
 namespace coll {
@@ -69,6 +70,7 @@ class CountingRun {
   }
 
   void send(int rank, int round) {
+    look();
     const Program& program = s_.programs[static_cast<std::size_t>(rank)];
     for (std::size_t i = cursor_[static_cast<std::size_t>(rank)];
          i < program.steps.size() && program.steps[i].round == round; ++i) {
@@ -81,6 +83,7 @@ class CountingRun {
   }
 
   void receive(int rank, int round) {
+    look();
     const Program& program = s_.programs[static_cast<std::size_t>(rank)];
     std::size_t& i = cursor_[static_cast<std::size_t>(rank)];
     for (; i < program.steps.size() && program.steps[i].round == round; ++i) {

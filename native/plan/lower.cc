@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "plan/completion.h"
 #include "plan/messages.h"
 #include "plan/waits.h"
@@ -100,6 +101,7 @@ class Lowerer {
     plan_of(rank).ops.push_back({});  // ENTRY
     const auto& steps = program(rank).steps;
     for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
+      look();
       while (end < steps.size() && steps[end].round == steps[begin].round) ++end;
       for (std::size_t i = begin; i < end; ++i) {
         if (steps[i].op == Op::send) lower_send(rank, i);

@@ -16,7 +16,7 @@ struct Lowering {
 };
 
 // The schedule must have been proved. A message that cannot be pulled or pushed (its cells are
-// overwritten or read in its own round) is staged.
+// overwritten or read in its own round) is staged. Looks up (base/looks.h).
 Plan lower(const Schedule& schedule, const Lowering& how);
 
 }  // namespace coll

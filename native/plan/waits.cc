@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/looks.h"
 #include "schedule/cells.h"
 
 namespace coll {
@@ -178,11 +179,13 @@ class Deriver {
     };
     std::map<int, int> needed;
     for (const OpRef& ref : order_) {
+      look();
       needed.clear();
       conflicts.before(ref, needed);
       settle(ref, needed);
     }
     for (int rank = 0; rank < plan_.layout.p; ++rank) {
+      look();
       needed.clear();
       conflicts.before_exit(rank, needed);
       settle({rank, plan_.ranks[static_cast<std::size_t>(rank)].exit()}, needed);
@@ -230,6 +233,7 @@ class Deriver {
       for (std::size_t r = 0; r < ranks(); ++r) tile.emplace_back(plan_.ranks[r].ops.size());
     }
     for (const Node& n : nodes) {
+      look();
       VectorClock& mine = clock[static_cast<std::size_t>(n.ref.rank)];
       auto& here = after[static_cast<std::size_t>(n.tile)];
       const auto join_op = [&](const OpRef& w, std::size_t tile) {
@@ -261,6 +265,7 @@ class Deriver {
     std::vector<std::vector<std::vector<OpRef>>> readers;
     for (const RankPlan& mine : plan_.ranks) readers.emplace_back(mine.ops.size());
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      look();
       const RankPlan& mine = plan_.ranks[static_cast<std::size_t>(it->rank)];
       for (const Operand& o : mine.sources(op(*it))) {
         if (o.area < 0 || o.rank == it->rank) continue;

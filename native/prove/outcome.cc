@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prove/outcome.h"
 
+#include "base/looks.h"
+
 namespace coll {
 namespace {
 
@@ -59,6 +61,7 @@ void judge_outcome(const Outcome& o, Report& report) {
   Interval known{-1, -1};
   std::uint64_t full = 0;
   for (int rank = 0; rank < layout.p; ++rank) {
+    look();
     for (int cell = 0; cell < layout.cells(rank, Buffer::output); ++cell) {
       const int chunk = layout.chunk(rank, Buffer::output, cell);
       const Interval wanted = layout.contributors(rank, chunk);

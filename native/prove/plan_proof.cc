@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/looks.h"
 #include "plan/check.h"
 #include "plan/reach.h"
 #include "prove/history.h"
@@ -80,6 +81,7 @@ class PlanRun {
     for (int rank = 0; rank < layout_.p; ++rank) enter(rank);
     for (int i = 0; i < tiles() + plan_.max_lag; ++i) {
       for (const Move& m : moves_) {
+        look();
         const int tile = i - op_of(m).lag;
         if (tile >= 0 && tile < tiles()) play(m, tile);
       }
@@ -120,6 +122,7 @@ class PlanRun {
   // The caller writes all of its buffers before it calls; the inputs after the rest, so that in
   // place they stand.
   void enter(int rank) {
+    look();
     const Access caller = here({rank, 0});
     for (const Buffer buffer : buffers_) {
       if (buffer == Buffer::input) continue;
@@ -134,6 +137,7 @@ class PlanRun {
 
   // From here on the caller may read, write or free its buffers.
   void leave(int rank) {
+    look();
     const Move exit{rank, mine(rank).exit()};
     const int last = tiles() - 1;
     await(exit, last);

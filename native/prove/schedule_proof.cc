@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/looks.h"
 #include "prove/outcome.h"
 #include "schedule/cells.h"
 #include "schedule/check.h"
@@ -48,6 +49,7 @@ class SymbolicRun {
  private:
   static constexpr int kNoRound = std::numeric_limits<int>::max();
   static constexpr std::int32_t kNobody = -1;
+  static constexpr std::size_t kStepsBetweenLooks = 16;
 
   const Program& program(int rank) const { return s_.programs[static_cast<std::size_t>(rank)]; }
   std::size_t& cursor(int rank) { return cursor_[static_cast<std::size_t>(rank)]; }
@@ -72,6 +74,7 @@ class SymbolicRun {
 
   void fill_inputs() {
     for (int rank = 0; rank < s_.p; ++rank) {
+      look();
       for (int c = 0; c < layout_.cells(rank, Buffer::input); ++c) {
         values_[cells_.id(rank, Buffer::input, c)] =
             algebra_.leaf(layout_.chunk(rank, Buffer::input, c), rank);
@@ -91,10 +94,13 @@ class SymbolicRun {
   // Calls f(rank, index, step) for the steps of the round whose operation is one of two.
   template <class F>
   void each(int round, Op one, Op other, F&& f) {
+    look();
     for (int rank = 0; rank < s_.p; ++rank) {
       const auto& steps = program(rank).steps;
       for (std::size_t i = cursor(rank); i < steps.size() && steps[i].round == round; ++i) {
-        if (steps[i].op == one || steps[i].op == other) f(rank, i, steps[i]);
+        if (steps[i].op != one && steps[i].op != other) continue;
+        f(rank, i, steps[i]);
+        if (i % kStepsBetweenLooks == 0) look();
       }
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/encode.h"
 
+#include "base/looks.h"
 #include "base/words.h"
 
 namespace coll {
@@ -39,6 +40,7 @@ std::vector<std::int32_t> encode(const Schedule& s) {
   std::vector<std::int32_t> out = {kScheduleMagic, kEncodingVersion, static_cast<int>(s.kind), s.p,
                                    s.root,         s.chunks};
   for (const Program& program : s.programs) {
+    look();
     out.push_back(static_cast<std::int32_t>(program.steps.size()));
     for (const Step& step : program.steps) {
       out.insert(out.end(), {static_cast<int>(step.op), step.round, static_cast<int>(step.shape)});
@@ -63,6 +65,7 @@ Schedule decode(std::span<const std::int32_t> data) {
   s.chunks = reader.next();
   s.programs.resize(static_cast<std::size_t>(s.p));
   for (Program& program : s.programs) {
+    look();
     const std::uint32_t steps = reader.size();
     for (std::uint32_t i = 0; i < steps; ++i) program.steps.push_back(read_step(reader, program));
   }

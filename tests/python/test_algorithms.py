@@ -171,3 +171,13 @@ def test_a_root_that_is_no_rank_is_refused(kind: str, name: str) -> None:
 def test_rooted_kinds_are_proved_for_every_root() -> None:
     assert {proof.root for proof in cl.verify("linear", 5, "gather")} == set(range(5))
     assert {proof.root for proof in cl.verify("pairwise", 5, "alltoall")} == {0}
+
+
+def test_schedules_that_would_fill_the_memory_are_refused() -> None:
+    with pytest.raises(cl.UnsupportedError, match="allreduce ring for 900 ranks has too many"):
+        cl.schedule("ring", 900)
+    for ask in (cl.schedule, cl.verify, cl.draw):
+        with pytest.raises(
+            cl.UnsupportedError, match="allreduce ring for 50000 ranks has too many"
+        ):
+            ask("ring", 50000)

@@ -3,11 +3,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import collectives as cl
 from collectives import stopping
+from collectives._ffi import lib
+from collectives.defined import unpacked
+from collectives.names import algorithm_index
+
+LONG = 400  # ranks whose proof takes many looks
 
 
 def test_a_call_of_another_thread_that_fails_meanwhile_does_not_raise_it() -> None:
@@ -19,3 +29,52 @@ def test_a_call_of_another_thread_that_fails_meanwhile_does_not_raise_it() -> No
         with pytest.raises(KeyboardInterrupt):
             stopping.raise_what_came()
     stopping.raise_what_came()
+
+
+class Interrupted(threading.Event):
+    """What is asked whether to end sends Ctrl-C to its own process, the first time."""
+
+    asked = 0
+
+    def is_set(self) -> bool:
+        self.asked += 1
+        if self.asked == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+
+ALONE: list[Callable[[], object]] = [
+    lambda: cl.verify("ring", LONG),
+    lambda: cl.verify("ring", 64, plans=True),
+    lambda: cl.schedule("ring", LONG),
+]
+
+
+@pytest.mark.parametrize("work", ALONE)
+def test_ctrl_c_ends_proofs_and_schedules_while_they_are_made(work: Callable[[], object]) -> None:
+    event = Interrupted()
+    with stopping.ended_by(event), pytest.raises(KeyboardInterrupt):
+        work()
+    assert event.asked == 1
+    assert cl.verify("ring", 2)[0].proved
+
+
+@pytest.mark.parametrize("work", ALONE)
+def test_another_thread_ends_by_an_event(work: Callable[[], object]) -> None:
+    event = threading.Event()
+    event.set()
+    with stopping.ended_by(event), pytest.raises(cl.AbortedError):
+        work()
+
+
+def test_algorithms_of_the_program_end_too() -> None:
+    words = unpacked(lib.coll_schedule, algorithm_index("allreduce", "ring"), LONG, 0)
+
+    @cl.algorithm("allreduce", name="ring_that_is_interrupted")
+    def own(b: cl.ScheduleBuilder) -> None:
+        raise AssertionError
+
+    event = Interrupted()
+    with stopping.ended_by(event), pytest.raises(KeyboardInterrupt):
+        own.prove(words, 0, False)
+    assert event.asked == 1
