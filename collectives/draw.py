@@ -4,10 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING
 
-from collectives.algorithms import Schedule, Segment, Step, schedule
+from collectives.algorithms import Schedule, Segment, Step, by_round, schedule_within
+from collectives.errors import UnsupportedError
 from collectives.names import choose_from
 from collectives.own import SELF
+
+if TYPE_CHECKING:
+    from collectives.panel import Panel
+
+# What a drawing is made of: numbers of the encoded schedule, cells and arrows of the image. So many
+# take a second or two, and browsers open them.
+_MOST_NUMBERS = {"svg": 1 << 20, "text": 1 << 22}
+_MOST_PIECES = 100_000
+_TEXT = 'take the text (format="text"; of collbench, a file that ends in .txt)'
 
 
 def draw(name: str, p: int, kind: str = "allreduce", root: int = 0, *, format: str = "svg") -> str:
@@ -18,30 +30,50 @@ def draw(name: str, p: int, kind: str = "allreduce", root: int = 0, *, format: s
     result; in an alltoall, the blocks by source and destination. "text": one line per round and
     rank.
     Raises InvalidArgumentError for an unknown algorithm or a ``root`` that is not a rank,
-    UnsupportedError for a ``p`` that does not fit the algorithm.
+    UnsupportedError for a ``p`` that does not fit the algorithm, or for which the drawing would be
+    too large to be looked at.
     """
     choose_from(format, ("svg", "text"), "draw: format")
-    shown = schedule(name, p, kind, root)
+    shown = schedule_within(_MOST_NUMBERS[format], name, p, kind, root)
+    if shown is None:
+        instead = f", or {_TEXT}" if format == "svg" else ""
+        raise UnsupportedError(
+            f"draw: {kind} {name} for {p} ranks has too many steps to be shown: draw fewer "
+            f"ranks{instead}"
+        )
     if format == "text":
         return timeline(shown)
     # Not with the package: most programs never draw.
+    from collectives.panel import panel_of
     from collectives.svg import space_time
     from collectives.symbolic import symbolic_run
 
+    _check_size(shown, panel_of(shown))
     return space_time(shown, symbolic_run(shown))
+
+
+def _check_size(shown: Schedule, panel: Panel) -> None:
+    """Raise UnsupportedError where the image would have too much to show."""
+    cells = (shown.rounds + 1) * shown.p * panel.rows * panel.columns
+    sends = (step for steps in shown.ranks for step in steps if step.op == "send")
+    arrows = sum(len(step.peers) for step in sends)
+    if cells + arrows > _MOST_PIECES:
+        raise UnsupportedError(
+            f"draw: {shown.kind} {shown.name} for {shown.p} ranks has {cells} cells and {arrows} "
+            f"arrows, and an image has at most {_MOST_PIECES} of both: draw fewer ranks, or {_TEXT}"
+        )
 
 
 def timeline(shown: Schedule) -> str:
     """Return one line per round and rank: what it sends, receives, folds and copies."""
     lines = [f"{shown.kind} {shown.name}: p = {shown.p}, chunks = {shown.chunks}"]
     width = len(str(shown.p - 1))
-    labels = sorted({step.round for steps in shown.ranks for step in steps})
-    digits = len(str(max(labels, default=0)))
-    for label in labels:
-        for rank, steps in enumerate(shown.ranks):
-            done = [_words(step) for step in steps if step.round == label]
-            if done:
-                lines.append(f"round {label:{digits}}  rank {rank:{width}}  {'; '.join(done)}")
+    rounds = by_round(shown)
+    digits = len(str(max((label for label, _ in rounds), default=0)))
+    for label, steps in rounds:
+        for rank, mine in groupby(steps, key=lambda entry: entry[0]):
+            done = "; ".join(_words(step) for _, step in mine)
+            lines.append(f"round {label:{digits}}  rank {rank:{width}}  {done}")
     return "\n".join(lines) + "\n"
 
 

@@ -240,6 +240,7 @@ def _arrows(
 ) -> list[str]:
     """Return all arrows, and above them their signs and numbers."""
     messages = list(messages)
+    numbers = {label: number for number, label in enumerate(grid.rounds)}
     per_round = Counter(m.round for m in messages)
     fan_out = Counter((m.round, m.sender) for m in messages)
     fan_in = Counter((m.round, m.receiver) for m in messages)
@@ -247,7 +248,7 @@ def _arrows(
     signs: list[str] = []
     for m in messages:
         crowded = per_round[m.round] > _CROWDED * grid.p
-        curve = _curve(m, grid)
+        curve = _curve(m, numbers[m.round], grid)
         marks = panel.marks(m)
         colour = colours[marks[len(marks) // 2]]
         style = 'stroke-width="1.2" opacity=".8"' if crowded else 'stroke-width="2"'
@@ -264,9 +265,8 @@ def _arrows(
     return lines + signs
 
 
-def _curve(m: Message, grid: _Grid) -> list[Point]:
+def _curve(m: Message, number: int, grid: _Grid) -> list[Point]:
     """Return the Bezier curve from the sender's panel to the receiver's next one."""
-    number = grid.rounds.index(m.round)
     x0, y0 = grid.right(number) + 2, grid.y(m.sender)
     x3, y3 = grid.left(number + 1) - (2 * _SIGN + 3 if m.folds else 8), grid.y(m.receiver)
     bend = (x3 - x0) * 0.45

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from collectives.algorithms import Schedule, Segment, Step
+from collectives.algorithms import Schedule, Segment, Step, by_round
 from collectives.own import SELF
 
 # One cell's content: the chunk it stands for, and the ranks whose contributions are folded in.
@@ -50,9 +50,9 @@ def symbolic_run(schedule: Schedule) -> SymbolicRun:
     messages: list[Message] = []
     rounds: list[int] = []
     held: list[tuple[Cells, ...]] = []
-    for label in sorted({step.round for steps in schedule.ranks for step in steps}):
+    for label, steps in by_round(schedule):
         before = tuple(dict(cells) for cells in memory)
-        sent = _round(schedule, label, memory)
+        sent = _round(label, steps, memory)
         if sent:
             messages += sent
             rounds.append(label)
@@ -73,9 +73,8 @@ def _inputs(schedule: Schedule, rank: int) -> Iterator[tuple[tuple[str, int], Va
         yield ("input", cell), (first + cell, frozenset({rank}))
 
 
-def _round(schedule: Schedule, label: int, memory: list[Cells]) -> list[Message]:
+def _round(label: int, steps: list[tuple[int, Step]], memory: list[Cells]) -> list[Message]:
     """Run one round: all ranks send, then all receive, then each works on its own."""
-    steps = [(r, s) for r, mine in enumerate(schedule.ranks) for s in mine if s.round == label]
     wire: dict[tuple[int, int], deque[list[Value]]] = defaultdict(deque)
     for rank, step in steps:
         if step.op == "send":

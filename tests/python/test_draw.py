@@ -183,3 +183,25 @@ def test_a_local_fold_is_said_in_words() -> None:
 @pytest.mark.parametrize(("kind", "name"), [("broadcast", "binomial"), ("gather", "linear")])
 def test_roots_are_shown(kind: str, name: str) -> None:
     assert "root 2" in cl.draw(name, 4, kind, root=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "p"),
+    [("ring", "allreduce", 64), ("ring", "allreduce", 256), ("pairwise", "alltoall", 64)],
+)
+def test_what_no_browser_would_show_is_not_drawn(name: str, kind: str, p: int) -> None:
+    words = rf"draw: {kind} {name} for {p} ranks has .*: draw fewer ranks, or take the text"
+    with pytest.raises(cl.UnsupportedError, match=words):
+        cl.draw(name, p, kind)
+
+
+def test_drawings_have_a_bound_for_each_format() -> None:
+    assert cl.draw("ring", 32).endswith("</svg>\n")
+    assert cl.draw("recursive_doubling", 256).endswith("</svg>\n")
+    assert len(cl.draw("ring", 64, format="text").splitlines()) == 1 + 64 * 126
+    with pytest.raises(cl.UnsupportedError, match="ring for 600 ranks has too many steps"):
+        cl.draw("ring", 600, format="text")
+    with pytest.raises(
+        cl.UnsupportedError, match=r"has 520192 cells and 8064 arrows, and an image"
+    ):
+        cl.draw("ring", 64)
