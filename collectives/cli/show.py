@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from collectives.algorithms import Proof
 from collectives.cli.options import KIND, RANK_RANGE
 from collectives.cli.screen import Screen, console
 from collectives.cli.sizes import format_ranks
+from collectives.errors import CollectiveError
+from collectives.stopping import ended_by
 
 
 @click.command("list")
@@ -42,29 +45,40 @@ def list_algorithms(kind: str | None) -> None:
 
 def proofs_of(
     fitting: dict[cl.Algorithm, list[int]], plans: bool, step: Callable[[], None]
-) -> Iterator[tuple[cl.Algorithm, list[Proof]]]:
+) -> Generator[tuple[cl.Algorithm, list[Proof], list[str]], None, None]:
     """Prove on all cores; yield each algorithm in turn with its proofs. ``step`` is called per p.
 
-    The native prover lets go of the interpreter lock.
+    The sentences at the end say for which p there are none, and why. The native prover lets go of
+    the interpreter lock, and ends when the program is interrupted.
     """
+    ended = threading.Event()
 
-    def prove(a: cl.Algorithm, p: int) -> list[Proof]:
-        found = cl.verify(a.name, [p], kind=a.kind, plans=plans)
-        step()
-        return found
+    def prove(a: cl.Algorithm, p: int) -> tuple[list[Proof], list[str]]:
+        try:
+            with ended_by(ended):
+                return cl.verify(a.name, [p], kind=a.kind, plans=plans), []
+        except CollectiveError as error:
+            return [], [f"p = {p}: {error}"]
+        finally:
+            step()
 
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     try:
         work = {a: [pool.submit(prove, a, p) for p in many] for a, many in fitting.items()}
         for a, futures in work.items():
-            yield a, [proof for future in futures for proof in future.result()]
+            found: list[Proof] = []
+            unproved: list[str] = []
+            for proofs, why in (future.result() for future in futures):
+                found += proofs
+                unproved += why
+            yield a, found, unproved
     finally:
+        ended.set()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def verdict(a: cl.Algorithm, ranks: list[int], fitting: list[int], proofs: int, wrong: bool) -> str:
+def verdict(a: cl.Algorithm, ranks: list[int], fitting: list[int], proofs: int, word: str) -> str:
     """Say of one algorithm what was proved, and for which numbers of ranks it is not defined."""
-    word = "WRONG" if wrong else "proved" if fitting else "not defined"
     left = [p for p in ranks if p not in fitting] if fitting else []
     return (
         f"{a.kind:<15} {a.name:<20} {word} for p = {format_ranks(fitting or ranks)}"
@@ -91,9 +105,13 @@ def verify(name: str | None, ranks: list[int], kind: str | None, plans: bool) ->
         what = "schedules and plans" if plans else "schedules"
         algorithms = "1 algorithm" if len(chosen) == 1 else f"{len(chosen)} algorithms"
         screen.line(f"proving {what} of {algorithms} for p = {format_ranks(ranks)}")
-        for a, found in proofs_of(fitting, plans, screen.step):
+        for a, found, unproved in proofs_of(fitting, plans, screen.step):
             wrong = [f"p = {proof.p}: {proof.message}" for proof in found if not proof.proved]
-            screen.line(verdict(a, ranks, fitting[a], len(found), bool(wrong)))
+            word = "WRONG" if wrong else "not proved" if unproved else "proved"
+            wrong = [*dict.fromkeys(wrong), *unproved]
+            screen.line(
+                verdict(a, ranks, fitting[a], len(found), word if fitting[a] else "not defined")
+            )
             total += len(found)
             failed += [f"{a.kind} {a.name}, {sentence}" for sentence in wrong]
     for sentence in failed:

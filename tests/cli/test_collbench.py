@@ -19,7 +19,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 import collectives as cl
-from collectives.algorithms import Proof
 from collectives.cli.app import collbench
 from collectives.exact import KINDS, ROOTED
 
@@ -168,36 +167,6 @@ def test_list_shows_every_algorithm() -> None:
     only = call("list", "reduce-scatter").stdout
     assert "reduce_scatter" in only
     assert "dissemination" not in only
-
-
-def test_verify_proves() -> None:
-    done = call("verify", "ring", "--ranks", "1:8", "--kind", "allreduce")
-    assert done.exit_code == 0, done.output
-    assert re.search(r"allreduce +ring +proved for p = 1:8 +\(16 proofs\)", done.stdout)
-
-
-def test_verify_names_what_it_leaves_out() -> None:
-    done = call("verify", "recursive_doubling", "--ranks", "1:8", "--kind", "allgather", "--plans")
-    assert done.exit_code == 0, done.output
-    assert re.search(
-        r"recursive_doubling +proved for p = 1:2,4,8 +\(32 proofs\), not defined for p = 3,5:7",
-        done.stdout,
-    )
-    assert re.search(r"^proving schedules and plans of 1 algorithm for p = 1:8", done.stdout)
-
-
-def test_verify_fails_with_the_provers_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(name: str, p: list[int], **options: Any) -> list[Proof]:
-        found = real(name, p, **options)
-        bad = {"proved": False, "message": "rank 1, round 0: chunk 2 is read before it is written"}
-        return [Proof(**vars(proof) | bad) if p == [3] else proof for proof in found]
-
-    real = cl.verify
-    monkeypatch.setattr(cl, "verify", failing)
-    done = call("verify", "ring", "--ranks", "2:4", "--kind", "allreduce")
-    assert done.exit_code == 1
-    assert "WRONG" in done.stdout
-    assert "allreduce ring, p = 3: rank 1, round 0: chunk 2 is read before" in done.stderr
 
 
 def test_draw(tmp_path: Path) -> None:
