@@ -276,6 +276,8 @@ const std::vector<Row> kData = {
     {"coll_predict_wire",
      [](coll_comm*) -> int { return coll_predict_wire(nullptr, nullptr, nullptr); }, kNone, kNone},
     {"coll_free", [](coll_comm*) -> int { return coll_free(nullptr), 0; }, 0, 0},
+    {"coll_work_stop_by", [](coll_comm*) -> int { return coll_work_stop_by(nullptr, nullptr), 0; },
+     0, 0},
 };
 
 const std::vector<std::vector<Row>> kTables = {kLife, kCollectives, kBeside, kData, kSparse, kGpu};
