@@ -38,10 +38,11 @@ namespace {
 using limits::require;
 using tcp_bench::exchange_by_hand;
 
-// All move as many bytes each way: allgather is a pure exchange, allreduce of two ranks folds too.
-enum class Way { raw, allgather, allreduce };
-constexpr std::array kWays = {Way::raw, Way::allgather, Way::allreduce};
-constexpr std::array kNames = {"raw", "allgather", "allreduce"};
+// All move as many bytes each way: an allgather in place is a pure exchange, else it copies this
+// rank's part beside it; allreduce of two ranks folds.
+enum class Way { raw, in_place, allgather, allreduce };
+constexpr std::array kWays = {Way::raw, Way::in_place, Way::allgather, Way::allreduce};
+constexpr std::array kNames = {"raw", "in place", "allgather", "allreduce"};
 constexpr int kCalls = 8;         // of a block
 constexpr unsigned kEndS = 240;   // by then whoever waits for a lost peer is ended
 constexpr double kTimeoutS = 60;  // of a call
@@ -141,6 +142,7 @@ class Rank {
   double block(Way way) {
     ++turn_;
     std::ranges::fill(x_, value_of(rank_));
+    std::ranges::copy(x_, own());
     meet();
     const double begin = limits::now_ns();
     for (int call = 0; call < kCalls; ++call) make(way);
@@ -167,6 +169,9 @@ class Rank {
   // Of this turn, so that what an earlier one has left is wrong.
   float value_of(int rank) const { return static_cast<float>(2 * turn_ + rank); }
 
+  // Where this rank's part lies in what is gathered.
+  float* own() { return out_.data() + x_.size() * static_cast<std::size_t>(rank_); }
+
   void meet() const {
     std::byte one{};
     exchange_by_hand(aside_, {&one, 1}, {&one, 1});
@@ -178,6 +183,9 @@ class Rank {
       case Way::raw:
         exchange_by_hand(raw_, std::as_bytes(std::span(x_)),
                          std::as_writable_bytes(std::span(out_).first(count)));
+        return;
+      case Way::in_place:
+        require(coll_allgather(comm_, own(), out_.data(), count, COLL_FLOAT32));
         return;
       case Way::allgather:
         require(coll_allgather(comm_, x_.data(), out_.data(), count, COLL_FLOAT32));

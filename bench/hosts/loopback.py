@@ -3,10 +3,10 @@
 
 The native program coll_loopback makes the ranks, which believe to be on two hosts, and exchanges as
 many bytes each way over a bare duplex socket of the same two processes: its loop does not block,
-has no bound on a call, and spins. An allgather is nothing but that exchange; an allreduce of two
-ranks moves as many bytes and folds half of them. It needs two cores, and no root. Whether those
-share a cache is probed between rounds, since it may change: rounds of each placement are judged
-apart.
+has no bound on a call, and spins. An allgather in place is nothing but that exchange, any other
+copies this rank's part, too; an allreduce of two ranks moves as many bytes and folds half of them.
+It needs two cores, and no root. Whether those share a cache is probed between rounds, since it may
+change: rounds of each placement are judged apart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from collectives.measure import placement
 PROGRAM = "bench.hosts.loopback"
 PRESET = "release"
 RAW = "raw"
-WAYS = {"allgather": "allgather, a pure exchange", "allreduce": "allreduce, which folds too"}
+WAYS = {
+    "in place": "allgather in place, a pure exchange",
+    "allgather": "allgather, which copies too",
+    "allreduce": "allreduce, which folds too",
+}
 GOAL, GOAL_BYTES = Goal(0.9), 8 * M
 TIMEOUT_S = 300.0
 
