@@ -67,6 +67,7 @@ def test_a_real_run(
         assert found == row["share"]
 
 
+@pytest.mark.long
 def test_every_collective_is_measured_beside_several_ways() -> None:
     built = program.program("package")
     blocks = program.floors(built, [8, 128 << 10])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves every algorithm of the table: its schedules for every number of ranks to 64, every root,
 // in place and out of place, and samples to 1024 ranks; its plans in every mode, depth and lag. Of
-// more than 16 ranks configurations take turns, unless ALL_CASES is set.
+// more than 8 ranks configurations take turns, unless ALL_CASES is set.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -26,14 +26,14 @@ constexpr int kMostRanks = check::kShort ? 6 : 64;
 constexpr int kMostRanksInAllConfigurations = check::kShort ? 3 : 16;
 constexpr int kMostRanksInAllModes = 32;   // of more, in two of the four by turns
 constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
-constexpr int kMostRanksInTurns = 16;  // of more, a plain run takes a part of the configurations
+constexpr int kMostRanksInFull = 8;  // of more, a plain run takes a part of the configurations
 constexpr int kDepths = 4;
 constexpr int kLags = 2;
 
 // Whether a configuration is one of a plain run: each `parts`-th is, which one the turn tells.
 bool has_turn(int p, int turn, int parts) {
   static const bool all = check::all_cases();
-  return all || p <= kMostRanksInTurns || turn % parts == 0;
+  return all || p <= kMostRanksInFull || turn % parts == 0;
 }
 
 double seconds_used() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
