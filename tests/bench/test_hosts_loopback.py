@@ -68,6 +68,11 @@ def test_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "loopback.json"
     assert loopback.main(["--rounds", "1", "--mib", "1", "--output", str(output)]) == 0
     found = json.loads(output.read_text(encoding="utf-8"))
-    assert sorted(block["way"] for block in found["blocks"]) == ["allgather", "allreduce", "in place", "raw"]
+    assert sorted(block["way"] for block in found["blocks"]) == [
+        "allgather",
+        "allreduce",
+        "in place",
+        "raw",
+    ]
     assert len(found["lines"]) == 2
     assert all(block["counted"] >= 2 * 8 * M for block in found["blocks"])
