@@ -19,7 +19,7 @@ from bench.gpu import checks, libraries, report
 from bench.gpu.checks import Check
 from bench.gpu.figures import Figure
 from bench.gpu.operands import WrongError
-from bench.gpu.rows import ROWS
+from bench.gpu.rows import ALONE, ROWS
 from bench.gpu.state import FULL, TINY, Bench
 from bench.gpu.yardsticks import GpuError, Yardsticks
 from collectives.cli.screen import console
@@ -57,7 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _chosen(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu", description=__doc__)
     parser.add_argument("--seconds", type=float, default=470.0, help="of all of it (470)")
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="which (all)")
+    usual = [name for name in ROWS if name not in ALONE]
+    parser.add_argument(
+        "--rows", nargs="+", choices=ROWS, default=usual,
+        help=f"which (all but {', '.join(ALONE)})",
+    )  # fmt: skip
     parser.add_argument("--no-checks", action="store_true", help="measure only")
     parser.add_argument("--tiny", action="store_true", help="lengths that take no time")
     parser.add_argument("--all", action="store_true", help="print figures without a goal, too")

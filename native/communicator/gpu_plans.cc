@@ -86,6 +86,7 @@ cuda::Launch launch_for(const Call& call, const Plan& plan, const cuda::Cut& cut
   launch.slot_bytes = cut.slot_bytes;
   launch.element_bytes = static_cast<std::uint32_t>(size_of(call.dtype));
   launch.tiles = cut.tiles;
+  launch.tiles_at_once = cut.tiles_at_once;
   launch.ranks = plan.layout.p;
   launch.channels = cut.channels;
   return launch;

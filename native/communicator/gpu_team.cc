@@ -43,7 +43,7 @@ GpuTeam::GpuTeam(int ranks, int device)
     : ranks_(ranks),
       device_(device),
       plans_(ranks, device),
-      launched_(device),
+      turns_(device),
       parts_(static_cast<std::size_t>(ranks)) {}
 
 void GpuTeam::hand_in(int rank, const GpuPart& part) {
@@ -125,13 +125,13 @@ void GpuTeam::launch_all(double timeout) {
   for (const GpuPart& part : parts_) {
     cuda::check(library.follow(device_, first.stream, part.stream, &why), why);
   }
-  // On whatever stream that is: all of them share ticks, rings and scratch.
-  launched_.hold_back(first.stream);
   if (captured) plans_.keep_for_ever(plan);
-  cuda::check(library.launch(device_, &told, static_cast<std::int32_t>(first.call.dtype), plan->op,
-                             plan->shared_bytes, first.stream, &why),
-              why);
-  launched_.mark(first.stream);
+  // On whatever stream that is: all of them share ticks, rings and scratch.
+  turns_.take(first.stream, [&] {
+    cuda::check(library.launch(device_, &told, static_cast<std::int32_t>(first.call.dtype),
+                               plan->op, plan->shared_bytes, first.stream, &why),
+                why);
+  });
   for (const GpuPart& part : parts_) {
     cuda::check(library.follow(device_, part.stream, first.stream, &why), why);
   }

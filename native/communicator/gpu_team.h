@@ -62,7 +62,7 @@ class GpuTeam {
 
   int ranks_, device_;
   GpuPlans plans_;
-  cuda::Event launched_;  // the latest collective is done
+  cuda::Turns turns_;  // of launches
   std::vector<GpuPart> parts_;
   std::optional<Error> outcome_;
   Choice ran_;

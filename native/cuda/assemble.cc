@@ -48,7 +48,8 @@ class Assembler {
         mine_(plan.ranks[static_cast<std::size_t>(rank)]),
         partition_(partition),
         element_bytes_(element_bytes),
-        cut_(cut) {}
+        cut_(cut),
+        awaited_(awaited_within(plan, rank)) {}
 
   std::vector<std::uint64_t> run() {
     for (std::size_t i = 0; i < mine_.ops.size(); ++i) add(static_cast<int>(i));
@@ -62,7 +63,8 @@ class Assembler {
                     .stride = number(static_cast<std::size_t>(plan_.stride)),
                     .max_lag = number(static_cast<std::size_t>(plan_.max_lag)),
                     .depth = static_cast<std::uint16_t>(plan_.depth),
-                    .packets = static_cast<std::uint16_t>(plan_.inlined() ? 1 : 0)};
+                    .packets = static_cast<std::uint8_t>(plan_.inlined() ? 1 : 0),
+                    .awaited = *std::max_element(awaited_.begin(), awaited_.end())};
     std::vector<std::uint64_t> words(bytes / sizeof(std::uint64_t));
     auto* at = as<std::byte>(words.data());
     const auto put = [&at](const void* part, std::size_t n) {
@@ -84,6 +86,19 @@ class Assembler {
   }
   static std::uint32_t number(std::size_t n) { return static_cast<std::uint32_t>(n); }
 
+  // By op: 1 where some rank waits for it before its exit from the call.
+  static std::vector<std::uint8_t> awaited_within(const Plan& plan, int rank) {
+    std::vector<std::uint8_t> found(plan.ranks[static_cast<std::size_t>(rank)].ops.size(), 0);
+    for (const RankPlan& other : plan.ranks) {
+      for (std::size_t i = 0; i + 1 < other.ops.size(); ++i) {
+        for (const Wait& wait : other.waits(other.ops[i])) {
+          if (wait.peer == rank) found[static_cast<std::size_t>(wait.op)] = 1;
+        }
+      }
+    }
+    return found;
+  }
+
   void add(int index) {
     const PlanOp& op = mine_.ops[static_cast<std::size_t>(index)];
     Instruction in{};
@@ -94,6 +109,7 @@ class Assembler {
     in.balanced = op.shape == Shape::balanced ? 1 : 0;
     in.complete = op.complete ? 1 : 0;
     in.post = op.post ? 1 : 0;
+    in.within = awaited_[static_cast<std::size_t>(index)];
     in.awaits = number(awaits_.size());
     for (const Wait& w : mine_.waits(op)) {
       awaits_.push_back({.when = when(plan_, w.peer, w.op),
@@ -165,6 +181,7 @@ class Assembler {
   const Partition& partition_;
   std::size_t element_bytes_;
   const Cut& cut_;
+  std::vector<std::uint8_t> awaited_;
   std::vector<Instruction> instructions_;
   std::vector<Await> awaits_;
   std::vector<Piece> pieces_;
@@ -195,30 +212,42 @@ void check(const Plan& plan, std::size_t element_bytes) {
 
 }  // namespace
 
+namespace {
+
+// What a tile may have of a chunk: what a slot takes, where there are slots.
+std::size_t most_of_a_tile(const Plan& plan, std::size_t element_bytes, const Room& room,
+                           std::size_t slot) {
+  const std::size_t vector = std::max<std::size_t>(kVectorBytes / element_bytes, 1);
+  const std::size_t stage_cells = most_stage_cells(plan);
+  if (stage_cells == 0) return whole(std::max(room.tile_bytes / element_bytes, vector), vector);
+  const std::size_t cell = slot / stage_cells;
+  const std::size_t data = plan.inlined() ? cell / sizeof(Packet) * kWordBytes : cell;
+  const std::size_t most = data / kVectorBytes * kVectorBytes / element_bytes / vector * vector;
+  if (most > 0) return most;
+  throw Error(Status::unsupported, "a slot of " + std::to_string(slot) +
+                                       " bytes is too small for the messages of a rank");
+}
+
+}  // namespace
+
+// Each channel has the same number of tiles, if it can be.
 Cut cut_for(const Plan& plan, const Partition& partition, std::size_t element_bytes,
             const Room& room) {
   const std::size_t vector = std::max<std::size_t>(kVectorBytes / element_bytes, 1);
   const std::size_t longest = std::max<std::size_t>(partition.longest(), 1);
   const auto channels = static_cast<std::size_t>(std::clamp(room.channels, 1, kMostChannels));
   const std::size_t least = std::max<std::size_t>(room.least_bytes / element_bytes, 1);
-  std::size_t elements = whole(std::max((longest + channels - 1) / channels, least), vector);
-  const std::size_t stage_cells = most_stage_cells(plan);
   const std::size_t ring = plan.inlined() ? room.packet_ring_bytes : room.ring_bytes;
   const std::size_t slot =
       ring / static_cast<std::size_t>(plan.depth) / kVectorBytes * kVectorBytes;
-  if (stage_cells > 0) {
-    const std::size_t cell = slot / stage_cells;
-    const std::size_t data = plan.inlined() ? cell / sizeof(Packet) * kWordBytes : cell;
-    const std::size_t most = data / kVectorBytes * kVectorBytes / element_bytes / vector * vector;
-    if (most == 0) {
-      throw Error(Status::unsupported, "a slot of " + std::to_string(slot) +
-                                           " bytes is too small for the messages of a rank");
-    }
-    elements = std::min(elements, most);
-  }
+  const std::size_t most = most_of_a_tile(plan, element_bytes, room, slot);
+  const std::size_t each = std::max((longest + channels - 1) / channels, least);
+  const std::size_t tiles = (each + most - 1) / most;
+  const std::size_t elements = std::min(whole((each + tiles - 1) / tiles, vector), most);
   Cut cut;
   cut.tile_elements = elements;
   cut.tiles = static_cast<std::uint32_t>((longest + elements - 1) / elements);
+  cut.tiles_at_once = most_stage_cells(plan) > 0 ? 1 : cut.tiles;
   cut.channels = static_cast<int>(std::min<std::size_t>(channels, cut.tiles));
   // For the same reason no slot is used twice.
   const std::size_t slots = static_cast<std::size_t>(cut.channels * plan.depth);

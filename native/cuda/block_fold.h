@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cuda/operands.h"
+#include "cuda/unrolled.h"
 #include "cuda/vectors.h"
 
 namespace coll::cuda {
@@ -136,15 +137,48 @@ constexpr typename Width::Sum fold_balanced(std::uint32_t k, Load load) noexcept
   return partials.total(rest, some);
 }
 
+template <class Sum>
+constexpr void divide(Sum& sum, double divisor) noexcept {
+  if (divisor == 1.0) return;
+  for (auto& value : sum.lane) value = divided(value, divisor);
+}
+
 // Of up to three sources both shapes are one.
 template <class Width, class Operation, class Load>
 constexpr typename Width::Sum fold(std::uint32_t k, bool balanced, double divisor,
                                    Load load) noexcept {
   auto sum = balanced && k > 3 ? fold_balanced<Width, Operation>(k, load)
                                : fold_left<Width, Operation>(k, load);
-  if (divisor != 1.0) {
-    for (auto& value : sum.lane) value = divided(value, divisor);
+  divide(sum, divisor);
+  return sum;
+}
+
+// Of up to kMost sources that have been read: k of them, in the same shapes.
+template <class Width, class Operation, std::uint32_t kMost>
+constexpr typename Width::Sum fold_read(const typename Width::Raw (&raw)[kMost], std::uint32_t k,
+                                        bool balanced) noexcept {
+  static_assert(kMost <= 8);
+  using Sum = typename Width::Sum;
+  const auto at = [&raw](std::uint32_t i) { return Width::widened(raw[i]); };
+  const auto plus = [](const Sum& a, const Sum& b) { return combined<Operation>(a, b); };
+  if constexpr (kMost > 3) {
+    if (balanced && k > 3) {
+      const Sum four = plus(plus(at(0), at(1)), plus(at(2), at(3)));
+      if constexpr (kMost == 8) {
+        if (k == 8) return plus(four, plus(plus(at(4), at(5)), plus(at(6), at(7))));
+        if (k == 4) return four;
+        Sum rest = at(4);
+        if (k > 5) rest = plus(rest, at(5));
+        if (k > 6) rest = plus(rest, at(6));
+        return plus(four, rest);
+      }
+      return four;
+    }
   }
+  Sum sum = at(0);
+  unrolled<kMost - 1>([&](std::uint32_t i) {
+    if (i + 1 < k) sum = plus(sum, at(i + 1));
+  });
   return sum;
 }
 
@@ -153,6 +187,28 @@ constexpr void fold_at(const Span& span, std::size_t offset) noexcept {
   const auto load = [&](std::uint32_t i) { return Width::load(span.source(i) + offset); };
   const auto sum = fold<Width, Operation>(span.k, span.balanced, span.divisor, load);
   for (std::uint32_t i = 0; i < span.m; ++i) Width::store(span.destination(i) + offset, sum);
+}
+
+// The same of up to kMost sources, of which kTogether vectors each, `step` apart, are read before
+// any is waited for: eight are on their way in every thread, which is what memory needs to be busy.
+template <class Width, class Operation, std::uint32_t kMost, std::uint32_t kTogether>
+constexpr void fold_together(const Span& span, std::size_t offset, std::size_t step) noexcept {
+  typename Width::Raw raw[kTogether][kMost] = {};
+  unrolled<kMost>([&](std::uint32_t i) {
+    if (i >= span.k) return;
+    const std::byte* const at = span.source(i) + offset;
+    unrolled<kTogether>([&](std::uint32_t j) { raw[j][i] = Width::load(at + j * step); });
+  });
+  typename Width::Raw folded[kTogether];
+  unrolled<kTogether>([&](std::uint32_t j) {
+    auto sum = fold_read<Width, Operation>(raw[j], span.k, span.balanced);
+    divide(sum, span.divisor);
+    folded[j] = Width::narrowed(sum);
+  });
+  for (std::uint32_t d = 0; d < span.m; ++d) {
+    std::byte* const to = span.destination(d) + offset;
+    unrolled<kTogether>([&](std::uint32_t j) { store_vector(to + j * step, folded[j]); });
+  }
 }
 
 // Copies keep every bit: no conversion may touch a NaN.
@@ -200,6 +256,69 @@ constexpr void copy_singles(const Span& span, std::size_t first, std::size_t ste
   }
 }
 
+// Returns where it has stopped: what is left is less than kTogether vectors.
+template <class Width, class Operation, std::uint32_t kMost, std::uint32_t kTogether>
+constexpr std::size_t fold_vectors(const Span& span, std::size_t at, std::size_t step,
+                                   std::size_t end) noexcept {
+  for (; at + (kTogether - 1) * step < end; at += kTogether * step) {
+    fold_together<Width, Operation, kMost, kTogether>(span, at, step);
+  }
+  return at;
+}
+
+// Of five to eight sources whose elements are small, and sums many: four are read at a time.
+template <class Width, class Operation>
+constexpr void fold_by_fours(const Span& span, std::size_t offset) noexcept {
+  typename Width::Raw raw[4] = {};
+  const auto read = [&](std::uint32_t first) {
+    unrolled<4>([&](std::uint32_t i) {
+      if (first + i < span.k) raw[i] = Width::load(span.source(first + i) + offset);
+    });
+  };
+  read(0);
+  auto sum = fold_read<Width, Operation>(raw, 4, span.balanced);
+  read(4);
+  if (span.balanced) {
+    sum = combined<Operation>(sum, fold_read<Width, Operation>(raw, span.k - 4, true));
+  } else {
+    unrolled<4>([&](std::uint32_t i) {
+      if (4 + i < span.k) sum = combined<Operation>(sum, Width::widened(raw[i]));
+    });
+  }
+  divide(sum, span.divisor);
+  for (std::uint32_t i = 0; i < span.m; ++i) Width::store(span.destination(i) + offset, sum);
+}
+
+struct Bytes {
+  std::size_t begin, end;
+};
+
+// What lies in vectors, by thread `thread` of `threads`. Partial sums of more than eight sources
+// are many: of small elements in half a vector, or a thread has no registers for them.
+template <class Element, class Operation>
+constexpr void fold_whole(const Span& span, Bytes part, std::size_t thread,
+                          std::size_t threads) noexcept {
+  constexpr std::size_t kUnit = sizeof(typename Element::Memory);
+  using Vectors = Wide<Element>;
+  using Few = Wide<Element, kUnit == 2 ? kVectorBytes / 2 : Vectors::kBytes>;
+  const std::size_t step = threads * Vectors::kBytes;
+  std::size_t at = part.begin + thread * Vectors::kBytes;
+  if (span.k > 8) {
+    at = part.begin + thread * Few::kBytes;
+    for (; at < part.end; at += threads * Few::kBytes) fold_at<Few, Operation>(span, at);
+  } else if (span.k > 4) {
+    if constexpr (kUnit < 4) {
+      for (; at < part.end; at += step) fold_by_fours<Vectors, Operation>(span, at);
+    } else {
+      fold_vectors<Vectors, Operation, 8, 1>(span, at, step, part.end);
+    }
+  } else {
+    if (span.k <= 2) at = fold_vectors<Vectors, Operation, 2, 4>(span, at, step, part.end);
+    at = fold_vectors<Vectors, Operation, 4, 2>(span, at, step, part.end);
+    fold_vectors<Vectors, Operation, 4, 1>(span, at, step, part.end);
+  }
+}
+
 // By thread `thread` of `threads`.
 template <class Element, class Operation>
 constexpr void fold_span(const Span& span, std::size_t thread, std::size_t threads) noexcept {
@@ -213,14 +332,10 @@ constexpr void fold_span(const Span& span, std::size_t thread, std::size_t threa
     copy_singles<Element>(span, tail + single, singles, bytes);
     return;
   }
-  using Vectors = Wide<Element>;
   for (std::size_t at = single; at < head; at += singles) {
     fold_at<Single<Element>, Operation>(span, at);
   }
-  const std::size_t step = threads * Vectors::kBytes;
-  for (std::size_t at = head + thread * Vectors::kBytes; at < tail; at += step) {
-    fold_at<Vectors, Operation>(span, at);
-  }
+  fold_whole<Element, Operation>(span, {head, tail}, thread, threads);
   for (std::size_t at = tail + single; at < bytes; at += singles) {
     fold_at<Single<Element>, Operation>(span, at);
   }

@@ -43,7 +43,8 @@ struct Instruction {
   std::uint32_t when;  // the tick that it ends at in tile 0
   std::int32_t lag;
   std::uint16_t k, m;
-  std::uint8_t balanced, complete, post, unused = 0;
+  // post: it tells that it has ended; within: some rank waits for that before its exit.
+  std::uint8_t balanced, complete, post, within;
 };
 
 // The same bytes as what lies there. A template, as a plain constexpr function must be one that can
@@ -59,7 +60,9 @@ struct Code {
   std::uint32_t bytes;  // of all of it
   std::uint32_t instructions, awaits, pieces, addresses;
   std::uint32_t stride, max_lag;
-  std::uint16_t depth, packets;  // packets 1: stages hold rows of packets
+  std::uint16_t depth;
+  std::uint8_t packets;  // 1: stages hold rows of packets
+  std::uint8_t awaited;  // 1: some rank waits for one of these instructions before its exit
 
   constexpr const Instruction* instruction_list() const noexcept {
     return as<const Instruction>(this + 1);

@@ -27,6 +27,7 @@ class Event {
     Sentence why{};
     check(library().after(device_, stream, event_, &why), why);
   }
+  void* get() const noexcept { return event_; }
   // Whether it has come; of one that was never marked, too.
   bool reached() const {
     Sentence why{};
@@ -38,6 +39,26 @@ class Event {
  private:
   int device_;
   void* event_ = nullptr;
+};
+
+// Launches of which each comes after the one before it, on whatever streams and in whatever graphs.
+class Turns {
+ public:
+  explicit Turns(int device) : device_(device), done_(device) {}
+
+  // Calls `launch`, which enqueues on the stream.
+  template <class Launch>
+  void take(void* stream, Launch launch) {
+    Sentence why{};
+    check(library().take_turn(device_, stream, done_.get(), &captured_, &why), why);
+    launch();
+    check(library().end_turn(device_, stream, done_.get(), &captured_, &why), why);
+  }
+
+ private:
+  int device_;
+  Event done_;
+  CapturedTurn captured_{};
 };
 
 }  // namespace coll::cuda

@@ -22,7 +22,10 @@ template <class Element, class Operation, class Order, class Group>
 class Interpreter {
  public:
   constexpr Interpreter(Group& group, const Launch& launch, int rank, int channel) noexcept
-      : group_(group), launch_(launch), rank_(rank), channel_(channel) {}
+      : group_(group),
+        launch_(launch),
+        rank_(rank),
+        channel_(static_cast<std::uint32_t>(channel)) {}
 
   // False where the launch has been stopped; then ticks say nothing any more.
   constexpr bool run() noexcept {
@@ -34,14 +37,14 @@ class Interpreter {
  private:
   constexpr bool run_code() noexcept {
     take_code();
-    const Tiles tiles = tiles_of(launch_, static_cast<std::uint32_t>(channel_));
-    tiles_ = static_cast<std::int32_t>(tiles.end - tiles.first);
+    tiles_ = static_cast<std::int32_t>((tiles_of(launch_, channel_) + launch_.tiles_at_once - 1) /
+                                       launch_.tiles_at_once);
     base_ = *tick_of(rank_);
     group_.sync();
     if constexpr (Order::entries) {
       if (launch_.apart() && !await_others()) return false;
     }
-    if (code_->instruction_list()[0].post != 0) post(base_ + 1);
+    if (posts(code_->instruction_list()[0])) post(base_ + 1);
     const auto exit = static_cast<std::int32_t>(code_->instructions) - 1;
     const std::int32_t iterations = tiles_ + static_cast<std::int32_t>(code_->max_lag);
     for (std::int32_t i = 0; i < iterations; ++i) {
@@ -50,9 +53,24 @@ class Interpreter {
         if (tile >= 0 && tile < tiles_ && !step(op, tile)) return false;
       }
     }
-    if (!await(exit, tiles_ - 1)) return false;
-    post(base_ + 2 + static_cast<std::uint64_t>(iterations) * code_->stride);
+    if (launch_.apart() && !await(exit, tiles_ - 1)) return false;
+    leave(base_ + 2 + static_cast<std::uint64_t>(iterations) * code_->stride);
     return true;
+  }
+
+  // Where nobody waits for it, the end of the launch is enough of an order.
+  constexpr void leave(std::uint64_t value) noexcept {
+    if (code_->awaited != 0 || launch_.apart()) {
+      post(value);
+    } else if (group_.thread() == 0) {
+      Signals<Order>::set(tick_of(rank_), value);
+    }
+  }
+
+  // Ranks of one launch have all entered the call when it begins, and none has left it before all
+  // of it is done: so only what they wait for in between is told.
+  constexpr bool posts(const Instruction& in) const noexcept {
+    return in.post != 0 && (in.within != 0 || launch_.apart());
   }
 
   // Tells the host who stopped this launch, or the others that it gave up: here, since code beside
@@ -79,8 +97,7 @@ class Interpreter {
       copy[i] = words[i];
     }
     operands_ = as<BoundOperand>(group_.shared() + whole->bytes);
-    find_operands(launch_, *whole, static_cast<std::uint32_t>(channel_), operands_,
-                  static_cast<std::uint32_t>(group_.thread()),
+    find_operands(launch_, *whole, channel_, operands_, static_cast<std::uint32_t>(group_.thread()),
                   static_cast<std::uint32_t>(group_.threads()));
     code_ = as<const Code>(group_.shared());
   }
@@ -90,7 +107,7 @@ class Interpreter {
     if (in.awaits != in.awaits_end && !await(op, tile)) return false;
     if (!move(in, op, tile)) return false;
     if constexpr (Order::barriers) group_.sync();
-    if (in.post != 0) post(base_ + in.when + ticks_of(tile));
+    if (posts(in)) post(base_ + in.when + ticks_of(tile));
     return true;
   }
 
@@ -118,6 +135,7 @@ class Interpreter {
 
   constexpr bool reach(const Await& wait, std::int32_t op, std::int32_t tile) noexcept {
     if (wait.back > tile) return true;  // of a call before this launch
+    if (wait.entry != 0 && !launch_.apart()) return true;
     const std::uint64_t ticks = wait.entry != 0 ? 0 : ticks_of(tile - wait.back);
     return reach(wait.peer, base_ + wait.when + ticks, op, tile);
   }
@@ -129,41 +147,49 @@ class Interpreter {
     record.expected = expected;
     Patience<Order> patience(launch_, record);
     const std::uint64_t* const tick = tick_of(peer);
-    std::uint64_t seen = Signals<Order>::acquire(tick);
+    const bool near = !launch_.apart();
+    std::uint64_t seen = Signals<Order>::acquire(tick, near);
     while (seen < record.expected) {
       if (!patience.goes_on(seen)) return false;
-      seen = Signals<Order>::acquire(tick);
+      seen = Signals<Order>::acquire(tick, near);
     }
     return true;
   }
 
   // Whether it could be done. Only instructions that read packets can fail.
   constexpr bool move(const Instruction& in, std::int32_t op, std::int32_t tile) noexcept {
-    const std::uint64_t first = tiles_of(launch_, static_cast<std::uint32_t>(channel_)).first;
-    const std::uint64_t before = (first + static_cast<std::uint64_t>(tile)) * launch_.tile_elements;
-    const Shift shift{
-        static_cast<std::uint64_t>(tile) * launch_.tile_elements * launch_.element_bytes,
-        static_cast<std::uint64_t>(tile) % code_->depth * launch_.slot_bytes};
     bool done = true;
+    const std::uint32_t first = static_cast<std::uint32_t>(tile) * launch_.tiles_at_once;
+    const std::uint32_t all = tiles_of(launch_, channel_), left = all - first;
+    const std::uint32_t end = left < launch_.tiles_at_once ? all : first + launch_.tiles_at_once;
     for (std::uint32_t i = in.pieces; done && i < in.pieces_end; ++i) {
       const Piece& piece = code_->piece_list()[i];
-      if (piece.elements <= before) continue;
-      const std::uint64_t left = piece.elements - before;
-      const std::uint64_t n = left < launch_.tile_elements ? left : launch_.tile_elements;
-      const Span span{operands_ + piece.operands,
-                      shift,
-                      n * launch_.units,
-                      in.k,
-                      in.m,
-                      in.balanced != 0,
-                      in.complete != 0 ? launch_.divisor : 1.0};
-      if (code_->packets == 0) {
-        fold_span<Element, Operation>(span, group_.thread(), group_.threads());
-      } else {
-        done = fold_packets(span, in, op, tile);
+      for (std::uint32_t part = first; done && part < end; ++part) {
+        const std::uint64_t before = elements_before(launch_, channel_, part);
+        if (piece.elements <= before) break;
+        done = move_part(in, op, tile, piece, before);
       }
     }
     return code_->packets == 0 || group_.all(done);
+  }
+
+  // The elements of a piece from `before` on, a tile of them at most.
+  constexpr bool move_part(const Instruction& in, std::int32_t op, std::int32_t tile,
+                           const Piece& piece, std::uint64_t before) noexcept {
+    const std::uint64_t left = piece.elements - before;
+    const std::uint64_t n = left < launch_.tile_elements ? left : launch_.tile_elements;
+    const Shift shift{before * launch_.element_bytes,
+                      static_cast<std::uint64_t>(tile) % code_->depth * launch_.slot_bytes};
+    const Span span{operands_ + piece.operands,
+                    shift,
+                    n * launch_.units,
+                    in.k,
+                    in.m,
+                    in.balanced != 0,
+                    in.complete != 0 ? launch_.divisor : 1.0};
+    if (code_->packets != 0) return fold_packets(span, in, op, tile);
+    fold_span<Element, Operation>(span, group_.thread(), group_.threads());
+    return true;
   }
 
   constexpr bool fold_packets(const Span& span, const Instruction& in, std::int32_t op,
@@ -179,22 +205,23 @@ class Interpreter {
   }
 
   constexpr void post(std::uint64_t value) noexcept {
-    if (group_.thread() == 0) Signals<Order>::release(tick_of(rank_), value);
+    if (group_.thread() == 0) Signals<Order>::release(tick_of(rank_), value, !launch_.apart());
   }
 
   constexpr std::uint64_t* tick_of(int rank) const noexcept {
-    return launch_.ticks[rank] + static_cast<std::size_t>(channel_) * kTickWords;
+    return launch_.ticks[rank] + std::size_t{channel_} * kTickWords;
   }
   constexpr std::uint64_t ticks_of(std::int32_t tile) const noexcept {
     return static_cast<std::uint64_t>(tile) * code_->stride;
   }
   constexpr Record record_of(std::int32_t op, std::int32_t tile) const noexcept {
-    return {rank_, channel_, op, tile, -1, 0, 0, 0};
+    return {rank_, static_cast<std::int32_t>(channel_), op, tile, -1, 0, 0, 0};
   }
 
   Group& group_;
   const Launch& launch_;
-  std::int32_t rank_, channel_;
+  std::int32_t rank_;
+  std::uint32_t channel_;
   const Code* code_ = nullptr;
   BoundOperand* operands_ = nullptr;
   std::int32_t tiles_ = 0;

@@ -58,6 +58,7 @@ struct Launch {
   std::uint32_t element_bytes;
   std::uint32_t units;  // what the kernel calls an element, in one of the call's
   std::uint32_t tiles;
+  std::uint32_t tiles_at_once;  // of a channel, in one step: 1 where they travel through slots
   std::int32_t ranks, channels;
   // This launch runs these ranks; the others are run by launches of their own, on GPUs of their
   // own, which may be one call behind, or have stopped.
@@ -74,14 +75,16 @@ struct Launch {
 inline constexpr std::size_t kTickBytes =
     (static_cast<std::size_t>(kMostChannels) + 1) * kTickWords * sizeof(std::uint64_t);
 
-// Which tiles a channel has: [first, end).
-struct Tiles {
-  std::uint32_t first, end;
-};
-constexpr Tiles tiles_of(const Launch& launch, std::uint32_t channel) noexcept {
-  const std::uint64_t all = launch.tiles, channels = static_cast<std::uint32_t>(launch.channels);
-  return {static_cast<std::uint32_t>(all * channel / channels),
-          static_cast<std::uint32_t>(all * (channel + 1) / channels)};
+// A channel has every so many-th tile, so that at any time all of them work near each other: where
+// each walks through a part of its own, a device that they fill looks at thousands of places.
+constexpr std::uint32_t tiles_of(const Launch& launch, std::uint32_t channel) noexcept {
+  const auto channels = static_cast<std::uint32_t>(launch.channels);
+  return channel < launch.tiles ? (launch.tiles - channel + channels - 1) / channels : 0;
+}
+// The elements of a chunk before a channel's `tile`-th.
+constexpr std::uint64_t elements_before(const Launch& launch, std::uint32_t channel,
+                                        std::uint64_t tile) noexcept {
+  return (tile * static_cast<std::uint32_t>(launch.channels) + channel) * launch.tile_elements;
 }
 
 }  // namespace coll::cuda

@@ -11,7 +11,7 @@
 namespace coll::cuda {
 
 // Changes with every change of Launch, Code or these functions: both sides must be of one version.
-inline constexpr std::uint32_t kLibraryVersion = 3;
+inline constexpr std::uint32_t kLibraryVersion = 4;
 
 struct Sentence {
   char text[256];
@@ -35,6 +35,14 @@ struct MemoryHandle {
   void* memory;
   std::int32_t device;
   std::int32_t unused;
+};
+
+// Where in a capture into a graph launches that take turns are: the last one's node, and the one
+// that tells of the moment at which all of them are done.
+struct CapturedTurn {
+  std::uint64_t capture;  // 0: no launch was captured yet
+  void* launched;
+  void* told;
 };
 
 // Instead of an operation: the kernel that only moves.
@@ -102,6 +110,13 @@ std::int32_t coll_cuda_mark(std::int32_t device, void* event, void* stream, Sent
 // What is enqueued on `stream` from now on comes after the moment, if there was one.
 std::int32_t coll_cuda_after(std::int32_t device, void* stream, void* event,
                              Sentence* why) noexcept;
+// Launches that take turns, each between these two calls on its stream: as coll_cuda_after and
+// coll_cuda_mark, but of a graph only the first one waits for the moment, and one node tells of it
+// for all; in between they are ordered by the graph itself, which costs less than a moment.
+std::int32_t coll_cuda_take_turn(std::int32_t device, void* stream, void* event,
+                                 const CapturedTurn* turn, Sentence* why) noexcept;
+std::int32_t coll_cuda_end_turn(std::int32_t device, void* stream, void* event, CapturedTurn* turn,
+                                Sentence* why) noexcept;
 // Whether the moment has come, or there was none: 1 or 0; -1 with a sentence.
 std::int32_t coll_cuda_reached(std::int32_t device, void* event, Sentence* why) noexcept;
 }

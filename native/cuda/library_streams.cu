@@ -15,6 +15,37 @@ cudaError_t captured(cudaStream_t stream, bool& yes) noexcept {
   return error;
 }
 
+// The graph that a stream is being captured into, and what comes before its next node there.
+struct Capture {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long number = 0;
+  cudaGraph_t graph{};
+  const cudaGraphNode_t* before = nullptr;
+  std::size_t count = 0;
+
+  bool active() const noexcept { return status == cudaStreamCaptureStatusActive; }
+};
+cudaError_t capture_of(cudaStream_t stream, Capture& found) noexcept {
+  const cudaGraphEdgeData* edges = nullptr;
+  return cudaStreamGetCaptureInfo(stream, &found.status, &found.number, &found.graph, &found.before,
+                                  &edges, &found.count);
+}
+
+cudaGraphNode_t node_of(void* node) noexcept { return static_cast<cudaGraphNode_t>(node); }
+
+// Behind what is on the stream, without standing in the way of what comes there next.
+cudaError_t tell_in_graph(const Capture& capture, cudaEvent_t event, CapturedTurn& turn) noexcept {
+  cudaGraphNode_t launched = capture.before[0], told = node_of(turn.told);
+  cudaError_t error = cudaSuccess;
+  if (turn.capture == capture.number) {
+    error = cudaGraphAddDependencies(capture.graph, &launched, &told, nullptr, 1);
+  } else {
+    error = cudaGraphAddEventRecordNode(&told, capture.graph, &launched, 1, event);
+  }
+  if (error == cudaSuccess) turn = {capture.number, launched, told};
+  return error;
+}
+
 }  // namespace
 
 extern "C" {
@@ -91,6 +122,39 @@ std::int32_t coll_cuda_after(std::int32_t device, void* stream, void* event,
                                 in_graph ? cudaEventWaitExternal : cudaEventWaitDefault);
   }
   return outcome(error, "ordering a stream after an event", why);
+}
+
+std::int32_t coll_cuda_take_turn(std::int32_t device, void* stream, void* event,
+                                 const CapturedTurn* turn, Sentence* why) noexcept {
+  const CurrentDevice current(device);
+  auto* const on = static_cast<cudaStream_t>(stream);
+  Capture capture;
+  cudaError_t error = current.error();
+  if (error == cudaSuccess) error = capture_of(on, capture);
+  if (error == cudaSuccess && capture.active() && turn->capture == capture.number) {
+    cudaGraphNode_t before = node_of(turn->launched);
+    error = cudaStreamUpdateCaptureDependencies(on, &before, nullptr, 1,
+                                                cudaStreamAddCaptureDependencies);
+  } else if (error == cudaSuccess) {
+    error = cudaStreamWaitEvent(on, static_cast<cudaEvent_t>(event),
+                                capture.active() ? cudaEventWaitExternal : cudaEventWaitDefault);
+  }
+  return outcome(error, "letting a launch wait for its turn", why);
+}
+
+std::int32_t coll_cuda_end_turn(std::int32_t device, void* stream, void* event, CapturedTurn* turn,
+                                Sentence* why) noexcept {
+  const CurrentDevice current(device);
+  auto* const on = static_cast<cudaStream_t>(stream);
+  Capture capture;
+  cudaError_t error = current.error();
+  if (error == cudaSuccess) error = capture_of(on, capture);
+  if (error == cudaSuccess) {
+    error = capture.active() && capture.count > 0
+                ? tell_in_graph(capture, static_cast<cudaEvent_t>(event), *turn)
+                : cudaEventRecord(static_cast<cudaEvent_t>(event), on);
+  }
+  return outcome(error, "telling that a launch has had its turn", why);
 }
 
 std::int32_t coll_cuda_reached(std::int32_t device, void* event, Sentence* why) noexcept {

@@ -73,6 +73,8 @@ Library found_in(void* from) {
   find_in(from, "coll_cuda_free_event", to.free_event);
   find_in(from, "coll_cuda_mark", to.mark);
   find_in(from, "coll_cuda_after", to.after);
+  find_in(from, "coll_cuda_take_turn", to.take_turn);
+  find_in(from, "coll_cuda_end_turn", to.end_turn);
   find_in(from, "coll_cuda_reached", to.reached);
   return to;
 }

@@ -36,6 +36,8 @@ struct Library {
   decltype(&coll_cuda_free_event) free_event;
   decltype(&coll_cuda_mark) mark;
   decltype(&coll_cuda_after) after;
+  decltype(&coll_cuda_take_turn) take_turn;
+  decltype(&coll_cuda_end_turn) end_turn;
   decltype(&coll_cuda_reached) reached;
 };
 

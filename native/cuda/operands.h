@@ -12,13 +12,12 @@
 namespace coll::cuda {
 
 struct BoundOperand {
-  std::byte* at;       // of the channel's first tile, or in the first slot of its ring
+  std::byte* at;       // of a chunk's first element, or in the first slot of the channel's ring
   std::uint32_t when;  // as in the code
   std::uint32_t staged;
 };
 
-// Of a tile: how far its elements are from those of the channel's first tile, and its slot from the
-// ring's first.
+// Of a tile: how far its elements are from the chunk's first, and its slot from the ring's first.
 struct Shift {
   std::uint64_t elements;  // bytes
   std::uint64_t slot;      // bytes
@@ -32,14 +31,12 @@ constexpr std::byte* address_of(const BoundOperand& o, const Shift& shift) noexc
 constexpr void find_operands(const Launch& launch, const Code& code, std::uint32_t channel,
                              BoundOperand* operands, std::uint32_t first,
                              std::uint32_t step) noexcept {
-  const std::uint64_t begin =
-      std::uint64_t{tiles_of(launch, channel).first} * launch.tile_elements * launch.element_bytes;
   const std::uint64_t ring = std::uint64_t{channel} * launch.ring_bytes;
   for (std::uint32_t i = first; i < code.addresses; i += step) {
     const Address& address = code.address_list()[i];
     const bool staged = static_cast<Place>(address.place) == Place::stage;
     std::byte* const buffer = launch.buffers[address.rank].at[address.place];
-    operands[i] = {buffer + address.offset + (staged ? ring : begin), address.when,
+    operands[i] = {buffer + address.offset + (staged ? ring : 0), address.when,
                    static_cast<std::uint32_t>(staged)};
   }
 }

@@ -37,21 +37,42 @@ struct ReleaseAcquire {
 
 template <class Order>
 struct Signals {
-  static constexpr std::uint64_t acquire(const std::uint64_t* word) noexcept {
+  // `near`: all that has to be seen is done by blocks of one GPU, which costs less than for the
+  // whole system.
+  static constexpr std::uint64_t acquire(const std::uint64_t* word,
+                                         [[maybe_unused]] bool near = false) noexcept {
 #if defined(__CUDA_ARCH__)
     std::uint64_t value;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    if (near) {
+      asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    } else {
+      asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    }
     return value;
 #else
     return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(Order::acquire);
 #endif
   }
 
-  static constexpr void release(std::uint64_t* word, std::uint64_t value) noexcept {
+  static constexpr void release(std::uint64_t* word, std::uint64_t value,
+                                [[maybe_unused]] bool near = false) noexcept {
 #if defined(__CUDA_ARCH__)
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    if (near) {
+      asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    } else {
+      asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    }
 #else
     std::atomic_ref(*word).store(value, Order::release);
+#endif
+  }
+
+  // Orders nothing.
+  static constexpr void set(std::uint64_t* word, std::uint64_t value) noexcept {
+#if defined(__CUDA_ARCH__)
+    *word = value;
+#else
+    std::atomic_ref(*word).store(value, std::memory_order_relaxed);
 #endif
   }
 

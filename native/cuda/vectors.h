@@ -42,10 +42,14 @@ constexpr void store_vector(std::byte* at, const Vector<kBytes>& vector) noexcep
 // the type that is folded in; where that is the type in memory, partial ones are kept as they would
 // lie there, in fewer registers.
 template <class Element>
+inline constexpr bool kNarrow = sizeof(typename Element::Memory) < sizeof(typename Element::Value);
+
+template <class Element,
+          std::size_t kWidth = sizeof(typename Element::Memory) == 1 ? 8 : kVectorBytes>
 struct Wide {
   using Memory = typename Element::Memory;
-  static constexpr bool kNarrow = sizeof(Memory) < sizeof(typename Element::Value);
-  static constexpr std::size_t kBytes = sizeof(Memory) == 1 ? 8 : kVectorBytes;
+  static constexpr bool kNarrow = cuda::kNarrow<Element>;
+  static constexpr std::size_t kBytes = kWidth;
   static constexpr int kCount = static_cast<int>(kBytes / sizeof(Memory));
   static constexpr bool kAwaited = false;
   using Raw = Vector<kBytes>;
@@ -66,9 +70,17 @@ struct Wide {
     return sum;
   }
   static constexpr Raw narrowed(const Sum& sum) noexcept {
-    InMemory memory{};
-    for (int i = 0; i < kCount; ++i) memory.lane[i] = Element{}.round(sum.lane[i]);
-    return std::bit_cast<Raw>(memory);
+    if constexpr (requires { Element{}.round_both(0.0F, 0.0F); }) {
+      Pairs pairs{};
+      for (int i = 0; i < kCount / 2; ++i) {
+        pairs.pair[i] = Element{}.round_both(sum.lane[2 * i], sum.lane[2 * i + 1]);
+      }
+      return std::bit_cast<Raw>(pairs);
+    } else {
+      InMemory memory{};
+      for (int i = 0; i < kCount; ++i) memory.lane[i] = Element{}.round(sum.lane[i]);
+      return std::bit_cast<Raw>(memory);
+    }
   }
   static constexpr Kept kept(const Sum& sum) noexcept {
     if constexpr (kNarrow) {
@@ -88,6 +100,9 @@ struct Wide {
  private:
   struct InMemory {
     Memory lane[static_cast<std::size_t>(kCount)];
+  };
+  struct Pairs {
+    std::uint32_t pair[kBytes / sizeof(std::uint32_t)];
   };
 };
 

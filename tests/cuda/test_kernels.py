@@ -110,7 +110,7 @@ def test_the_library_opens_without_a_driver_and_says_why_there_is_no_device(
     count = library.coll_cuda_devices(why)
     if count == 0:
         assert b"looking for GPUs: " in why.value
-    assert library.coll_cuda_version() == 3
+    assert library.coll_cuda_version() == 4
 
 
 def test_the_library_needs_nothing_of_cuda(kernels: list[Kernel]) -> None:

@@ -91,6 +91,7 @@ class EmulatedCall {
     launch_.tile_elements = cut_.tile_elements;
     launch_.slot_bytes = cut_.slot_bytes;
     launch_.tiles = cut_.tiles;
+    launch_.tiles_at_once = cut_.tiles_at_once;
     launch_.ranks = launch_.ranks_here = plan.layout.p;
     launch_.channels = cut_.channels;
     launch_.divisor = 1;

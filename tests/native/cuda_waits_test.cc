@@ -114,13 +114,15 @@ TEST(channels_share_no_tile) {
       cuda::Launch launch{};
       launch.tiles = tiles;
       launch.channels = channels;
-      std::uint32_t next = 0;
+      launch.tile_elements = 16;
+      std::set<std::uint64_t> begins;
       for (int c = 0; c < channels; ++c) {
-        const cuda::Tiles mine = cuda::tiles_of(launch, static_cast<std::uint32_t>(c));
-        CHECK(mine.first == next && mine.end >= mine.first);
-        next = mine.end;
+        const auto channel = static_cast<std::uint32_t>(c);
+        for (std::uint32_t i = 0; i < cuda::tiles_of(launch, channel); ++i) {
+          CHECK(begins.insert(cuda::elements_before(launch, channel, i)).second);
+        }
       }
-      CHECK(next == tiles);
+      CHECK(begins.size() == tiles && *begins.rbegin() == (tiles - 1) * 16);
     }
   }
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bench.gpu.figures import Figure
-from bench.gpu.rows import dense, merging, selection, small, steps
+from bench.gpu.rows import dense, merging, nccl, selection, small, steps
 from bench.gpu.state import Bench
 
 ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
@@ -15,4 +15,6 @@ ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "selection": selection.figures,
     "merging": merging.figures,
     "dense": dense.figures,  # last: it takes what time is left
+    "nccl": nccl.figures,
 }
+ALONE = ("nccl",)  # not measured unless they are asked for: nccl.py says why

@@ -267,6 +267,17 @@ std::int32_t coll_cuda_after(std::int32_t, void* stream, void* event, Sentence*)
   return 0;
 }
 
+// As with a moment each: what of it a graph keeps is for a GPU to find out.
+std::int32_t coll_cuda_take_turn(std::int32_t device, void* stream, void* event,
+                                 const CapturedTurn*, Sentence* why) noexcept {
+  return coll_cuda_after(device, stream, event, why);
+}
+
+std::int32_t coll_cuda_end_turn(std::int32_t device, void* stream, void* event, CapturedTurn*,
+                                Sentence* why) noexcept {
+  return coll_cuda_mark(device, event, stream, why);
+}
+
 std::int32_t coll_cuda_reached(std::int32_t, void* event, Sentence*) noexcept {
   const std::lock_guard lock(mutex);
   return streams.reached(event) ? 1 : 0;

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each process of tests/gpu/test_processes.py and test_nccl.py does, by name.
+
+``python -m tests.gpu.rank_programs NAME RANK SIZE FILE``; all processes share a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import collectives as cl
+
+LONG = 3_000_000  # float32: several blocks through memory of the host
+
+
+def shared(rank: int, size: int, _: Path) -> None:
+    """Arrays of CuPy and torch, through memory of the host."""
+    cupy: Any = importlib.import_module("cupy")
+    torch: Any = importlib.import_module("torch")
+    comm = cl.init(timeout=30)
+    total = size * (size + 1) / 2
+    for n in (1, 1000, LONG):
+        x, y = cupy.full(n, rank + 1, "float32"), torch.full((n,), rank + 1.0, device="cuda")
+        comm.allreduce(x)
+        handle = comm.allreduce(y, async_op=True)
+        handle.wait()
+        assert (x == total).all()
+        assert bool((y == total).all())
+        whole = comm.allgather(cupy.full(3, rank, "int32"))
+        assert whole.get().tolist() == np.repeat(np.arange(size), 3).tolist()
+    last = comm.last
+    assert last is not None
+    assert last.way == "host", last
+    assert "share a GPU" in last.reason, last
+    narrow = torch.full((100,), rank + 1.0, device="cuda", dtype=torch.bfloat16)
+    comm.allreduce(narrow)
+    assert bool((narrow == total).all())
+    if rank == 0:
+        comm.send(torch.arange(5.0, device="cuda"), 1)
+    elif rank == 1:
+        found = torch.zeros(5, device="cuda")
+        comm.recv(found, 0)
+        assert found.tolist() == [0, 1, 2, 3, 4]
+    comm.close()
+
+
+def cupyx_backend(rank: int, size: int, _: Path) -> None:
+    """The backend of cupyx.distributed, as its users make it."""
+    cl_cupy: Any = importlib.import_module("collectives.cupy")
+    cupy: Any = importlib.import_module("cupy")
+    distributed: Any = importlib.import_module("cupyx.distributed")
+    sparse: Any = importlib.import_module("cupyx.scipy.sparse")
+    cl_cupy.register()
+    comm = distributed.init_process_group(size, rank, backend="collectives", port=23456)
+    x, out = cupy.full((3, 4), rank + 1, "f4"), cupy.zeros((3, 4), "f4")
+    comm.all_reduce(x, out)
+    assert (out == size * (size + 1) / 2).all()
+    rows = cupy.zeros((size, 2), "i8")
+    comm.all_gather(cupy.array([rank, 10 + rank]), rows, 2)
+    assert rows.get().tolist() == [[r, 10 + r] for r in range(size)]
+    if rank == 0:
+        comm.send(x, 1)
+    elif rank == 1:
+        comm.recv(out, 0)
+        assert (out == 1).all()
+    comm.barrier()
+    assert sparse is not None
+
+
+def _torch_group(rank: int, size: int, file: Path) -> Any:
+    torch: Any = importlib.import_module("torch")
+    torch.cuda.set_device(0)
+    torch.distributed.init_process_group(
+        "nccl", init_method=f"file://{file}", rank=rank, world_size=size
+    )
+    return torch
+
+
+def torch_nccl(rank: int, size: int, file: Path) -> None:
+    """torch's backend nccl, on whatever libnccl.so.2 is loaded."""
+    torch = _torch_group(rank, size, file)
+    dist = torch.distributed
+    x = torch.full((1000,), rank + 1.0, device="cuda")
+    dist.all_reduce(x)
+    assert bool((x == size * (size + 1) / 2).all())
+    parts = [torch.zeros(5, device="cuda") for _ in range(size)]
+    dist.all_gather(parts, torch.full((5,), float(rank), device="cuda"))
+    assert [part[0].item() for part in parts] == list(range(size))
+    scattered = torch.zeros(2, device="cuda")
+    dist.reduce_scatter_tensor(scattered, torch.arange(2.0 * size, device="cuda"))
+    assert scattered.tolist() == [size * 2.0 * rank, size * (2.0 * rank + 1)]
+    dist.broadcast(x, src=1)
+    swapped = torch.zeros(size, device="cuda")
+    dist.all_to_all_single(swapped, torch.full((size,), float(rank), device="cuda"))
+    assert swapped.tolist() == list(range(size))
+    narrow = torch.full((33,), rank + 1.0, device="cuda", dtype=torch.bfloat16)
+    work = dist.all_reduce(narrow, op=dist.ReduceOp.AVG, async_op=True)
+    work.wait()
+    assert bool((narrow == (size + 1) / 2).all())
+    if rank == 0:
+        dist.send(x[:7], 1)
+    elif rank == 1:
+        dist.recv(x[:7], 0)
+    group = dist.new_group(list(range(size)))
+    dist.all_reduce(scattered, group=group)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def torch_ddp(rank: int, size: int, file: Path) -> None:
+    """DistributedDataParallel on CUDA tensors: the weights of all ranks stay alike, and learn."""
+    torch = _torch_group(rank, size, file)
+    torch.manual_seed(5)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)
+    ).cuda()
+    parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
+    optimizer = torch.optim.SGD(parallel.parameters(), lr=0.05)
+    torch.manual_seed(100 + rank)
+    x = torch.randn(512, 64, device="cuda")
+    wanted = x.sum(1, keepdim=True) / 8
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = (parallel(x) - wanted).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 3, losses
+    flat = torch.cat([p.detach().reshape(-1) for p in parallel.parameters()])
+    alike = [torch.zeros_like(flat) for _ in range(size)]
+    torch.distributed.all_gather(alike, flat)
+    assert all(bool((one == alike[0]).all()) for one in alike)
+    torch.distributed.destroy_process_group()
+
+
+def cupy_nccl(rank: int, size: int, file: Path) -> None:
+    """CuPy's NcclCommunicator."""
+    cupy: Any = importlib.import_module("cupy")
+    nccl: Any = importlib.import_module("cupy.cuda.nccl")
+    assert nccl.get_version() == 23007, nccl.get_version()
+    if rank == 0:
+        file.with_suffix(".new").write_bytes(bytes(nccl.get_unique_id()))
+        file.with_suffix(".new").rename(file)
+    while not file.exists():
+        time.sleep(0.01)
+    comm = nccl.NcclCommunicator(size, file.read_bytes(), rank)
+    x = cupy.full(100_000, rank + 1, "float32")
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.Device().synchronize()
+    comm.allReduce(x.data.ptr, x.data.ptr, x.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream.ptr)
+    stream.synchronize()
+    assert (x == size * (size + 1) / 2).all()
+    comm.destroy()
+
+
+def cupy_backend(rank: int, size: int, _: Path) -> None:
+    """CuPy's own NCCLBackend of cupyx.distributed, on this package's library."""
+    cupy: Any = importlib.import_module("cupy")
+    distributed: Any = importlib.import_module("cupyx.distributed")
+    comm = distributed.init_process_group(size, rank, port=23460)
+    x, out = cupy.full(1000, rank + 1, "f4"), cupy.zeros(1000, "f4")
+    comm.all_reduce(x, out)
+    assert (out == size * (size + 1) / 2).all()
+    comm.barrier()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
