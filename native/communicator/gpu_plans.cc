@@ -78,17 +78,21 @@ void refuse_captured(bool captured) {
               "persistent one before");
 }
 
+double divisor_of(const Call& call, const Plan& plan) {
+  return call.op == Reduction::avg && plan.layout.folds_all() ? plan.layout.p : 1;
+}
+
 cuda::Launch launch_for(const Call& call, const Plan& plan, const cuda::Cut& cut) {
   cuda::Launch launch{};
-  const bool mean = call.op == Reduction::avg && plan.layout.folds_all();
-  launch.divisor = mean ? plan.layout.p : 1;
+  launch.divisor = divisor_of(call, plan);
   launch.tile_elements = cut.tile_elements;
   launch.slot_bytes = cut.slot_bytes;
   launch.element_bytes = static_cast<std::uint32_t>(size_of(call.dtype));
-  launch.tiles = cut.tiles;
   launch.tiles_at_once = cut.tiles_at_once;
+  launch.threads = cut.threads;
   launch.ranks = plan.layout.p;
   launch.channels = cut.channels;
+  cuda::share_tiles(launch, cut.tiles);
   return launch;
 }
 
@@ -173,6 +177,8 @@ GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
   made.staged = uses_stage(plan);
   made.packets = plan.inlined();
   made.scratch_bytes = scratch_elements(plan, partition) * bytes;
+  made.direct = direct_of(call, plan, partition, made.op);
+  if (made.direct) return made;
   made.shared_bytes = most_shared(plan, partition, room_);
   cuda::Room room = room_;
   room.channels = channels_for(call, made.op, made.shared_bytes);
@@ -185,6 +191,29 @@ GpuPlan GpuPlans::make(const Call& call, const Choice& choice) const {
     made.launch.codes[rank] = cuda::as<const cuda::Code>(code.get());
   }
   return made;
+}
+
+// Where one launch runs all ranks, and none of them waits for another one's step.
+std::optional<cuda::DirectCode> GpuPlans::direct_of(const Call& call, const Plan& plan,
+                                                    const Partition& partition,
+                                                    std::int32_t op) const {
+  if (windows_ || uses_stage(plan) || uses_scratch(plan)) return std::nullopt;
+  const int blocks =
+      cuda::library().direct_blocks(device_, static_cast<std::int32_t>(call.dtype), op);
+  if (blocks == 0) return std::nullopt;  // there is no kernel: the way that says so goes on
+  cuda::Room room = room_;
+  room.channels = std::max(1, blocks / ranks_);
+  const std::size_t bytes = size_of(call.dtype);
+  const cuda::Cut cut = cuda::cut_for(plan, partition, bytes, room);
+  std::vector<std::vector<std::uint64_t>> words;
+  std::vector<const cuda::Code*> codes;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    words.push_back(cuda::assemble(plan, rank, partition, bytes, cut, room));
+    codes.push_back(cuda::as<const cuda::Code>(words.back().data()));
+  }
+  auto found = cuda::directly(codes, cut, bytes);
+  if (found) found->direct.divisor = divisor_of(call, plan);
+  return found;
 }
 
 // What a launch before this one still uses is given back when it is done: so devices free memory.

@@ -15,6 +15,7 @@
 #include "communicator/gpu_window.h"
 #include "cuda/assemble.h"
 #include "cuda/device_memory.h"
+#include "cuda/direct_code.h"
 #include "cuda/packet_fold.h"
 #include "select/choose.h"
 
@@ -22,12 +23,13 @@ namespace coll {
 
 struct GpuPlan {
   Choice choice;
-  std::vector<cuda::DeviceMemory> codes;  // by rank
-  cuda::Launch launch{};                  // all but what launches share, and the callers' buffers
-  std::size_t shared_bytes = 0;           // of a block
-  std::size_t scratch_bytes = 0;          // of a rank
-  std::int32_t op = 0;                    // for the library of kernels
-  bool staged = false, packets = false;   // messages lie in rings; these are packets
+  std::optional<cuda::DirectCode> direct;  // then there are no codes
+  std::vector<cuda::DeviceMemory> codes;   // by rank
+  cuda::Launch launch{};                   // all but what launches share, and the callers' buffers
+  std::size_t shared_bytes = 0;            // of a block
+  std::size_t scratch_bytes = 0;           // of a rank
+  std::int32_t op = 0;                     // for the library of kernels
+  bool staged = false, packets = false;    // messages lie in rings; these are packets
 };
 
 using GpuPlanHeld = std::shared_ptr<const GpuPlan>;
@@ -82,6 +84,8 @@ class GpuPlans {
   GpuPlans(int ranks, int device, std::optional<GpuWindows> windows, int first, int here);
 
   GpuPlan make(const Call& call, const Choice& choice) const;
+  std::optional<cuda::DirectCode> direct_of(const Call& call, const Plan& plan,
+                                            const Partition& partition, std::int32_t op) const;
   int channels_for(const Call& call, std::int32_t op, std::size_t shared) const;
   std::size_t ring_bytes(const GpuPlan& plan) const noexcept;
   std::byte* ring_of(const GpuPlan& plan, int rank) const noexcept;

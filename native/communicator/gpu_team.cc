@@ -119,22 +119,36 @@ void GpuTeam::launch_all(double timeout) {
           ? first.prepared
           : plans_.get(first.call, gpu_choice(first.call, ranks_, true), captured);
   ran_ = plan->choice;
-  const cuda::Launch told = launch_of(*plan, timeout);
   cuda::Sentence why{};
   const cuda::Library& library = cuda::library();
   for (const GpuPart& part : parts_) {
     cuda::check(library.follow(device_, first.stream, part.stream, &why), why);
   }
-  if (captured) plans_.keep_for_ever(plan);
-  // On whatever stream that is: all of them share ticks, rings and scratch.
-  turns_.take(first.stream, [&] {
-    cuda::check(library.launch(device_, &told, static_cast<std::int32_t>(first.call.dtype),
-                               plan->op, plan->shared_bytes, first.stream, &why),
-                why);
-  });
+  enqueue(plan, captured, timeout);
   for (const GpuPart& part : parts_) {
     cuda::check(library.follow(device_, part.stream, first.stream, &why), why);
   }
+}
+
+void GpuTeam::enqueue(const GpuPlanHeld& plan, bool captured, double timeout) {
+  const GpuPart& first = parts_.front();
+  const auto dtype = static_cast<std::int32_t>(first.call.dtype);
+  cuda::Sentence why{};
+  const cuda::Library& library = cuda::library();
+  const cuda::Launch told = launch_of(*plan, timeout);
+  if (plan->direct) {
+    const cuda::Direct direct = cuda::bound(*plan->direct, told.buffers);
+    cuda::check(library.launch_directly(device_, &direct, dtype, plan->op, first.stream, &why),
+                why);
+    return;
+  }
+  if (captured) plans_.keep_for_ever(plan);
+  // On whatever stream that is: all of them share ticks, rings and scratch.
+  turns_.take(first.stream, [&] {
+    cuda::check(
+        library.launch(device_, &told, dtype, plan->op, plan->shared_bytes, first.stream, &why),
+        why);
+  });
 }
 
 void GpuTeam::wait(void* stream) const {

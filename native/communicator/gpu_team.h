@@ -59,6 +59,7 @@ class GpuTeam {
   std::uint64_t capture() const;
   cuda::Launch launch_of(const GpuPlan& plan, double timeout) const;
   void launch_all(double timeout);
+  void enqueue(const GpuPlanHeld& plan, bool captured, double timeout);
 
   int ranks_, device_;
   GpuPlans plans_;

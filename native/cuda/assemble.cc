@@ -214,12 +214,30 @@ void check(const Plan& plan, std::size_t element_bytes) {
 
 namespace {
 
+std::size_t most_sources(const Plan& plan) {
+  std::uint32_t most = 1;
+  for (const RankPlan& rank : plan.ranks) {
+    for (const PlanOp& op : rank.ops) most = std::max(most, op.sources.count);
+  }
+  return most;
+}
+
+// One for each vector of a tile, in whole warps.
+std::uint32_t threads_for(std::size_t bytes) {
+  constexpr std::size_t kWarp = 32;
+  const std::size_t wanted = whole((bytes + kVectorBytes - 1) / kVectorBytes, kWarp);
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, kLeastThreads, kMostThreads));
+}
+
 // What a tile may have of a chunk: what a slot takes, where there are slots.
 std::size_t most_of_a_tile(const Plan& plan, std::size_t element_bytes, const Room& room,
                            std::size_t slot) {
   const std::size_t vector = std::max<std::size_t>(kVectorBytes / element_bytes, 1);
   const std::size_t stage_cells = most_stage_cells(plan);
-  if (stage_cells == 0) return whole(std::max(room.tile_bytes / element_bytes, vector), vector);
+  if (stage_cells == 0) {
+    const std::size_t sources = most_sources(plan);
+    return whole(std::max(room.tile_bytes / sources / element_bytes, vector), vector);
+  }
   const std::size_t cell = slot / stage_cells;
   const std::size_t data = plan.inlined() ? cell / sizeof(Packet) * kWordBytes : cell;
   const std::size_t most = data / kVectorBytes * kVectorBytes / element_bytes / vector * vector;
@@ -249,6 +267,7 @@ Cut cut_for(const Plan& plan, const Partition& partition, std::size_t element_by
   cut.tiles = static_cast<std::uint32_t>((longest + elements - 1) / elements);
   cut.tiles_at_once = most_stage_cells(plan) > 0 ? 1 : cut.tiles;
   cut.channels = static_cast<int>(std::min<std::size_t>(channels, cut.tiles));
+  cut.threads = threads_for(elements * element_bytes);
   // For the same reason no slot is used twice.
   const std::size_t slots = static_cast<std::size_t>(cut.channels * plan.depth);
   if (plan.inlined() && cut.tiles > slots) {

@@ -18,7 +18,7 @@ struct Room {
   std::size_t ring_bytes = 1 << 20;          // of each channel of each rank
   std::size_t packet_ring_bytes = 64 << 10;  // the same, where messages are packets
   std::size_t least_bytes = 4096;            // of each chunk that are worth a channel
-  std::size_t tile_bytes = 64 << 10;         // of each chunk, where no ring says how many
+  std::size_t tile_bytes = 512 << 10;        // of all sources together, where no ring says how many
   std::size_t shared_bytes = 96 << 10;       // of a block: its code and operands
 };
 
@@ -27,7 +27,8 @@ struct Room {
 struct Cut {
   std::size_t tile_elements = 1;
   std::uint32_t tiles = 1;
-  std::uint32_t tiles_at_once = 1;  // of a channel, in one step
+  std::uint32_t tiles_at_once = 1;       // of a channel, in one step
+  std::uint32_t threads = kMostThreads;  // of a block
   int channels = 1;
   std::size_t cell_bytes = 0;  // of a cell of a message, in a slot
   std::size_t slot_bytes = 0;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "cuda/direct.h"
 #include "cuda/interpreter.h"
 
 namespace coll::cuda {
@@ -35,18 +36,29 @@ class BlockGroup {
 };
 #endif
 
-// Threads of a block. One block for each channel of each rank that the launch runs, channels of a
-// rank one after another.
-inline constexpr int kBlockThreads = 512;
+// Threads of a block, at most. One block for each channel (x) of each rank (y) that the launch
+// runs.
+inline constexpr int kBlockThreads = static_cast<int>(kMostThreads);
 
 template <class Element, class Operation>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     run_channel(const __grid_constant__ Launch launch) {
   BlockGroup group;
-  const int block = static_cast<int>(blockIdx.x);
   Interpreter<Element, Operation, ReleaseAcquire, BlockGroup>(
-      group, launch, launch.first_rank + block / launch.channels, block % launch.channels)
+      group, launch, launch.first_rank + static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.x))
       .run();
+}
+
+// Blocks of a direct launch that a multiprocessor runs at a time: threads of two have registers for
+// floats, of narrower and wider elements for what one block reads at a time.
+template <class Element>
+inline constexpr int kDirectBlocks =
+    sizeof(typename Element::Value) == 4 && !kNarrow<Element> ? 2 : 1;
+
+template <class Element, class Operation>
+__global__ void __launch_bounds__(kBlockThreads, kDirectBlocks<Element>)
+    run_directly(const __grid_constant__ Direct direct) {
+  run_direct<Element, Operation>(direct, blockIdx.y, blockIdx.x, threadIdx.x, blockDim.x);
 }
 
 }  // namespace coll::cuda

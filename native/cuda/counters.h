@@ -30,6 +30,14 @@ struct Counters {
 #endif
   }
 
+  static constexpr void set_bits(std::uint32_t* word, std::uint32_t bits) noexcept {
+#if defined(__CUDA_ARCH__)
+    atomicOr(word, bits);
+#else
+    std::atomic_ref(*word).fetch_or(bits, std::memory_order_relaxed);
+#endif
+  }
+
   // How many have come before. Who comes last sees all that the others have written.
   static constexpr std::uint32_t arrive(std::uint32_t* word) noexcept {
 #if defined(__CUDA_ARCH__)

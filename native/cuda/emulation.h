@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/direct.h"
 #include "cuda/interpreter.h"
 
 namespace coll::cuda {
@@ -72,6 +73,24 @@ bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
   }
   for (std::thread& thread : running) thread.join();
   return whole;
+}
+
+// The same of a direct launch: a thread for each one of a block, for all blocks that there are.
+template <class Element, class Operation>
+void emulate_direct(const Direct& direct, int threads) {
+  std::vector<std::thread> running;
+  for (int rank = 0; rank < direct.ranks; ++rank) {
+    for (int channel = 0; channel < direct.channels; ++channel) {
+      for (int thread = 0; thread < threads; ++thread) {
+        running.emplace_back([&direct, rank, channel, thread, threads] {
+          run_direct<Element, Operation>(
+              direct, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(channel),
+              static_cast<std::size_t>(thread), static_cast<std::size_t>(threads));
+        });
+      }
+    }
+  }
+  for (std::thread& thread : running) thread.join();
 }
 
 }  // namespace coll::cuda

@@ -37,8 +37,8 @@ class Interpreter {
  private:
   constexpr bool run_code() noexcept {
     take_code();
-    tiles_ = static_cast<std::int32_t>((tiles_of(launch_, channel_) + launch_.tiles_at_once - 1) /
-                                       launch_.tiles_at_once);
+    const std::uint32_t tiles = tiles_of(launch_, channel_);
+    tiles_ = static_cast<std::int32_t>(launch_.tiles_at_once == 1 ? tiles : tiles > 0 ? 1 : 0);
     base_ = *tick_of(rank_);
     group_.sync();
     if constexpr (Order::entries) {
@@ -179,7 +179,7 @@ class Interpreter {
     const std::uint64_t left = piece.elements - before;
     const std::uint64_t n = left < launch_.tile_elements ? left : launch_.tile_elements;
     const Shift shift{before * launch_.element_bytes,
-                      static_cast<std::uint64_t>(tile) % code_->depth * launch_.slot_bytes};
+                      launch_.tiles_at_once == 1 ? slot_of(tile) : 0};
     const Span span{operands_ + piece.operands,
                     shift,
                     n * launch_.units,
@@ -190,6 +190,10 @@ class Interpreter {
     if (code_->packets != 0) return fold_packets(span, in, op, tile);
     fold_span<Element, Operation>(span, group_.thread(), group_.threads());
     return true;
+  }
+
+  constexpr std::uint64_t slot_of(std::int32_t tile) const noexcept {
+    return static_cast<std::uint32_t>(tile) % code_->depth * launch_.slot_bytes;
   }
 
   constexpr bool fold_packets(const Span& span, const Instruction& in, std::int32_t op,

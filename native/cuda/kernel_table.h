@@ -10,6 +10,8 @@ namespace coll::cuda {
 
 struct Kernel {
   const void* function = nullptr;  // for cudaLaunchCooperativeKernel; null: none
+  const void* direct = nullptr;    // for cudaLaunchKernel: direct.h
+  int direct_blocks = 1;           // of a multiprocessor
   std::uint32_t units = 1;         // what it calls an element, in one of the dtype's
 };
 

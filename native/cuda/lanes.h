@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// The lowest bit of a word that is set. (The library's countr_zero() is not what it says on a GPU.)
+constexpr std::uint32_t lowest_bit(std::uint32_t word) noexcept {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__ffs(static_cast<int>(word)) - 1);
+#else
+  return static_cast<std::uint32_t>(std::countr_zero(word));
+#endif
+}
+
 // Threads that run in step: a warp of a GPU; elsewhere each thread by itself. All of them call
 // these functions together.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 

@@ -14,6 +14,8 @@ namespace coll::cuda {
 inline constexpr int kMostRanks = 32;
 // Channels of a rank, whatever a launch uses of them.
 inline constexpr int kMostChannels = 128;
+// Threads of a block: of a short vector fewer, as what all of them do takes its time.
+inline constexpr std::uint32_t kMostThreads = 512, kLeastThreads = 64;
 // Sources of a fold: as many as a balanced one keeps partial sums of (block_fold.h).
 inline constexpr int kMostSources = 63;
 // A rank's tick on a channel has a line of its own, as long as those that GPUs write at a time.
@@ -57,8 +59,10 @@ struct Launch {
   double divisor;            // of what is complete; 1: none
   std::uint32_t element_bytes;
   std::uint32_t units;  // what the kernel calls an element, in one of the call's
-  std::uint32_t tiles;
+  // Every channel has so many tiles, and the first ones one more.
+  std::uint32_t tiles_each, tiles_more;
   std::uint32_t tiles_at_once;  // of a channel, in one step: 1 where they travel through slots
+  std::uint32_t threads;        // of a block
   std::int32_t ranks, channels;
   // This launch runs these ranks; the others are run by launches of their own, on GPUs of their
   // own, which may be one call behind, or have stopped.
@@ -71,6 +75,12 @@ struct Launch {
   }
 };
 
+constexpr void share_tiles(Launch& launch, std::uint32_t tiles) noexcept {
+  const auto channels = static_cast<std::uint32_t>(launch.channels);
+  launch.tiles_each = tiles / channels;
+  launch.tiles_more = tiles % channels;
+}
+
 // Of a rank's ticks and the word behind them.
 inline constexpr std::size_t kTickBytes =
     (static_cast<std::size_t>(kMostChannels) + 1) * kTickWords * sizeof(std::uint64_t);
@@ -78,8 +88,7 @@ inline constexpr std::size_t kTickBytes =
 // A channel has every so many-th tile, so that at any time all of them work near each other: where
 // each walks through a part of its own, a device that they fill looks at thousands of places.
 constexpr std::uint32_t tiles_of(const Launch& launch, std::uint32_t channel) noexcept {
-  const auto channels = static_cast<std::uint32_t>(launch.channels);
-  return channel < launch.tiles ? (launch.tiles - channel + channels - 1) / channels : 0;
+  return launch.tiles_each + (channel < launch.tiles_more ? 1 : 0);
 }
 // The elements of a chunk before a channel's `tile`-th.
 constexpr std::uint64_t elements_before(const Launch& launch, std::uint32_t channel,

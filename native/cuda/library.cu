@@ -25,9 +25,10 @@ cudaError_t allow_shared(const void* function, std::size_t shared) noexcept {
 }
 
 cudaError_t load(const Kernel& kernel) noexcept {
+  if (kernel.function == nullptr) return cudaSuccess;
   cudaFuncAttributes attributes;
-  return kernel.function == nullptr ? cudaSuccess
-                                    : cudaFuncGetAttributes(&attributes, kernel.function);
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel.function);
+  return error != cudaSuccess ? error : cudaFuncGetAttributes(&attributes, kernel.direct);
 }
 
 cudaError_t launch_together(const Kernel& kernel, Launch launch, std::size_t shared,
@@ -37,8 +38,18 @@ cudaError_t launch_together(const Kernel& kernel, Launch launch, std::size_t sha
   const cudaError_t error = allow_shared(kernel.function, shared);
   if (error != cudaSuccess) return error;
   return cudaLaunchCooperativeKernel(
-      kernel.function, dim3(static_cast<unsigned>(launch.ranks_here * launch.channels)),
-      dim3(kBlockThreads), arguments, shared, static_cast<cudaStream_t>(stream));
+      kernel.function,
+      dim3(static_cast<unsigned>(launch.channels), static_cast<unsigned>(launch.ranks_here)),
+      dim3(launch.threads), arguments, shared, static_cast<cudaStream_t>(stream));
+}
+
+cudaError_t launch_directly(const Kernel& kernel, Direct direct, void* stream) noexcept {
+  direct.units = kernel.units;
+  void* arguments[] = {&direct};
+  return cudaLaunchKernel(
+      kernel.direct,
+      dim3(static_cast<unsigned>(direct.channels), static_cast<unsigned>(direct.ranks)),
+      dim3(direct.threads), arguments, 0, static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace
@@ -106,6 +117,32 @@ std::int32_t coll_cuda_launch(std::int32_t device, const void* launch, std::int3
   if (error == cudaSuccess && kernel.function == nullptr) error = cudaErrorInvalidDeviceFunction;
   if (error == cudaSuccess) {
     error = launch_together(kernel, *static_cast<const Launch*>(launch), shared, stream);
+  }
+  return outcome(error, "launching a collective", why);
+}
+
+std::int32_t coll_cuda_direct_blocks(std::int32_t device, std::int32_t dtype,
+                                     std::int32_t op) noexcept {
+  const CurrentDevice current(device);
+  const Kernel kernel = kernel_of(dtype, op);
+  int multiprocessors = 0;
+  if (current.error() != cudaSuccess || kernel.function == nullptr ||
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
+          cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  return multiprocessors * kernel.direct_blocks;
+}
+
+std::int32_t coll_cuda_launch_directly(std::int32_t device, const void* direct, std::int32_t dtype,
+                                       std::int32_t op, void* stream, Sentence* why) noexcept {
+  const CurrentDevice current(device);
+  const Kernel kernel = kernel_of(dtype, op);
+  cudaError_t error = current.error();
+  if (error == cudaSuccess && kernel.direct == nullptr) error = cudaErrorInvalidDeviceFunction;
+  if (error == cudaSuccess) {
+    error = launch_directly(kernel, *static_cast<const Direct*>(direct), stream);
   }
   return outcome(error, "launching a collective", why);
 }

@@ -97,6 +97,12 @@ std::int32_t coll_cuda_follow(std::int32_t device, void* stream, void* other,
 std::int32_t coll_cuda_launch(std::int32_t device, const void* launch, std::int32_t dtype,
                               std::int32_t op, std::size_t shared, void* stream,
                               Sentence* why) noexcept;
+// Blocks of a direct launch (direct.h) that a device runs at one time; 0 as of coll_cuda_blocks.
+std::int32_t coll_cuda_direct_blocks(std::int32_t device, std::int32_t dtype,
+                                     std::int32_t op) noexcept;
+// Enqueues one; its blocks wait for nothing.
+std::int32_t coll_cuda_launch_directly(std::int32_t device, const void* direct, std::int32_t dtype,
+                                       std::int32_t op, void* stream, Sentence* why) noexcept;
 // Waits until a stream has done all that is on it.
 std::int32_t coll_cuda_synchronize(std::int32_t device, void* stream, Sentence* why) noexcept;
 // The number of the capture into a graph that a stream is in; 0: it is in none.

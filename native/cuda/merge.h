@@ -82,10 +82,15 @@ inline MergeRoom room_of_merge(std::uint64_t n, std::uint32_t given, bool sparse
   return r;
 }
 
+// Threads of a block, at most: of a tile a vector has few elements.
+inline constexpr int kMergeThreads = 256;
+
 // What a block shares, and behind it the sums.
 struct MergeShared {
+  static constexpr std::uint32_t kWordBits = 32, kWords = kSparseTile / kWordBits;
   ScanRoom scan;
   std::uint32_t counts[kScanLines];
+  std::uint32_t touched[kWords];  // bits of elements that have been added to
 };
 template <class Value>
 constexpr std::size_t merge_shared_bytes() noexcept {

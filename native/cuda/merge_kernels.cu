@@ -12,7 +12,7 @@ namespace coll::cuda {
 namespace {
 
 template <class Element>
-__global__ void __launch_bounds__(kBlockThreads, 2)
+__global__ void __launch_bounds__(kMergeThreads, 3)
     merge_stage(const __grid_constant__ Merge merge, MergeStage stage) {
   BlockGroup group;
   Merger<Element, AsItIs, BlockGroup>(group, merge, blockIdx.x, gridDim.x).run(stage);
@@ -24,7 +24,7 @@ cudaError_t launch_stage(std::int32_t device, const Merge& merge, MergeStage sta
   using Value = typename Element::Value;
   constexpr std::size_t kShared = merge_shared_bytes<Value>();
   // What a multiprocessor has room for at a time; blocks take tiles in turns.
-  constexpr unsigned kEach = sizeof(Value) > 4 ? 1 : 2;
+  constexpr unsigned kEach = sizeof(Value) > 4 ? 1 : 3;
   int multiprocessors = 0;
   cudaError_t error =
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
@@ -35,7 +35,7 @@ cudaError_t launch_stage(std::int32_t device, const Merge& merge, MergeStage sta
   if (error != cudaSuccess) return error;
   const unsigned most = static_cast<unsigned>(multiprocessors) * kEach, tiles = tiles_in(merge.n);
   const unsigned blocks = std::min(tiles, most);
-  merge_stage<Element><<<blocks, kBlockThreads, kShared, stream>>>(merge, stage);
+  merge_stage<Element><<<blocks, kMergeThreads, kShared, stream>>>(merge, stage);
   return cudaGetLastError();
 }
 

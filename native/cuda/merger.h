@@ -47,6 +47,10 @@ class Merger {
   using Memory = typename Element::Memory;
   using Bits = typename MagnitudeOf<Element>::Word;
   static constexpr std::uint32_t kPrefetched = 8;
+  static constexpr std::uint32_t kLooks = 4;  // indices that a thread reads at a time
+  static constexpr std::uint32_t kFew = 4;    // entries of a tile
+  static constexpr std::uint32_t kGap = 64;   // tiles
+  static constexpr std::uint32_t kBits = MergeShared::kWordBits, kWords = MergeShared::kWords;
 
   constexpr std::uint32_t thread() const noexcept {
     return static_cast<std::uint32_t>(group_.thread());
@@ -55,6 +59,9 @@ class Merger {
     return static_cast<std::uint32_t>(group_.threads());
   }
   constexpr std::uint32_t tiles() const noexcept { return tiles_in(m_.n); }
+  // Of all threads of a launch.
+  constexpr std::uint32_t first_of_all() const noexcept { return block_ * threads() + thread(); }
+  constexpr std::uint32_t step_of_all() const noexcept { return blocks_ * threads(); }
 
   static constexpr std::uint64_t index_at(const SparseVector& x, std::uint32_t i) noexcept {
     Ways::read(x.index_bytes);
@@ -62,13 +69,22 @@ class Merger {
     if (x.index_bytes == sizeof(std::uint32_t)) return as<const std::uint32_t>(x.places)[i];
     return as<const std::uint64_t>(x.places)[i];
   }
-  static constexpr Value value_at(const SparseVector& x, std::uint32_t i) noexcept {
+  static constexpr Memory value_at(const SparseVector& x, std::uint32_t i) noexcept {
     Ways::read(sizeof(Memory));
-    return Element{}.load(as<const kernels::Stored<Memory>>(x.values)[i].value);
+    return as<const kernels::Stored<Memory>>(x.values)[i].value;
   }
-  static constexpr Run run_at(const SparseVector& x, std::uint32_t tile) noexcept {
+  // Of an index that is known to be less than 2^32, whatever it takes: its lower half comes first.
+  static constexpr std::uint32_t word_at(const SparseVector& x, std::uint32_t i) noexcept {
+    Ways::read(x.index_bytes);
+    if (x.index_bytes == sizeof(std::uint16_t)) return as<const std::uint16_t>(x.places)[i];
+    return *as<const std::uint32_t>(x.places + std::size_t{i} * x.index_bytes);
+  }
+  // Of whole indices it is only known where the runs of tiles begin.
+  constexpr Run run_at(const SparseVector& x, std::uint32_t tile) const noexcept {
     Ways::read(sizeof(Run));
-    return x.runs[tile];
+    if (x.index_bytes == sizeof(std::uint16_t)) return x.runs[tile];
+    const std::uint32_t at = x.runs[tile].at;
+    return {at, (tile + 1 < tiles() ? x.runs[tile + 1].at : x.entries) - at};
   }
   // Where a tile's room begins, and nothing else: another thread may be writing how many it has.
   constexpr std::uint32_t room_at(std::uint32_t tile) const noexcept {
@@ -79,20 +95,66 @@ class Merger {
   // ---- runs of whole indices --------------------------------------------------------------------
 
   constexpr void find() noexcept {
-    const std::uint32_t first = block_ * threads() + thread(), step = blocks_ * threads();
     for (std::uint32_t r = 0; r < m_.ranks; ++r) {
       const SparseVector& x = m_.sources[r];
       if (x.index_bytes == sizeof(std::uint16_t)) continue;
-      for (std::uint32_t tile = first; tile < tiles(); tile += step) {
-        const std::uint32_t at = first_from(x, std::uint64_t{tile} * kSparseTile);
-        x.runs[tile] = {at, first_from(x, (std::uint64_t{tile} + 1) * kSparseTile) - at};
-        Ways::written(sizeof(Run));
+      const bool few = x.entries / kFew < tiles();
+      if (few) find_few(x);
+      if (x.index_bytes == sizeof(std::uint32_t)) {
+        look_at_indices<std::uint32_t>(x, !few);
+      } else {
+        look_at_indices<std::uint64_t>(x, !few);
       }
-      for (std::uint32_t i = first; i < x.entries; i += step) {
-        const std::uint64_t here = index_at(x, i);
-        const bool ascends = i == 0 || index_at(x, i - 1) < here;
-        if (here >= m_.n || !ascends) Counters<Ways>::add(&m_.state->wrong, 1);
-      }
+    }
+  }
+
+  // By bisection, for each tile: else who finds an element behind a long gap has to tell of it.
+  constexpr void find_few(const SparseVector& x) noexcept {
+    for (std::uint32_t tile = first_of_all(); tile < tiles(); tile += step_of_all()) {
+      x.runs[tile].at = first_from(x, std::uint64_t{tile} * kSparseTile);
+      Ways::written(sizeof(std::uint32_t));
+    }
+  }
+
+  template <class Index>
+  constexpr void look_at_indices(const SparseVector& x, bool tells) noexcept {
+    const auto* const indices = as<const Index>(x.places);
+    const std::uint32_t step = step_of_all();
+    for (std::uint32_t first = first_of_all(); first < x.entries; first += kLooks * step) {
+      Index here[kLooks] = {}, before[kLooks] = {};
+      unrolled<kLooks>([&](std::uint32_t j) {
+        const std::uint32_t i = first + j * step;
+        if (i >= x.entries) return;
+        here[j] = indices[i];
+        before[j] = indices[i > 0 ? i - 1 : 0];
+        Ways::read(2 * sizeof(Index));
+      });
+      unrolled<kLooks>([&](std::uint32_t j) {
+        const std::uint32_t i = first + j * step;
+        if (i < x.entries) look_at(x, i, here[j], before[j], tells);
+      });
+    }
+  }
+
+  constexpr void look_at(const SparseVector& x, std::uint32_t i, std::uint64_t here,
+                         std::uint64_t before, bool tells) noexcept {
+    if (here >= m_.n || (i > 0 && before >= here)) {
+      Counters<Ways>::add(&m_.state->wrong, 1);
+      return;
+    }
+    if (!tells) return;
+    const auto tile = static_cast<std::uint32_t>(here / kSparseTile);
+    begin_tiles(x, i > 0 ? static_cast<std::uint32_t>(before / kSparseTile) + 1 : 0, tile + 1, i);
+    if (i + 1 == x.entries) begin_tiles(x, tile + 1, tiles(), x.entries);
+  }
+
+  // Of wrong indices there may be as many gaps as there are indices.
+  constexpr void begin_tiles(const SparseVector& x, std::uint32_t first, std::uint32_t end,
+                             std::uint32_t i) noexcept {
+    if (end > first + kGap && Counters<Ways>::add(&m_.state->wrong, 0) != 0) return;
+    for (std::uint32_t tile = first; tile < end; ++tile) {
+      x.runs[tile].at = i;
+      Ways::written(sizeof(std::uint32_t));
     }
   }
 
@@ -113,8 +175,7 @@ class Merger {
 
   // As much room for a tile as it can take.
   constexpr void place() noexcept {
-    for (std::uint32_t tile = block_ * threads() + thread(); tile < tiles();
-         tile += blocks_ * threads()) {
+    for (std::uint32_t tile = first_of_all(); tile < tiles(); tile += step_of_all()) {
       const std::uint32_t length = tile_length(m_.n, tile);
       std::uint32_t entries = 0;
       for (std::uint32_t r = 0; r < m_.ranks; ++r) {
@@ -150,14 +211,18 @@ class Merger {
 
   // ---- sums -------------------------------------------------------------------------------------
 
+  // Sums are zero whenever a tile begins.
   constexpr void merge() noexcept {
+    for (std::uint32_t i = thread(); i < kSparseTile; i += threads()) sums_[i] = Value{};
+    for (std::uint32_t word = thread(); word < kWords; word += threads()) touched(word) = 0;
+    scan_.sync();
     for (std::uint32_t tile = block_; tile < tiles(); tile += blocks_) {
       const std::uint32_t length = tile_length(m_.n, tile);
-      for (std::uint32_t i = thread(); i < length; i += threads()) sums_[i] = Value{};
-      scan_.sync();
       for (std::uint32_t r = 0; r < m_.ranks; r += kPrefetched) add_ranks(r, tile, length);
       if (m_.outputs > 0) give_dense(tile, length);
       if (m_.sum.runs != nullptr) give_sparse(tile, length);
+      scan_.sync();
+      clear_touched();
       scan_.sync();
     }
     if (m_.sum.runs == nullptr || !scan_.last(&m_.state->arrived, blocks_)) return;
@@ -167,34 +232,61 @@ class Merger {
     if (thread() == 0) m_.starts[tiles()] = all;
   }
 
-  struct Entry {
-    Run run;
-    std::uint32_t place;
-    Value value;
-  };
-  // What this thread adds first of a run, read before anything is added: so reading one vector does
-  // not wait for the one before.
-  constexpr Entry first_entry(std::uint32_t r, std::uint32_t tile) noexcept {
-    Entry entry{};
-    if (r >= m_.ranks) return entry;
-    entry.run = run_at(m_.sources[r], tile);
-    if (thread() >= entry.run.count) return entry;
-    if (entry.run.count != kWhole) entry.place = place_at(r, tile, entry.run.at + thread());
-    if (entry.run.count != kWhole) entry.value = value_at(m_.sources[r], entry.run.at + thread());
-    return entry;
+  constexpr std::uint32_t& touched(std::uint32_t word) const noexcept {
+    return shared_.touched[word];
   }
-  constexpr std::uint32_t place_at(std::uint32_t r, std::uint32_t tile,
-                                   std::uint32_t i) const noexcept {
-    const SparseVector& x = m_.sources[r];
-    const std::uint64_t index = index_at(x, i);
-    return x.index_bytes == sizeof(std::uint16_t)
-               ? static_cast<std::uint32_t>(index)
-               : static_cast<std::uint32_t>(index - std::uint64_t{tile} * kSparseTile);
+  // Words that follow one another, of this thread.
+  struct Segment {
+    std::uint32_t first, end;
+  };
+  constexpr Segment own_words() const noexcept {
+    const std::uint32_t each = (kWords + threads() - 1) / threads();
+    const std::uint32_t from = each * thread(), first = from < kWords ? from : kWords;
+    return {first, kWords - first < each ? kWords : first + each};
+  }
+  // work(i) for each element that this thread's words say has been added to, in their order.
+  template <class Work>
+  constexpr void each_touched(Work work) const noexcept {
+    const Segment mine = own_words();
+    for (std::uint32_t word = mine.first; word < mine.end; ++word) {
+      for (std::uint32_t bits = touched(word); bits != 0; bits &= bits - 1) {
+        work(word * kBits + lowest_bit(bits));
+      }
+    }
+  }
+  constexpr void clear_touched() noexcept {
+    each_touched([this](std::uint32_t i) { sums_[i] = Value{}; });
+    const Segment mine = own_words();
+    for (std::uint32_t word = mine.first; word < mine.end; ++word) touched(word) = 0;
+  }
+  constexpr void add_to(std::uint32_t place, Memory value) noexcept {
+    sums_[place] += Element{}.load(value);
+    Counters<Ways>::set_bits(&touched(place / kBits), 1U << (place % kBits));
   }
 
+  struct Entry {
+    Run run;
+    std::uint32_t word;  // of its index
+    Memory value;
+  };
+  constexpr std::uint32_t place_of(std::uint32_t r, std::uint32_t tile,
+                                   std::uint32_t word) const noexcept {
+    return m_.sources[r].index_bytes == sizeof(std::uint16_t) ? word : word - tile * kSparseTile;
+  }
+
+  // What this thread adds first of each run is read before anything is added, and nothing that has
+  // been read is looked at before all reading has begun: so no vector waits for the one before.
   constexpr void add_ranks(std::uint32_t first, std::uint32_t tile, std::uint32_t length) noexcept {
     Entry entries[kPrefetched] = {};
-    unrolled<kPrefetched>([&](std::uint32_t i) { entries[i] = first_entry(first + i, tile); });
+    unrolled<kPrefetched>([&](std::uint32_t i) {
+      if (first + i < m_.ranks) entries[i].run = run_at(m_.sources[first + i], tile);
+    });
+    unrolled<kPrefetched>([&](std::uint32_t i) {
+      Entry& entry = entries[i];
+      if (thread() >= entry.run.count || entry.run.count == kWhole) return;
+      entry.word = word_at(m_.sources[first + i], entry.run.at + thread());
+      entry.value = value_at(m_.sources[first + i], entry.run.at + thread());
+    });
     unrolled<kPrefetched>([&](std::uint32_t i) {
       if (first + i >= m_.ranks) return;
       add(first + i, tile, length, entries[i]);
@@ -208,13 +300,13 @@ class Merger {
     const Run run = entry.run;
     if (run.count == kWhole) {
       for (std::uint32_t i = thread(); i < length; i += threads()) {
-        sums_[i] += value_at(x, run.at + i);
+        add_to(i, value_at(x, run.at + i));
       }
       return;
     }
-    if (thread() < run.count) sums_[entry.place] += entry.value;
+    if (thread() < run.count) add_to(place_of(r, tile, entry.word), entry.value);
     for (std::uint32_t i = thread() + threads(); i < run.count; i += threads()) {
-      sums_[place_at(r, tile, run.at + i)] += value_at(x, run.at + i);
+      add_to(place_of(r, tile, word_at(x, run.at + i)), value_at(x, run.at + i));
     }
   }
   constexpr Bits result(std::uint32_t i) const noexcept {
@@ -258,9 +350,6 @@ class Merger {
 
   // ---- what is not zero -------------------------------------------------------------------------
 
-  struct Segment {
-    std::uint32_t first, end;
-  };
   // Lanes that run in step, of which this is one, are a team.
   constexpr std::uint32_t teams() const noexcept {
     const std::uint32_t all = threads() / Lanes::kCount;
@@ -314,14 +403,16 @@ class Merger {
   }
 
   constexpr void give_sparse(std::uint32_t tile, std::uint32_t length) noexcept {
-    const auto bits = [this](std::uint32_t i) { return result(i); };
-    const Ranking found = ranking(length, bits);
+    std::uint32_t own = 0;
+    each_touched([&](std::uint32_t i) { own += there(result(i)) ? 1 : 0; });
+    const auto found = scan_.sums(own);
+    const auto all = static_cast<std::uint32_t>(found.all);
     const std::uint32_t at = room_at(tile);
     auto* const values = as<kernels::Stored<Bits>>(m_.sum.values) + at;
-    const bool whole = whole_is_shorter(found.all, length, sizeof(Memory));
+    const bool whole = whole_is_shorter(all, length, sizeof(Memory));
     if (thread() == 0) {
-      m_.sum.runs[tile].count = whole ? kWhole : found.all;
-      m_.starts[tile] = found.all;
+      m_.sum.runs[tile].count = whole ? kWhole : all;
+      m_.starts[tile] = all;
       Ways::written(sizeof(std::uint32_t) * 2);
     }
     if (whole) {
@@ -330,9 +421,12 @@ class Merger {
       return;
     }
     auto* const places = as<std::uint16_t>(m_.sum.places) + at;
-    each_there(length, found.before, bits, [&](std::uint32_t to, std::uint32_t i, Bits one) {
+    auto to = static_cast<std::uint32_t>(found.before);
+    each_touched([&](std::uint32_t i) {
+      const Bits one = result(i);
+      if (!there(one)) return;
       places[to] = static_cast<std::uint16_t>(i);
-      values[to].value = one;
+      values[to++].value = one;
       Ways::written(sizeof(std::uint16_t) + sizeof(Memory));
     });
   }

@@ -67,6 +67,8 @@ Library found_in(void* from) {
   find_in(from, "coll_cuda_free_stream", to.free_stream);
   find_in(from, "coll_cuda_follow", to.follow);
   find_in(from, "coll_cuda_launch", to.launch);
+  find_in(from, "coll_cuda_direct_blocks", to.direct_blocks);
+  find_in(from, "coll_cuda_launch_directly", to.launch_directly);
   find_in(from, "coll_cuda_synchronize", to.synchronize);
   find_in(from, "coll_cuda_capture", to.capture);
   find_in(from, "coll_cuda_event", to.event);

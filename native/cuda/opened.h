@@ -30,6 +30,8 @@ struct Library {
   decltype(&coll_cuda_free_stream) free_stream;
   decltype(&coll_cuda_follow) follow;
   decltype(&coll_cuda_launch) launch;
+  decltype(&coll_cuda_direct_blocks) direct_blocks;
+  decltype(&coll_cuda_launch_directly) launch_directly;
   decltype(&coll_cuda_synchronize) synchronize;
   decltype(&coll_cuda_capture) capture;
   decltype(&coll_cuda_event) event;

@@ -23,6 +23,9 @@ inline constexpr std::uint32_t kBins = 1U << kBinBits;
 constexpr std::uint32_t at_once(std::size_t word_bytes) noexcept { return word_bytes < 4 ? 2 : 4; }
 
 constexpr int digits_of(int bits) noexcept { return (bits + kBinBits - 1) / kBinBits; }
+// Digits of a guess: where elements lie close together, a single one would be reached by far more
+// than are wanted. Half of all numbers that are evenly distributed have one exponent.
+inline constexpr int kGuessed = 2;
 // Bits below a digit, the first one being 0; of 0 bits where there is none.
 constexpr int shift_of(int bits, int digit) noexcept {
   const int below = bits - kBinBits * (digit + 1);
@@ -36,7 +39,7 @@ struct SelectionState {
   std::uint32_t gathered;  // 1: all that can be selected is among the candidates
   std::uint32_t wanted;    // of those that begin with `prefix`
   std::uint64_t prefix;    // first digits of the least magnitude that is selected
-  std::uint64_t bound;     // a guess: hardly fewer than k elements reach it
+  std::uint64_t bound;     // a guess: hardly fewer than k elements reach it; its first digits
 };
 
 // Of one chunk: how many are larger than the least selected magnitude, and how many have it; later
@@ -46,7 +49,7 @@ struct Tally {
 };
 
 enum class Stage : std::int32_t {
-  guess,         // a bound, from a sample
+  guess,         // digit `digit` of a bound, from a sample
   gather,        // all elements that reach it become candidates; Fed: adds x to the residual
   count_first,   // how often each first digit of a magnitude comes
   gather_again,  // where the guess was wrong: what reaches the first digit of the k-th largest
@@ -66,7 +69,7 @@ struct Selection {
   std::int32_t digit;
   std::uint32_t index_bytes;  // 2: places in tiles, else whole indices
   SelectionState* state;
-  std::uint32_t* bins;    // of the sample, then of each digit
+  std::uint32_t* bins;    // of the sample's digits, then of each digit
   Run* chunk_runs;        // of candidates
   Tally* tallies;         // by chunk
   std::uint32_t* places;  // of candidates: their indices
@@ -116,7 +119,7 @@ inline SelectionRoom room_of(const Selection& s, int bits, std::size_t word_byte
   SelectionRoom r{};
   const auto digits = static_cast<std::size_t>(digits_of(bits));
   r.state = part_behind(r.bytes, sizeof(SelectionState));
-  r.bins = part_behind(r.bytes, (digits + 1) * kBins * sizeof(std::uint32_t));
+  r.bins = part_behind(r.bytes, (digits + kGuessed) * kBins * sizeof(std::uint32_t));
   r.zeros = r.bytes;
   r.chunk_runs = part_behind(r.bytes, std::size_t{s.chunks} * sizeof(Run));
   r.tallies = part_behind(r.bytes, std::size_t{s.chunks} * sizeof(Tally));
@@ -141,7 +144,9 @@ bool in_stages(Selection s, int bits, bool fed, Launch launch) {
     s.digit = digit;
     return launch(s, stage);
   };
-  if (s.sample > 0 && !run(Stage::guess, 0)) return false;
+  for (int digit = 0; s.sample > 0 && digit < kGuessed && digit < digits_of(bits); ++digit) {
+    if (!run(Stage::guess, digit)) return false;
+  }
   if ((s.sample > 0 || fed) && !run(Stage::gather, 0)) return false;
   if (!run(Stage::count_first, 0) || !run(Stage::gather_again, 0)) return false;
   for (int digit = 1; digit < digits_of(bits); ++digit) {

@@ -23,7 +23,7 @@ class Selector : SelectionOutcome<Kind, Ways, Group> {
   constexpr void run(Stage stage) noexcept {
     switch (stage) {
       case Stage::guess:
-        return guess();
+        return guess(s_.digit);
       case Stage::gather:
         return gather_first();
       case Stage::count_first:
@@ -92,8 +92,12 @@ class Selector : SelectionOutcome<Kind, Ways, Group> {
   }
 
   // Vectors that lie evenly, each somewhere in its share, lest what repeats itself misleads.
-  constexpr void guess() noexcept {
+  constexpr void guess(int digit) noexcept {
     clear_bins();
+    SelectionState& state = *s_.state;
+    const int above = digit > 0 ? shift_of(Magnitude::kBits, digit - 1) : 0;
+    const std::uint64_t bound = digit > 0 ? state.bound : 0, prefix = bound >> above;
+    const std::uint32_t wanted = digit > 0 ? state.wanted : s_.sample_rank;
     const std::uint32_t share = s_.n / kLanes / s_.sample;
     for (std::uint32_t i = thread_of_all(); i < s_.sample; i += threads_of_all()) {
       const std::uint32_t mixed = (i * 2654435761U) >> 7U;
@@ -104,17 +108,15 @@ class Selector : SelectionOutcome<Kind, Ways, Group> {
       } else {
         line = input_.line(first);
       }
-      unrolled<kLanes>([&](std::uint32_t j) {
-        const std::uint64_t bits = Magnitude::of(line.lane[j]);
-        Count::add(&shared_.bins[bits >> shift_of(Magnitude::kBits, 0)], 1);
-      });
+      unrolled<kLanes>([&](std::uint32_t j) { count_one(line.lane[j], digit, prefix); });
     }
-    add_bins(s_.bins);
+    std::uint32_t* const bins = s_.bins + static_cast<std::size_t>(digit) * kBins;
+    add_bins(bins);
     if (!last()) return;
-    const Found found = bin_of(s_.bins, s_.sample_rank);
-    if (found.here) {
-      s_.state->bound = std::uint64_t{found.bin} << shift_of(Magnitude::kBits, 0);
-    }
+    const Found found = bin_of(bins, wanted);
+    if (!found.here) return;
+    state.bound = bound | std::uint64_t{found.bin} << shift_of(Magnitude::kBits, digit);
+    state.wanted = wanted - found.above;
   }
 
   // ---- candidates -------------------------------------------------------------------------------
@@ -206,7 +208,7 @@ class Selector : SelectionOutcome<Kind, Ways, Group> {
     } else {
       count_whole(digit, prefix);
     }
-    std::uint32_t* const bins = s_.bins + static_cast<std::size_t>(digit + 1) * kBins;
+    std::uint32_t* const bins = s_.bins + static_cast<std::size_t>(digit + kGuessed) * kBins;
     add_bins(bins);
     if (!last()) return;
     const Found found = bin_of(bins, wanted);

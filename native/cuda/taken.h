@@ -12,7 +12,9 @@ struct Taken {
   Kernel& kernel;
   template <class Element, class Operation>
   void operator()(std::uint32_t units) const noexcept {
-    kernel = {reinterpret_cast<const void*>(&run_channel<Element, Operation>), units};
+    kernel = {reinterpret_cast<const void*>(&run_channel<Element, Operation>),
+              reinterpret_cast<const void*>(&run_directly<Element, Operation>),
+              kDirectBlocks<Element>, units};
   }
 };
 

@@ -248,7 +248,7 @@ def test_rows_are_chosen_and_time_ends_a_run_in_words(tmp_path: Path) -> None:
     assert kept["rows"] == []
     assert len(kept["left_out"]) == 2
     assert all(sentence.endswith("no time was left") for sentence in kept["left_out"])
-    assert set(ROWS) == {"small", "steps", "selection", "merging", "dense"}
+    assert set(ROWS) == {"small", "steps", "selection", "merging", "dense", "nccl"}
 
 
 def test_the_largest_are_the_first_of_equal_ones() -> None:

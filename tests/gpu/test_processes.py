@@ -13,6 +13,7 @@ import pytest
 
 from bench.gpu.libraries import KERNELS
 from bench.gpu.yardsticks import Yardsticks
+from tests.gpu.owners import owner
 from tests.processes.jobs import COLLRUN, ROOT, environment
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(200)]
@@ -47,8 +48,8 @@ def run(program: str, folder: Path, size: int, before: Sequence[str] = ()) -> No
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_arrays_of_processes_that_share_a_gpu(size: int, yard: Yardsticks, tmp_path: Path) -> None:
-    pytest.importorskip("cupy")
-    pytest.importorskip("torch")
+    owner("cupy")
+    owner("torch")
     program = (
         "import os, pathlib, tests.gpu.rank_programs as p; "
         f"p.shared(int(os.environ['COLLECTIVES_RANK']), {size}, pathlib.Path('.'))"
@@ -61,11 +62,11 @@ def test_arrays_of_processes_that_share_a_gpu(size: int, yard: Yardsticks, tmp_p
 
 
 def test_a_backend_of_cupyx(yard: Yardsticks, tmp_path: Path) -> None:
-    pytest.importorskip("cupy")
+    owner("cupy")
     run("cupyx_backend", tmp_path, 2)
 
 
 @pytest.mark.parametrize("program", ["torch_nccl", "torch_ddp", "cupy_nccl", "cupy_backend"])
 def test_callers_of_nccl_run_on_our_library(program: str, yard: Yardsticks, tmp_path: Path) -> None:
-    pytest.importorskip("torch" if program.startswith("torch") else "cupy")
+    owner("torch" if program.startswith("torch") else "cupy")
     run(program, tmp_path, 2, NCCL)

@@ -90,10 +90,11 @@ class EmulatedCall {
     launch_.element_bytes = static_cast<std::uint32_t>(element_bytes);
     launch_.tile_elements = cut_.tile_elements;
     launch_.slot_bytes = cut_.slot_bytes;
-    launch_.tiles = cut_.tiles;
     launch_.tiles_at_once = cut_.tiles_at_once;
+    launch_.threads = cut_.threads;
     launch_.ranks = launch_.ranks_here = plan.layout.p;
     launch_.channels = cut_.channels;
+    cuda::share_tiles(launch_, cut_.tiles);
     launch_.divisor = 1;
     launch_.units = 1;
     device.complete(launch_, plan.inlined());

@@ -112,8 +112,8 @@ TEST(channels_share_no_tile) {
   for (std::uint32_t tiles = 1; tiles < 40; ++tiles) {
     for (int channels = 1; channels <= 8; ++channels) {
       cuda::Launch launch{};
-      launch.tiles = tiles;
       launch.channels = channels;
+      cuda::share_tiles(launch, tiles);
       launch.tile_elements = 16;
       std::set<std::uint64_t> begins;
       for (int c = 0; c < channels; ++c) {

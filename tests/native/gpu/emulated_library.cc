@@ -233,6 +233,27 @@ std::int32_t coll_cuda_launch(std::int32_t device, const void* launch, std::int3
   return ordered ? 0 : refuse("launching a collective: it may run beside the one before it", why);
 }
 
+std::int32_t coll_cuda_direct_blocks(std::int32_t, std::int32_t dtype, std::int32_t op) noexcept {
+  return coll_cuda_blocks(0, dtype, op, 0);
+}
+
+std::int32_t coll_cuda_launch_directly(std::int32_t, const void* direct, std::int32_t dtype,
+                                       std::int32_t op, void* stream, Sentence* why) noexcept {
+  if (coll_cuda_direct_blocks(0, dtype, op) == 0) {
+    return refuse("launching a collective: no such kernel", why);
+  }
+  const Direct told = *static_cast<const Direct*>(direct);
+  const std::lock_guard lock(mutex);
+  streams.enqueue(stream, [=] {
+    Direct whole = told;
+    use_kernel(dtype, op, [&]<class Element, class Operation>(std::uint32_t units) {
+      whole.units = units;
+      emulate_direct<Element, Operation>(whole, kThreads);
+    });
+  });
+  return 0;
+}
+
 std::int32_t coll_cuda_synchronize(std::int32_t, void* stream, Sentence* why) noexcept {
   return finish(stream) ? 0 : refuse("waiting: the stream is held back for ever", why);
 }
