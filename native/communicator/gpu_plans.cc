@@ -201,17 +201,14 @@ std::optional<cuda::DirectCode> GpuPlans::direct_of(const Call& call, const Plan
   const int blocks =
       cuda::library().direct_blocks(device_, static_cast<std::int32_t>(call.dtype), op);
   if (blocks == 0) return std::nullopt;  // there is no kernel: the way that says so goes on
-  cuda::Room room = room_;
-  room.channels = std::max(1, blocks / ranks_);
   const std::size_t bytes = size_of(call.dtype);
-  const cuda::Cut cut = cuda::cut_for(plan, partition, bytes, room);
   std::vector<std::vector<std::uint64_t>> words;
   std::vector<const cuda::Code*> codes;
   for (int rank = 0; rank < ranks_; ++rank) {
-    words.push_back(cuda::assemble(plan, rank, partition, bytes, cut, room));
+    words.push_back(cuda::assemble(plan, rank, partition, bytes, {}, room_));
     codes.push_back(cuda::as<const cuda::Code>(words.back().data()));
   }
-  auto found = cuda::directly(codes, cut, bytes);
+  auto found = cuda::directly(codes, bytes, static_cast<std::uint32_t>(blocks));
   if (found) found->direct.divisor = divisor_of(call, plan);
   return found;
 }

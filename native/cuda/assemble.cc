@@ -222,13 +222,6 @@ std::size_t most_sources(const Plan& plan) {
   return most;
 }
 
-// One for each vector of a tile, in whole warps.
-std::uint32_t threads_for(std::size_t bytes) {
-  constexpr std::size_t kWarp = 32;
-  const std::size_t wanted = whole((bytes + kVectorBytes - 1) / kVectorBytes, kWarp);
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, kLeastThreads, kMostThreads));
-}
-
 // What a tile may have of a chunk: what a slot takes, where there are slots.
 std::size_t most_of_a_tile(const Plan& plan, std::size_t element_bytes, const Room& room,
                            std::size_t slot) {
@@ -247,6 +240,12 @@ std::size_t most_of_a_tile(const Plan& plan, std::size_t element_bytes, const Ro
 }
 
 }  // namespace
+
+std::uint32_t threads_for(std::size_t bytes) {
+  constexpr std::size_t kWarp = 32;
+  const std::size_t wanted = whole((bytes + kVectorBytes - 1) / kVectorBytes, kWarp);
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, kLeastThreads, kMostThreads));
+}
 
 // Each channel has the same number of tiles, if it can be.
 Cut cut_for(const Plan& plan, const Partition& partition, std::size_t element_bytes,

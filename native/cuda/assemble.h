@@ -34,6 +34,9 @@ struct Cut {
   std::size_t slot_bytes = 0;
 };
 
+// Threads of a block that has so many bytes of each operand: one for each vector, in whole warps.
+std::uint32_t threads_for(std::size_t bytes);
+
 // `partition` has been cut for the call. Throws Error (unsupported) where one vector of 16 bytes of
 // every message of a rank is more than a slot.
 Cut cut_for(const Plan& plan, const Partition& partition, std::size_t element_bytes,

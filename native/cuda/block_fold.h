@@ -247,7 +247,7 @@ constexpr std::size_t bytes_before_vectors(const Span& span, std::size_t bytes) 
 template <class Element>
 constexpr void copy_singles(const Span& span, std::size_t first, std::size_t step,
                             std::size_t end) noexcept {
-  using Memory = kernels::Stored<typename Element::Memory>;
+  using Memory = Placed<typename Element::Memory>;
   for (std::size_t offset = first; offset < end; offset += step) {
     const Memory element = *as<const Memory>(span.source(0) + offset);
     for (std::uint32_t d = 0; d < span.m; ++d) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "cuda/direct.h"
 #include "cuda/interpreter.h"
@@ -49,14 +50,18 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
       .run();
 }
 
-// Blocks of a direct launch that a multiprocessor runs at a time: threads of two have registers for
-// floats, of narrower and wider elements for what one block reads at a time.
-template <class Element>
+// Blocks of a direct launch that a multiprocessor runs at a time: what a thread of two has
+// registers for, of most dtypes it is one.
+template <class Element, class Operation>
 inline constexpr int kDirectBlocks =
-    sizeof(typename Element::Value) == 4 && !kNarrow<Element> ? 2 : 1;
+    sizeof(typename Element::Memory) == 4 ||
+            (kNarrow<Element> && sizeof(typename Element::Memory) == 2 &&
+             std::is_same_v<Operation, kernels::Sum>)
+        ? 2
+        : 1;
 
 template <class Element, class Operation>
-__global__ void __launch_bounds__(kBlockThreads, kDirectBlocks<Element>)
+__global__ void __launch_bounds__(kBlockThreads, kDirectBlocks<Element, Operation>)
     run_directly(const __grid_constant__ Direct direct) {
   run_direct<Element, Operation>(direct, blockIdx.y, blockIdx.x, threadIdx.x, blockDim.x);
 }

@@ -47,6 +47,13 @@ struct Instruction {
   std::uint8_t balanced, complete, post, within;
 };
 
+// An element of any type where one of another may have been declared. It lies at a multiple of its
+// size, as all arrays on a GPU do that are taken: what does not is read byte by byte there.
+template <class T>
+struct [[gnu::may_alias]] Placed {
+  T value;
+};
+
 // The same bytes as what lies there. A template, as a plain constexpr function must be one that can
 // be evaluated.
 template <class To>

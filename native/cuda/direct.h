@@ -23,38 +23,40 @@ struct DirectPart {
   std::uint16_t operands;  // index of the first: sources, then destinations
   std::uint16_t k, m;
   std::uint8_t balanced, complete;
+  std::uint32_t turn;  // blocks before the one that begins here, where all of them share the part
 };
 
 struct Direct {
   BoundOperand operands[kMostDirectOperands];
   DirectPart parts[kMostDirectParts];
   std::uint16_t first_part[kMostRanks + 1];  // of each rank
-  std::uint64_t tile_elements;               // channels have tiles of a part in turns
   double divisor;
   std::uint32_t element_bytes, units, threads;
-  std::int32_t ranks, channels;
+  std::int32_t ranks;
+  std::uint32_t blocks;  // that share a part
+  // 1: all blocks share the part of one rank after the other, and walk through memory together.
+  // Else each rank has blocks of its own, so that short parts do not wait for each other.
+  std::uint32_t in_turn;
 };
 
-// Of one channel of one rank, by thread `thread` of `threads`.
+// By thread `thread` of `threads` of a block: of rank `rank`, unless all share all parts.
 template <class Element, class Operation>
-constexpr void run_direct(const Direct& direct, std::uint32_t rank, std::uint32_t channel,
+constexpr void run_direct(const Direct& direct, std::uint32_t rank, std::uint32_t block,
                           std::size_t thread, std::size_t threads) noexcept {
-  const std::uint64_t step = direct.tile_elements * static_cast<std::uint32_t>(direct.channels);
-  for (std::uint32_t i = direct.first_part[rank]; i < direct.first_part[rank + 1]; ++i) {
+  const bool all = direct.in_turn != 0;
+  const std::uint32_t end = direct.first_part[all ? direct.ranks : rank + 1];
+  for (std::uint32_t i = direct.first_part[all ? 0 : rank]; i < end; ++i) {
     const DirectPart& part = direct.parts[i];
-    for (std::uint64_t before = channel * direct.tile_elements; before < part.elements;
-         before += step) {
-      const std::uint64_t left = part.elements - before;
-      const std::uint64_t n = left < direct.tile_elements ? left : direct.tile_elements;
-      const Span span{direct.operands + part.operands,
-                      {before * direct.element_bytes, 0},
-                      n * direct.units,
-                      part.k,
-                      part.m,
-                      part.balanced != 0,
-                      part.complete != 0 ? direct.divisor : 1.0};
-      fold_span<Element, Operation>(span, thread, threads);
-    }
+    const Span span{direct.operands + part.operands,
+                    {0, 0},
+                    part.elements * direct.units,
+                    part.k,
+                    part.m,
+                    part.balanced != 0,
+                    part.complete != 0 ? direct.divisor : 1.0};
+    const std::uint32_t own =
+        block < part.turn ? block + direct.blocks - part.turn : block - part.turn;
+    fold_span<Element, Operation>(span, own * threads + thread, direct.blocks * threads);
   }
 }
 

@@ -57,20 +57,51 @@ class Straightener {
   std::size_t parts_ = 0, ranks_ = 0;
 };
 
+constexpr std::size_t kBlockBytes = kMostThreads * kVectorBytes;  // of a step of a block
+
+// Each part begins with the block behind the one that the part before it has ended with.
+void take_turns(Direct& direct, std::size_t element_bytes) {
+  std::size_t steps = 0;
+  for (std::size_t i = 0; i < direct.first_part[direct.ranks]; ++i) {
+    DirectPart& part = direct.parts[i];
+    part.turn = static_cast<std::uint32_t>(steps % direct.blocks);
+    steps += (part.elements * element_bytes + kBlockBytes - 1) / kBlockBytes;
+  }
+}
+
+// Blocks of a rank, of those that a device has: short parts are for half as many threads as others,
+// as blocks begin at one time, and what all their threads do takes its time.
+void share_blocks(Direct& direct, std::size_t element_bytes, std::uint32_t blocks) {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < direct.first_part[direct.ranks]; ++i) {
+    longest = std::max<std::size_t>(longest, direct.parts[i].elements * element_bytes);
+  }
+  direct.in_turn = longest >= blocks * kBlockBytes / 2 ? 1 : 0;
+  if (direct.in_turn != 0) {
+    direct.blocks = blocks;
+    direct.threads = kMostThreads;
+    take_turns(direct, element_bytes);
+    return;
+  }
+  const std::size_t most =
+      std::max<std::size_t>(blocks / static_cast<std::size_t>(direct.ranks), 1);
+  const std::size_t short_blocks = (longest + kBlockBytes / 2 - 1) / (kBlockBytes / 2);
+  direct.blocks = static_cast<std::uint32_t>(std::clamp<std::size_t>(short_blocks, 1, most));
+  direct.threads = threads_for(short_blocks <= most ? std::min(longest, kBlockBytes / 2) : longest);
+}
+
 }  // namespace
 
-std::optional<DirectCode> directly(const std::vector<const Code*>& codes, const Cut& cut,
-                                   std::size_t element_bytes) {
+std::optional<DirectCode> directly(const std::vector<const Code*>& codes, std::size_t element_bytes,
+                                   std::uint32_t blocks) {
   Straightener straightener;
   for (const Code* code : codes) {
     if (!straightener.add(*code)) return std::nullopt;
   }
   DirectCode made = straightener.take();
-  made.direct.tile_elements = cut.tile_elements;
   made.direct.element_bytes = static_cast<std::uint32_t>(element_bytes);
-  made.direct.threads = cut.threads;
   made.direct.ranks = static_cast<std::int32_t>(codes.size());
-  made.direct.channels = cut.channels;
+  share_blocks(made.direct, element_bytes, blocks);
   return made;
 }
 

@@ -16,9 +16,9 @@ struct DirectCode {
 };
 
 // None where a rank has more than one step, or waits for another one's, or there are too many of
-// them for the arguments of a kernel.
-std::optional<DirectCode> directly(const std::vector<const Code*>& codes, const Cut& cut,
-                                   std::size_t element_bytes);
+// them for the arguments of a kernel. `blocks`: that a device runs at one time.
+std::optional<DirectCode> directly(const std::vector<const Code*>& codes, std::size_t element_bytes,
+                                   std::uint32_t blocks);
 
 // With the buffers of a call, by rank.
 Direct bound(const DirectCode& code, const Buffers* buffers);

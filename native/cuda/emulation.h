@@ -79,13 +79,13 @@ bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
 template <class Element, class Operation>
 void emulate_direct(const Direct& direct, int threads) {
   std::vector<std::thread> running;
-  for (int rank = 0; rank < direct.ranks; ++rank) {
-    for (int channel = 0; channel < direct.channels; ++channel) {
+  const std::uint32_t ranks = direct.in_turn != 0 ? 1 : static_cast<std::uint32_t>(direct.ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    for (std::uint32_t block = 0; block < direct.blocks; ++block) {
       for (int thread = 0; thread < threads; ++thread) {
-        running.emplace_back([&direct, rank, channel, thread, threads] {
-          run_direct<Element, Operation>(
-              direct, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(channel),
-              static_cast<std::size_t>(thread), static_cast<std::size_t>(threads));
+        running.emplace_back([&direct, rank, block, thread, threads] {
+          run_direct<Element, Operation>(direct, rank, block, static_cast<std::size_t>(thread),
+                                         static_cast<std::size_t>(threads));
         });
       }
     }

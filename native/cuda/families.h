@@ -165,10 +165,19 @@ bool use_complex(Dtype dtype, Reduction op, Use&& use) {
   return false;
 }
 
-// What only moves elements of so many bytes: one kernel for all.
+// What only moves, in the units in which arrays of the dtype lie.
 template <class Use>
 bool use_copy(Dtype dtype, Use&& use) {
-  use.template operator()<Plain<std::uint8_t>, First>(static_cast<std::uint32_t>(size_of(dtype)));
+  const std::size_t bytes = size_of(dtype);
+  if (bytes % 8 == 0) {
+    use.template operator()<Plain<std::uint64_t>, First>(static_cast<std::uint32_t>(bytes / 8));
+  } else if (bytes % 4 == 0) {
+    use.template operator()<Plain<std::uint32_t>, First>(static_cast<std::uint32_t>(bytes / 4));
+  } else if (bytes % 2 == 0) {
+    use.template operator()<Plain<std::uint16_t>, First>(static_cast<std::uint32_t>(bytes / 2));
+  } else {
+    use.template operator()<Plain<std::uint8_t>, First>(static_cast<std::uint32_t>(bytes));
+  }
   return true;
 }
 

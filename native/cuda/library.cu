@@ -46,10 +46,9 @@ cudaError_t launch_together(const Kernel& kernel, Launch launch, std::size_t sha
 cudaError_t launch_directly(const Kernel& kernel, Direct direct, void* stream) noexcept {
   direct.units = kernel.units;
   void* arguments[] = {&direct};
-  return cudaLaunchKernel(
-      kernel.direct,
-      dim3(static_cast<unsigned>(direct.channels), static_cast<unsigned>(direct.ranks)),
-      dim3(direct.threads), arguments, 0, static_cast<cudaStream_t>(stream));
+  const auto ranks = static_cast<unsigned>(direct.in_turn != 0 ? 1 : direct.ranks);
+  return cudaLaunchKernel(kernel.direct, dim3(direct.blocks, ranks), dim3(direct.threads),
+                          arguments, 0, static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ class Merger {
   }
   static constexpr Memory value_at(const SparseVector& x, std::uint32_t i) noexcept {
     Ways::read(sizeof(Memory));
-    return as<const kernels::Stored<Memory>>(x.values)[i].value;
+    return as<const Placed<Memory>>(x.values)[i].value;
   }
   // Of an index that is known to be less than 2^32, whatever it takes: its lower half comes first.
   static constexpr std::uint32_t word_at(const SparseVector& x, std::uint32_t i) noexcept {
@@ -191,6 +191,22 @@ class Merger {
                [this](std::uint32_t tile, std::uint32_t before) { m_.sum.runs[tile].at = before; });
   }
 
+  // work(i, have(i)) for numbers in their order, of which several are asked for at a time.
+  template <class Have, class Work>
+  static constexpr void several(std::uint32_t first, std::uint32_t end, Have have,
+                                Work work) noexcept {
+    constexpr std::uint32_t kSeveral = 8;
+    for (; first < end; first += kSeveral) {
+      std::uint32_t found[kSeveral] = {};
+      unrolled<kSeveral>([&](std::uint32_t j) {
+        if (first + j < end) found[j] = have(first + j);
+      });
+      unrolled<kSeveral>([&](std::uint32_t j) {
+        if (first + j < end) work(first + j, found[j]);
+      });
+    }
+  }
+
   // give(tile, sum of what tiles before it have); returns the sum of all. By one block.
   template <class Have, class Give>
   constexpr std::uint32_t over_tiles(Have have, Give give) noexcept {
@@ -198,14 +214,13 @@ class Merger {
     const std::uint32_t from = each * thread(), first = from < tiles() ? from : tiles();
     const std::uint32_t end = tiles() - first < each ? tiles() : first + each;
     std::uint64_t mine = 0;
-    for (std::uint32_t tile = first; tile < end; ++tile) mine += have(tile);
+    several(first, end, have, [&](std::uint32_t, std::uint32_t here) { mine += here; });
     const auto sums = scan_.sums(mine);
     auto before = static_cast<std::uint32_t>(sums.before);
-    for (std::uint32_t tile = first; tile < end; ++tile) {
-      const std::uint32_t here = have(tile);
+    several(first, end, have, [&](std::uint32_t tile, std::uint32_t here) {
       give(tile, before);
       before += here;
-    }
+    });
     return static_cast<std::uint32_t>(sums.all);
   }
 
@@ -332,7 +347,7 @@ class Merger {
     }
     for (std::uint32_t i = vectors * kLanes + thread(); i < length; i += threads()) {
       for (std::uint32_t o = 0; o < m_.outputs; ++o) {
-        as<kernels::Stored<Bits>>(m_.dense[o] + from)[i].value = result(i);
+        as<Placed<Bits>>(m_.dense[o] + from)[i].value = result(i);
       }
       Ways::written(m_.outputs * sizeof(Memory));
     }
@@ -408,7 +423,7 @@ class Merger {
     const auto found = scan_.sums(own);
     const auto all = static_cast<std::uint32_t>(found.all);
     const std::uint32_t at = room_at(tile);
-    auto* const values = as<kernels::Stored<Bits>>(m_.sum.values) + at;
+    auto* const values = as<Placed<Bits>>(m_.sum.values) + at;
     const bool whole = whole_is_shorter(all, length, sizeof(Memory));
     if (thread() == 0) {
       m_.sum.runs[tile].count = whole ? kWhole : all;
@@ -435,7 +450,7 @@ class Merger {
     for (std::uint32_t tile = block_; tile < tiles(); tile += blocks_) {
       const std::uint32_t start = m_.starts[tile], length = tile_length(m_.n, tile);
       const Run run = run_at(m_.sum, tile);
-      const auto* const values = as<const kernels::Stored<Bits>>(m_.sum.values) + run.at;
+      const auto* const values = as<const Placed<Bits>>(m_.sum.values) + run.at;
       if (run.count == kWhole) {
         const auto bits = [values](std::uint32_t i) {
           Ways::read(sizeof(Memory));
@@ -456,7 +471,7 @@ class Merger {
   }
   constexpr void put(std::uint32_t to, std::uint32_t tile, std::uint32_t i, Bits bits) noexcept {
     const std::uint64_t index = std::uint64_t{tile} * kSparseTile + i;
-    as<kernels::Stored<Bits>>(m_.out_values)[to].value = bits;
+    as<Placed<Bits>>(m_.out_values)[to].value = bits;
     if (m_.index_bytes == sizeof(std::uint32_t)) {
       as<std::uint32_t>(m_.out_indices)[to] = static_cast<std::uint32_t>(index);
     } else {

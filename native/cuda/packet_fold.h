@@ -127,7 +127,7 @@ class PacketFold {
     if (is_whole(at)) return load_vector<kWordBytes>(at).word[0];
     std::uint64_t word = 0;
     for (int i = 0; i < units_; ++i) {
-      const auto bits = as<const kernels::Stored<Bits>>(at)[i].value;
+      const auto bits = as<const Placed<Bits>>(at)[i].value;
       word |= std::uint64_t{bits} << (i * kBits);
     }
     return word;
@@ -138,7 +138,7 @@ class PacketFold {
       return;
     }
     for (int i = 0; i < units_; ++i) {
-      as<kernels::Stored<Bits>>(at)[i].value = static_cast<Bits>(word >> (i * kBits));
+      as<Placed<Bits>>(at)[i].value = static_cast<Bits>(word >> (i * kBits));
     }
   }
 

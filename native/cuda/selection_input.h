@@ -36,7 +36,7 @@ class SelectionInput {
 
   constexpr Word word(std::uint32_t i) const noexcept {
     Ways::read(sizeof(Word));
-    return as<const kernels::Stored<Word>>(whole() + std::size_t{i} * sizeof(Word))->value;
+    return as<const Placed<Word>>(whole() + std::size_t{i} * sizeof(Word))->value;
   }
 
   // Of what is selected from.
@@ -91,7 +91,7 @@ class SelectionInput {
     return s_.x;
   }
   constexpr void set(std::uint32_t i, Word word) const noexcept {
-    as<kernels::Stored<Word>>(s_.residual + std::size_t{i} * sizeof(Word))->value = word;
+    as<Placed<Word>>(s_.residual + std::size_t{i} * sizeof(Word))->value = word;
   }
   static constexpr bool aligned(const std::byte* at, std::size_t bytes) noexcept {
     return reinterpret_cast<std::uintptr_t>(at) % bytes == 0;
@@ -109,7 +109,7 @@ class SelectionInput {
       unrolled<kLanes>([&](std::uint32_t i) { found.lane[i] = lanes.value[i]; });
     } else {
       unrolled<kLanes>([&](std::uint32_t i) {
-        if (i < found.count) found.lane[i] = as<const kernels::Stored<T>>(at)[i].value;
+        if (i < found.count) found.lane[i] = as<const Placed<T>>(at)[i].value;
       });
     }
     Ways::read(found.count * sizeof(T));

@@ -155,7 +155,7 @@ class SelectionOutcome : protected SelectionBlock<Kind, Ways, Group> {
     } else {
       value = one.word;
     }
-    as<kernels::Stored<Stored>>(s_.out_values)[to].value = value;
+    as<Placed<Stored>>(s_.out_values)[to].value = value;
     if (s_.index_bytes == sizeof(std::uint16_t)) {
       as<std::uint16_t>(s_.out_places)[to] = static_cast<std::uint16_t>(one.index % kSparseTile);
     } else if (s_.index_bytes == sizeof(std::uint32_t)) {

@@ -14,7 +14,7 @@ struct Taken {
   void operator()(std::uint32_t units) const noexcept {
     kernel = {reinterpret_cast<const void*>(&run_channel<Element, Operation>),
               reinterpret_cast<const void*>(&run_directly<Element, Operation>),
-              kDirectBlocks<Element>, units};
+              kDirectBlocks<Element, Operation>, units};
   }
 };
 

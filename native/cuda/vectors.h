@@ -119,10 +119,10 @@ struct Single {
   using Kept = Sum;
 
   static constexpr Raw load(const std::byte* at) noexcept {
-    return as<const kernels::Stored<Memory>>(in_device_memory(at))->value;
+    return as<const Placed<Memory>>(in_device_memory(at))->value;
   }
   static constexpr void store(std::byte* at, const Sum& sum) noexcept {
-    as<kernels::Stored<Memory>>(in_device_memory(at))->value = Element{}.round(sum.lane[0]);
+    as<Placed<Memory>>(in_device_memory(at))->value = Element{}.round(sum.lane[0]);
   }
   static constexpr Sum widened(const Raw& raw) noexcept { return {{Element{}.load(raw)}}; }
   static constexpr Kept kept(const Sum& sum) noexcept { return sum; }

@@ -101,6 +101,9 @@ class EmulatedCall {
   }
 
   cuda::Launch& launch() { return launch_; }
+  std::vector<const cuda::Code*> codes() const {
+    return {launch_.codes, launch_.codes + plan_.layout.p};
+  }
   const cuda::Cut& cut() const { return cut_; }
   const Partition& partition() const { return partition_; }
   std::size_t shared_bytes() const { return shared_bytes_; }
