@@ -110,7 +110,8 @@ template <class Element>
 struct Single {
   using Memory = typename Element::Memory;
   static constexpr std::size_t kBytes = sizeof(Memory);
-  static constexpr bool kAwaited = false;
+  // As if: of small elements, which are few, one is read after the other, or registers run out.
+  static constexpr bool kAwaited = kBytes < 4;
   using Raw = Memory;
   struct Sum {
     static constexpr int kCount = 1;

@@ -24,8 +24,9 @@ BUILD = ROOT / "build" / "cuda"
 MOST_REGISTERS = 128
 # Of four floats: selections, given and fed, and sums.
 SPARSE_KERNELS = 4 * 3
-# Six floats by five operations are four kernels each, and so on: native/cuda/families.h.
-KERNELS = 6 * 4 + 4 * 2 + 8 * 2 + 3 + 3 + 2 + 1 + SPARSE_KERNELS
+# Six floats by five operations are four kernels each, and so on: native/cuda/families.h; each as an
+# interpreter of plans, and for plans of one step.
+KERNELS = 2 * (6 * 4 + 4 * 2 + 8 * 2 + 3 + 3 + 2 + 4) + SPARSE_KERNELS
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def assembly(kernels: list[Kernel], tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_memory_is_read_and_written_sixteen_bytes_at_a_time(assembly: str) -> None:
     entries = assembly.split(".entry ")[1:]
-    assert len(entries) == 10
+    assert len(entries) == 20
     for entry in entries:
         wide = re.findall(r"\b(ld|st)\.global\.v(?:2\.[bfu]64|4\.[bfu]32)", entry)
         assert wide.count("ld") >= 8, entry[:200]  # four sources at a time, left and balanced
