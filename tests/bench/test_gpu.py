@@ -24,6 +24,7 @@ from bench.gpu.rounds import _turned, ratios
 from bench.gpu.rows import ROWS, dense, selection
 from collectives._ffi import check, ffi, lib
 from collectives.names import MODES, algorithm_index
+from collectives.preloading import nccl_library
 from tests.mutation import words
 from tests.processes.jobs import emulated_gpu
 
@@ -319,3 +320,26 @@ def test_a_replay_that_writes_nothing_or_something_else_is_noticed() -> None:
     )
     words = "nothing, replayed, 2 ranks, 64 bytes of float32: 32 of 32 elements are wrong ['again']"
     assert done.stdout.strip() == words, done.stderr
+
+
+def test_the_row_of_nccl_leaves_out_a_library_that_is_no_part_of_graphs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours, which stands in for NCCL's: its sums are right, and then it refuses the capture."""
+    monkeypatch.setenv("COLLECTIVES_NCCL", str(nccl_library()))
+    output = tmp_path / "gpu.json"
+    done = emulated("--tiny", "--no-checks", "--rows", "nccl", "--output", str(output))
+    assert done.returncode == 0, done.stdout + done.stderr
+    [sentence] = json.loads(output.read_text())["left_out"]
+    assert sentence.startswith("NCCL with several ranks on one GPU: ncclGroupEnd: ")
+    assert "is being captured into a graph" in sentence
+
+
+def test_a_libnccl_that_is_not_where_it_is_said_to_be_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLLECTIVES_NCCL", "/nowhere/libnccl.so.2")
+    output = tmp_path / "gpu.json"
+    done = emulated("--tiny", "--no-checks", "--rows", "nccl", "--output", str(output))
+    assert done.returncode == 1
+    assert "row nccl: FAILED: COLLECTIVES_NCCL names /nowhere/libnccl.so.2" in done.stdout

@@ -10,7 +10,7 @@ import pytest
 
 import collectives as cl
 from bench.gpu.team import Team
-from tests.gpu.calls import Kind, Room, on_all
+from tests.gpu.calls import Kind, Room, errors, on_all
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -67,6 +67,14 @@ def test_arrays_that_begin_between_two_vectors(offset: int, room: Room) -> None:
             for count in (1, 3, 1009, 20_011):
                 call = Kind("allreduce", count, offset=offset)
                 assert on_all(team, room, call, mode=mode) == [], (call, mode)
+
+
+def test_an_array_between_two_elements_is_refused(room: Room) -> None:
+    with Team(2) as team:
+        for error in errors(team, room, Kind("allreduce", 8, offset=2)):
+            assert isinstance(error, cl.InvalidArgumentError)
+            assert "no multiple of its elements' 4 bytes" in str(error)
+        assert on_all(team, room, Kind("allreduce", 8, "int16", offset=2)) == []
 
 
 def test_small_set(room: Room) -> None:

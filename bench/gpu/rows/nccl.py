@@ -78,11 +78,12 @@ class Ranks(AbstractContextManager["Ranks"]):
 def figures(bench: Bench) -> Iterator[Figure]:
     """Measure long and short allreduces of both."""
     os.environ.setdefault(ALLOWED, "1")
+    sizes = bench.extent.sizes
     try:
         version = nccl.load().version
         for ranks in sorted(bench.extent.ranks):
             with Ranks(bench.yard, ranks) as theirs:
-                for nbytes in SIZES:
+                for nbytes in [size for size in SIZES if size in sizes] or sizes:
                     if bench.over("the rest of NCCL's ranks on one GPU"):
                         return
                     yield from _cell(bench, theirs, ranks, nbytes, version)

@@ -244,14 +244,14 @@ std::int32_t coll_cuda_launch_directly(std::int32_t, const void* direct, std::in
   }
   const Direct told = *static_cast<const Direct*>(direct);
   const std::lock_guard lock(mutex);
-  streams.enqueue(stream, [=] {
+  const bool done = streams.enqueue(stream, [=] {
     Direct whole = told;
     use_kernel(dtype, op, [&]<class Element, class Operation>(std::uint32_t units) {
       whole.units = units;
       emulate_direct<Element, Operation>(whole, kThreads);
     });
   });
-  return 0;
+  return done ? 0 : refuse("launching a collective: the stream is held back for ever", why);
 }
 
 std::int32_t coll_cuda_synchronize(std::int32_t, void* stream, Sentence* why) noexcept {
@@ -356,6 +356,11 @@ std::size_t emulated_taken() {
 void emulated_enqueue(void* stream, std::function<void()> work) {
   const std::lock_guard lock(mutex);
   streams.enqueue(stream, std::move(work));
+}
+
+void emulated_finish_all() {
+  const std::lock_guard lock(mutex);
+  streams.finish_all();
 }
 
 }  // namespace coll::cuda

@@ -10,6 +10,9 @@ namespace coll::cuda {
 // Does it now, or whenever the graph is replayed for which its stream is being captured.
 void emulated_enqueue(void* stream, std::function<void()> work);
 
+// Does all that is on any stream.
+void emulated_finish_all();
+
 extern "C" {
 void emulated_begin_capture(void* stream);
 // The number of the graph.

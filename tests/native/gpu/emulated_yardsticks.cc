@@ -60,15 +60,20 @@ std::int32_t yard_stream(std::int32_t, void** stream, Sentence*) noexcept {
 void yard_end_stream(std::int32_t, void* stream) noexcept {
   const std::unique_ptr<int> owned(static_cast<int*>(stream));
 }
-std::int32_t yard_synchronize(std::int32_t, Sentence*) noexcept { return 0; }
+std::int32_t yard_synchronize(std::int32_t, Sentence*) noexcept {
+  cuda::emulated_finish_all();
+  return 0;
+}
 
 std::int32_t yard_write(std::int32_t, void* to, const void* from, std::size_t bytes,
                         Sentence*) noexcept {
+  cuda::emulated_finish_all();
   std::memcpy(to, from, bytes);
   return 0;
 }
 std::int32_t yard_read(std::int32_t, void* to, const void* from, std::size_t bytes,
                        Sentence*) noexcept {
+  cuda::emulated_finish_all();
   std::memcpy(to, from, bytes);
   return 0;
 }
@@ -116,6 +121,7 @@ std::int32_t yard_ping_pong(std::int32_t, std::uint64_t* words, std::uint64_t tu
 
 std::int32_t yard_wrong(std::int32_t, const Vectors* vectors, std::uint64_t* wrong, void*,
                         Sentence*) noexcept {
+  cuda::emulated_finish_all();
   *wrong = 0;
   for (std::uint64_t i = 0; i < vectors->n; ++i) *wrong += wrong_at(*vectors, i);
   return 0;

@@ -69,9 +69,9 @@ class Streams {
     });
   }
 
-  // What needs no ticks.
-  void enqueue(void* stream, std::function<void()> work) {
-    now_or_later(stream, [this, work = std::move(work)](void* on) {
+  // What needs no ticks. Whether it is done, or will be.
+  bool enqueue(void* stream, std::function<void()> work) {
+    return now_or_later(stream, [this, work = std::move(work)](void* on) {
       if (queues_.reach(queues_.end_of(on)) != Reach::done) return false;
       work();
       return true;
