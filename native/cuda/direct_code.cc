@@ -47,8 +47,13 @@ class Straightener {
           std::span(code.address_list(), code.addresses).subspan(piece.operands, count);
       if (!std::all_of(own.begin(), own.end(), lies_in_arrays)) return false;
       made_.addresses.insert(made_.addresses.end(), own.begin(), own.end());
-      made_.direct.parts[parts_++] = {
-          piece.elements, static_cast<std::uint16_t>(first), in.k, in.m, in.balanced, in.complete};
+      made_.direct.parts[parts_++] = {piece.elements,
+                                      static_cast<std::uint16_t>(first),
+                                      in.k,
+                                      in.m,
+                                      in.balanced,
+                                      in.complete,
+                                      0};
     }
     return true;
   }
