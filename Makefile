@@ -45,7 +45,7 @@ regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 4
 
 test: setup ## native tests, then pytest
 	@scripts/native_tests.sh package
-	@$(in_venv) python -m pytest --numprocesses 4 --dist loadfile
+	@$(in_venv) python -m pytest --numprocesses 3 --dist loadfile
 
 test-sanitizers: setup ## native tests under the address, undefined-behaviour and thread sanitizers
 	@scripts/native_tests.sh asan tsan

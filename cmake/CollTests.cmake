@@ -69,6 +69,12 @@ if(shared_sources)
   set(inside test_support)
 endif()
 
+# Kernels of the GPU as threads, for a test of each and for the emulated GPU.
+add_library(every_kernel OBJECT "${folder}/gpu/every_kernel.cc")
+target_include_directories(every_kernel PRIVATE "${PROJECT_SOURCE_DIR}/native")
+target_link_libraries(every_kernel PRIVATE collectives_options)
+target_compile_options(every_kernel PRIVATE -Og) # compiled in half the time
+
 list(FILTER cc_files INCLUDE REGEX "_test\\.cc$")
 if(COLL_SANITIZE)
   list(FILTER cc_files EXCLUDE REGEX "_speed_test\\.cc$")
@@ -83,6 +89,9 @@ foreach(source IN LISTS cc_files)
   endif()
   coll_add_test("${source}" ${inside})
 endforeach()
+if(TARGET cuda_dtypes_test)
+  target_link_libraries(cuda_dtypes_test PRIVATE every_kernel)
+endif()
 foreach(source IN LISTS c_files)
   coll_add_test("${source}" collectives)
 endforeach()
@@ -109,7 +118,7 @@ add_library(
   "${folder}/gpu/emulated_library.cc" "${folder}/gpu/emulated_sparse.cc"
   "${folder}/gpu/emulated_yardsticks.cc"
 )
-target_link_libraries(emulated_gpu PRIVATE collectives_options Threads::Threads)
+target_link_libraries(emulated_gpu PRIVATE every_kernel collectives_options Threads::Threads)
 target_include_directories(
   emulated_gpu PRIVATE "${PROJECT_SOURCE_DIR}/native" "${PROJECT_SOURCE_DIR}/bench"
 )
@@ -159,8 +168,15 @@ if(NOT "address" IN_LIST COLL_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
 endif()
 
 # These take all their cases where ALL_CASES is set, else a part by turns (instrumented.h).
-foreach(name IN ITEMS prove_test cuda_algorithms_test cuda_races sparse_races)
+foreach(name IN ITEMS prove_test engine_test looks_test cuda_algorithms_test cuda_races sparse_races)
   if(TEST ${name})
     set_tests_properties(${name} PROPERTIES LABELS long)
+  endif()
+endforeach()
+
+# These wait more than they compute: begun first, they wait beside the others.
+foreach(name IN ITEMS shrink_test bootstrap_faults_test mesh_directory_test wire_messages_test claim_test cuda_algorithms_test)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST 100)
   endif()
 endforeach()

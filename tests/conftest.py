@@ -6,6 +6,7 @@ A test that quietly stops running proves nothing; on a contributor's machine it 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -25,6 +26,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["COLLECTIVES_CACHE"] = "off"
 
 ALLOWED = Path(__file__).with_name("allowed-skips.txt")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass by thousands of tests, which stay to the end."""
+    gc.freeze()
 
 
 def allowed_prefixes(text: str) -> list[str]:

@@ -152,10 +152,12 @@ def moved_in_place(comm: cl.Communicator, count: int) -> Iterator[str | None]:
 def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int = 1) -> list[str]:
     """Every algorithm in every mode with every count, rooted ones with every root.
 
-    ``share``: of the counts but 3, with which all roots are tried, so many take turns.
+    ``share``: of the counts but 3, with which all roots are tried, so many take turns; above 1, of more
+    than three ranks every third root.
     """
     wrong: list[str] = []
     number = 0
+    every = 3 if share > 1 and comm.size > 3 else 1
     for algorithm in cl.algorithms():
         if not algorithm.fits(comm.size):
             continue
@@ -167,7 +169,8 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int 
                 number += 1
                 if count != 3 and number % share:
                     continue
-                for root in range(comm.size if rooted and count == 3 else 1):
+                roots = range(number % every, comm.size, every) if rooted and count == 3 else (0,)
+                for root in roots:
                     name = algorithm.name
                     found = once(comm, algorithm.kind, count, root=root, algorithm=name, mode=mode)
                     where = f"{algorithm.kind} {name} {mode} n={count} root={root}"
@@ -175,12 +178,16 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int 
     return wrong
 
 
-def dtypes(comm: cl.Communicator) -> list[str]:
-    """Every dtype with every op that it has, in every kind."""
+def dtypes(comm: cl.Communicator, share: int = 1) -> list[str]:
+    """Every dtype with every op that it has, in every kind; of them one of ``share``."""
     wrong: list[str] = []
+    number = comm.size  # so that other numbers of ranks take others
     for dtype in DTYPES:
         for op in ops_of(dtype):
             for kind in FOLDS if op == "avg" else FOLDS + SCANS:
+                number += 1
+                if number % share:
+                    continue
                 found = once(comm, kind, 1003, dtype, op, root=comm.size - 1)
                 wrong += [f"{kind} {op} {dtype}: {found}"] if found else []
         for kind in MOVES:

@@ -56,7 +56,7 @@ class Tunable(Caller):
         (the six that are used most), ``sizes`` bytes of vectors in ascending order: where they are
         given, it races and keeps nothing. Returns the table, the same on all ranks, to be saved and
         given to :meth:`use_table` elsewhere. What is not measured, and where the time did not
-        suffice, is chosen as before.
+        suffice, is chosen as before. One rank alone has nothing to race.
 
         What is wished for by COLLECTIVES_ALGORITHM is not raced, as it runs whatever is faster.
 
@@ -112,7 +112,10 @@ class Tunable(Caller):
             if apart.transport == "memory" and apart.size > 1:
                 self._costs = measured_costs(apart, min(_PROBE, max(budget / 20, _LEAST)))
             left = _OF_RACES * budget - (time.perf_counter() - begin)
-            cells = list(tuner.tuned(apart, named, sizes, left, self._costs))
+            # Alone all plans are one copy.
+            cells = (
+                list(tuner.tuned(apart, named, sizes, left, self._costs)) if apart.size > 1 else []
+            )
         raced = [cell for cell in cells if cell.standings]
         choices = lines(raced, comm.size)
         table = TunedTable(comm.size, self._machine, text(lib.coll_version()), tuple(choices))

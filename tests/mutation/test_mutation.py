@@ -36,7 +36,7 @@ MORE: Sample = {"schedule": 7_000, "plan": 7_000, "mixed_plan": 2_000}
 SEEDS = 20 if RECORD else 10
 # Enough to see that the interpreter runs what is right; what is not right it sees at once.
 SEEDS_OF_ORIGINALS = 2
-SHARE_OF_ORIGINALS = 8  # of the sample's one of so many is run
+SHARE_OF_ORIGINALS = 16  # of the sample's one of so many is run
 LIMIT = 1800 if RECORD else 240  # seconds for an attack
 
 pytestmark = pytest.mark.timeout(3 * LIMIT if RECORD else 300)

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cuda_job.h"
+#include "gpu/every_kernel.h"
 #include "kernels/kernels.h"
 
 namespace {
@@ -101,18 +102,12 @@ std::vector<std::byte> folded(const Case& wanted, Operands& operands, int p) {
 
 // Whether there is a kernel of this dtype and operation; it has been run then.
 bool launched(EmulatedCall& call, const Case& wanted) {
-  bool whole = true;
-  const auto use = [&]<class Element, class Operation>(std::uint32_t units) {
-    call.launch().units = units;
-    whole = cuda::emulate<Element, Operation>(call.launch(), kThreads, call.shared_bytes());
-  };
-  const bool there = cuda::use_float(wanted.dtype, wanted.op, use) ||
-                     cuda::use_narrow_float(wanted.dtype, wanted.op, use) ||
-                     cuda::use_integer(wanted.dtype, wanted.op, use) ||
-                     cuda::use_boolean(wanted.dtype, wanted.op, use) ||
-                     cuda::use_complex(wanted.dtype, wanted.op, use);
-  CHECK(whole);
-  return there;
+  const EmulatedKernel kernel = emulated_kernel(static_cast<std::int32_t>(wanted.dtype),
+                                                static_cast<std::int32_t>(wanted.op));
+  if (kernel.run == nullptr) return false;
+  call.launch().units = kernel.units;
+  CHECK(kernel.run(call.launch(), kThreads, call.shared_bytes()));
+  return true;
 }
 
 bool agrees(const Case& wanted, const Plan& plan) {

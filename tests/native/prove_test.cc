@@ -135,7 +135,7 @@ TEST(plans_in_all_configurations) {
       for (int mode = 0; mode < kModes; ++mode) {
         for (int depth = 1; depth <= kDepths; ++depth) {
           for (int lag = 0; lag < kLags; ++lag) {
-            if (!has_turn(p, p + root + mode + depth + 2 * lag, 4)) continue;
+            if (!has_turn(p, p + root + mode + depth + 2 * lag, 8)) continue;
             proofs += prove_plan(a, schedule, {static_cast<Mode>(mode), depth, lag});
           }
         }
@@ -154,7 +154,7 @@ TEST(mixed_plans) {
     each_case(p, kMostRanksWithAllRoots, [&](const Algorithm& a, int, int root) {
       const Schedule schedule = make_schedule(a, p, root);
       for (const Mode mode : {Mode::pull, Mode::push}) {
-        if (!has_turn(p, p + root + static_cast<int>(mode), 2)) continue;
+        if (!has_turn(p, p + root + static_cast<int>(mode), 4)) continue;
         // As the engine runs them; of few ranks with few slots too.
         proofs += prove_plan(a, schedule, {mode, 4, 1, true});
         if (p <= 8) proofs += prove_plan(a, schedule, {mode, 1 + p % 3, p % 2, true});
@@ -176,7 +176,7 @@ TEST(plans_of_many_ranks) {
       const Schedule schedule = make_schedule(*a, p, p - 1);
       for (int mode = 0; mode < kModes; ++mode) {
         if (p > kMostRanksInAllModes && (mode + p + number) % 2 == 0) continue;
-        if (!has_turn(p, (mode + p + number) / 2 + p / (kDepths * kLags), 2)) continue;
+        if (!has_turn(p, (mode + p + number) / 2 + p / (kDepths * kLags), 4)) continue;
         // Every depth and lag has its turn in every mode.
         proofs += prove_plan(*a, schedule,
                              {static_cast<Mode>(mode), 1 + p % kDepths, p / kDepths % kLags});

@@ -13,6 +13,7 @@ import numpy as np
 
 import collectives as cl
 from tests import groups
+from tests.processes.jobs import until
 
 VICTIM = 3
 
@@ -93,8 +94,9 @@ def abort() -> list[Any]:
     return [*found, total(comm), total(comm.dup())]
 
 
-def interrupt() -> list[str]:
-    """Get a Ctrl-C in a split that the others join late."""
+def interrupt(folder: str) -> list[str]:
+    """Get a Ctrl-C in a split that the others join when it has come."""
+    interrupted = Path(folder, "interrupted")
     comm = cl.init(timeout=20)
     comm.barrier()
     caught = "nothing"
@@ -102,9 +104,10 @@ def interrupt() -> list[str]:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         signal.signal(signal.SIGALRM, signal.default_int_handler)
     else:
-        time.sleep(0.2)
+        until(interrupted.exists)
     try:
         comm.split(0)
     except (KeyboardInterrupt, cl.CollectiveError) as error:
         caught = type(error).__name__
+    interrupted.touch()
     return [caught, repr(comm)]

@@ -18,14 +18,16 @@ BOUND = (4, 5)  # so many ranks are bound to a core each, which they share on a 
 def everything(share: str) -> dict[str, list[str]]:
     """Check every collective in every way; return what was wrong, by kind of check.
 
-    ``share``: that of :func:`tests.sweep.algorithms`.
+    ``share``: that of :func:`tests.sweep.algorithms`; above 1, dtypes take turns, too, as
+    :mod:`tests.python.test_threads` has all.
     """
     if int(os.environ["COLLECTIVES_SIZE"]) in BOUND:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[int(os.environ["COLLECTIVES_RANK"]) % len(cores)]})
     comm = cl.init(timeout=30)
-    checks = (sweep.dtypes, sweep.places, sweep.parts, sweep.shapes)
+    checks = (sweep.places, sweep.parts, sweep.shapes)
     found = {check.__name__: check(comm) for check in checks}
+    found["dtypes"] = sweep.dtypes(comm, 5 if int(share) > 1 else 1)
     found["algorithms"] = sweep.algorithms(comm, (None, "staged", "inline"), int(share))
     found["local errors"] = local_errors(comm)
     found["lengths"] = lengths(comm)

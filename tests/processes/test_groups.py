@@ -57,6 +57,6 @@ def test_a_dead_rank_is_named_in_each_group_by_its_place_there(tmp_path: Path) -
 
 
 def test_ctrl_c_ends_a_split_everywhere(tmp_path: Path) -> None:
-    first, *others = found(3, "groups.interrupt", tmp_path)
+    first, *others = found(3, "groups.interrupt", tmp_path, tmp_path)
     assert first[0] == "KeyboardInterrupt"
     assert [other[0] for other in others] == ["AbortedError"] * 2

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed collectives against NumPy: every dtype, operation, algorithm, group, async call.
 
-2,500 of them, and 20,000 in `make test-extras`.
+600 of them, and 20,000 in `make test-extras`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RUNS = [
     ("processes", 4, 3000),
     ("processes", 7, 2000),
 ]
-SHARE = 16  # a plain run makes one of so many calls
+SHARE = 32  # a plain run makes one of so many calls
 
 
 @some_or_all(SHARE)
@@ -44,4 +44,4 @@ def test_soak(
 
 def test_enough_of_them() -> None:
     assert sum(number for _, _, number in RUNS) >= 20_000
-    assert sum(number // SHARE for _, _, number in RUNS) > 1_200
+    assert sum(number // SHARE for _, _, number in RUNS) > 600

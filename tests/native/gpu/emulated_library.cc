@@ -15,10 +15,11 @@
 #include <thread>
 #include <utility>
 
-#include "cuda/emulation.h"
-#include "cuda/families.h"
+#include "cuda/direct.h"
+#include "cuda/launch.h"
 #include "cuda/library.h"
 #include "emulated_streams.h"
+#include "every_kernel.h"
 #include "memories.h"
 #include "streams.h"
 
@@ -54,16 +55,6 @@ bool until_done(Try once) noexcept {
 }
 bool finish(const void* stream) noexcept {
   return until_done([stream] { return streams.finish(stream); });
-}
-
-template <class Use>
-bool use_kernel(std::int32_t dtype_number, std::int32_t op_number, Use&& use) {
-  const auto dtype = static_cast<Dtype>(dtype_number);
-  const auto op = static_cast<Reduction>(op_number);
-  if (!exists(dtype)) return false;
-  if (op_number == kMovesOnly) return use_copy(dtype, use);
-  return use_float(dtype, op, use) || use_narrow_float(dtype, op, use) ||
-         use_integer(dtype, op, use) || use_boolean(dtype, op, use) || use_complex(dtype, op, use);
 }
 
 void run_hook(std::int32_t device) {
@@ -116,7 +107,7 @@ std::int32_t coll_cuda_load(std::int32_t, Sentence*) noexcept { return 0; }
 
 std::int32_t coll_cuda_blocks(std::int32_t, std::int32_t dtype, std::int32_t op,
                               std::size_t) noexcept {
-  return use_kernel(dtype, op, []<class Element, class Operation>(std::uint32_t) {}) ? kBlocks : 0;
+  return testing::emulated_kernel(dtype, op).run != nullptr ? kBlocks : 0;
 }
 
 std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** memory,
@@ -211,15 +202,12 @@ std::int32_t coll_cuda_launch(std::int32_t device, const void* launch, std::int3
   if (told.ranks_here * told.channels > kBlocks) {
     return refuse("launching a collective: too many blocks to run together", why);
   }
-  if (coll_cuda_blocks(0, dtype, op, shared) == 0) {
-    return refuse("launching a collective: no such kernel", why);
-  }
+  const testing::EmulatedKernel kernel = testing::emulated_kernel(dtype, op);
+  if (kernel.run == nullptr) return refuse("launching a collective: no such kernel", why);
+  told.units = kernel.units;
   const auto run = [=] {
-    Launch whole = told;
-    return use_kernel(dtype, op, [&]<class Element, class Operation>(std::uint32_t units) {
-      whole.units = units;
-      emulate<Element, Operation>(whole, kThreads, shared);
-    });
+    kernel.run(told, kThreads, shared);
+    return true;
   };
   if (told.apart()) run_hook(device);
   // What is before it is over then, as all but such launches are when they have been enqueued.
@@ -239,18 +227,12 @@ std::int32_t coll_cuda_direct_blocks(std::int32_t, std::int32_t dtype, std::int3
 
 std::int32_t coll_cuda_launch_directly(std::int32_t, const void* direct, std::int32_t dtype,
                                        std::int32_t op, void* stream, Sentence* why) noexcept {
-  if (coll_cuda_direct_blocks(0, dtype, op) == 0) {
-    return refuse("launching a collective: no such kernel", why);
-  }
-  const Direct told = *static_cast<const Direct*>(direct);
+  const testing::EmulatedKernel kernel = testing::emulated_kernel(dtype, op);
+  if (kernel.run == nullptr) return refuse("launching a collective: no such kernel", why);
+  Direct told = *static_cast<const Direct*>(direct);
+  told.units = kernel.units;
   const std::lock_guard lock(mutex);
-  const bool done = streams.enqueue(stream, [=] {
-    Direct whole = told;
-    use_kernel(dtype, op, [&]<class Element, class Operation>(std::uint32_t units) {
-      whole.units = units;
-      emulate_direct<Element, Operation>(whole, kThreads);
-    });
-  });
+  const bool done = streams.enqueue(stream, [=] { kernel.run_directly(told, kThreads); });
   return done ? 0 : refuse("launching a collective: the stream is held back for ever", why);
 }
 
