@@ -45,7 +45,7 @@ regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 4
 
 test: setup ## native tests, then pytest
 	@scripts/native_tests.sh package
-	@$(in_venv) python -m pytest --numprocesses 3 --dist loadfile
+	@$(in_venv) python -m pytest --numprocesses 4 --dist loadfile
 
 test-sanitizers: setup ## native tests under the address, undefined-behaviour and thread sanitizers
 	@scripts/native_tests.sh asan tsan
@@ -73,10 +73,12 @@ coverage: setup ## which lines of native/ and collectives/ the tests run; at lea
 	@scripts/setup.sh coverage
 	@scripts/coverage.sh
 
-check: setup ## format, lint, types; clang-tidy on changed files
+check: ## format, lint, types; clang-tidy on changed files
+	@scripts/setup.sh lint
 	@scripts/check.sh
 
-format: setup ## rewrite the files as `make check` wants them
+format: ## rewrite the files as `make check` wants them
+	@scripts/setup.sh lint
 	@scripts/check.sh format
 
 wheel: setup ## one abi3 wheel in dist/

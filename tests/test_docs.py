@@ -32,6 +32,7 @@ ELSEWHERE = {
     "pip install .": "tests/test_wheel.py",
     "source .venv/bin/activate": "tests/test_tooling.py",
     "python -m scripts.generate_docs": "tests/test_docs.py",  # --check, and by hand
+    "python -m pytest -q tests/test_algorithm_table.py": "tests/test_algorithm_table.py",
 }
 NOT_COPIED = ("build", "dist", ".*", "__pycache__")
 
