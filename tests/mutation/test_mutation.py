@@ -33,7 +33,7 @@ RECORD = "RECORD_MUTATION" in os.environ
 Sample = dict[str, int]
 SAMPLE: Sample = {"schedule": 2_000, "plan": 2_000, "mixed_plan": 800}
 MORE: Sample = {"schedule": 7_000, "plan": 7_000, "mixed_plan": 2_000}
-SEEDS = 20 if RECORD else 10
+SEEDS = 20 if RECORD else 8
 # Enough to see that the interpreter runs what is right; what is not right it sees at once.
 SEEDS_OF_ORIGINALS = 2
 SHARE_OF_ORIGINALS = 16  # of the sample's one of so many is run

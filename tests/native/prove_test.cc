@@ -118,7 +118,7 @@ TEST(schedules_of_many_ranks) {
     int number = 0;
     for (const Algorithm* a : algorithms()) {
       turn = !turn;
-      if (!a->fits(p) || (p > 256 && (turn || !has_turn(p, sample + ++number / 2, 4)))) continue;
+      if (!a->fits(p) || (p > 256 && (turn || !has_turn(p, sample + ++number / 2, 8)))) continue;
       proofs += prove_schedule(*a, p, p / 3 * (Layout(a->kind, p, 0, p).rooted()));
     }
   });
@@ -176,7 +176,7 @@ TEST(plans_of_many_ranks) {
       const Schedule schedule = make_schedule(*a, p, p - 1);
       for (int mode = 0; mode < kModes; ++mode) {
         if (p > kMostRanksInAllModes && (mode + p + number) % 2 == 0) continue;
-        if (!has_turn(p, (mode + p + number) / 2 + p / (kDepths * kLags), 4)) continue;
+        if (!has_turn(p, (mode + p + number) / 2 + p / (kDepths * kLags), 8)) continue;
         // Every depth and lag has its turn in every mode.
         proofs += prove_plan(*a, schedule,
                              {static_cast<Mode>(mode), 1 + p % kDepths, p / kDepths % kLags});
