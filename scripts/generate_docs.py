@@ -51,8 +51,8 @@ EXAMPLE = "allreduce_circulant"  # whose diff HACKING.md shows
 def documents(root: Path = ROOT, share: int = 1) -> dict[Path, str]:
     """Return every generated file below ``root``, by its path from there, with its text.
 
-    ``share``: of the pages of algorithms, one of so many; and their index, which looks at the proofs
-    of all, only where it is 1.
+    ``share``: of the pages of algorithms, one of so many; and their index, which looks at the
+    proofs of all, only where it is 1.
     """
     algorithms = cl.algorithms()
     made = {PAGES / "index.md": index(algorithms)} if share == 1 else {}

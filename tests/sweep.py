@@ -152,8 +152,8 @@ def moved_in_place(comm: cl.Communicator, count: int) -> Iterator[str | None]:
 def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int = 1) -> list[str]:
     """Every algorithm in every mode with every count, rooted ones with every root.
 
-    ``share``: of the counts but 3, with which all roots are tried, so many take turns; above 1, of more
-    than three ranks every third root.
+    ``share``: of the counts but 3, with which all roots are tried, so many take turns; above 1, of
+    more than three ranks every third root.
     """
     wrong: list[str] = []
     number = 0

@@ -30,16 +30,21 @@ def random_calls(number: str, seed: str) -> dict[str, int]:
         done = 0
         while done < int(number):
             with ExitStack() as until_the_next:
-                tables += _change(comm, draw, machine, until_the_next)
+                tables += _change(comm, draw, machine, until_the_next, first=done == 0)
                 for _ in range(min(draw.randint(1, 2 * _TABLES), int(number) - done)):
                     wrong += not _right(comm, draw)
                     done += 1
     return {"calls": done, "wrong": wrong, "tables": tables}
 
 
-def _change(comm: cl.Communicator, draw: random.Random, machine: str, block: ExitStack) -> int:
-    """Let a random table choose, or the rules, or a wish for the length of the block."""
-    how = draw.random()
+def _change(
+    comm: cl.Communicator, draw: random.Random, machine: str, block: ExitStack, first: bool
+) -> int:
+    """Let a random table choose, or the rules, or a wish for the length of the block.
+
+    The first is a table: a short run may make no other change.
+    """
+    how = 1.0 if first else draw.random()
     if how < 0.2:
         comm.use_table(None)
         return 0

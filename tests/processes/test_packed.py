@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.processes.jobs import found
+from tests.shares import few
 
 pytestmark = pytest.mark.processes
 
 
-@pytest.mark.parametrize("p", [3, 5])
+@few("p", [3, 5], [5])
 def test_every_packed_collective(p: int, tmp_path: Path) -> None:
     for rank, wrong in enumerate(found(p, "packed.everything", tmp_path)):
         assert wrong == [], f"rank {rank}"

@@ -11,13 +11,13 @@ import pytest
 
 import collectives as cl
 from tests.processes.jobs import found
-from tests.shares import some_or_all
+from tests.shares import few, some_or_all
 
 pytestmark = pytest.mark.processes
 
 
 @some_or_all(16)
-@pytest.mark.parametrize("p", [1, 2, 3, 4, 5])
+@few("p", [1, 2, 3, 4, 5], [2, 5])
 def test_any_mixture_of_symmetric_and_ordinary_arrays(p: int, share: int, tmp_path: Path) -> None:
     for rank, wrong in enumerate(found(p, "symmetric.everything", tmp_path, share, timeout=100)):
         assert wrong == [], f"rank {rank}"

@@ -348,3 +348,12 @@ def test_tune_refuses() -> None:
         with pytest.raises(cl.InvalidArgumentError, match="explain"):
             comm.explain(kind, nbytes)
     comm.close()
+
+
+def test_one_rank_alone_has_nothing_to_race(tmp_path: Path) -> None:
+    with cl.init() as comm:
+        table = comm.tune(budget_s=3600, again=True)
+        assert table.choices == ()
+        table.save(tmp_path / "table.json")
+        assert comm.use_table(tmp_path / "table.json")
+        assert comm.allreduce(np.full(3, 2.0)).tolist() == [2.0] * 3
