@@ -153,11 +153,11 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int 
     """Every algorithm in every mode with every count, rooted ones with every root.
 
     ``share``: of the counts but 3, with which all roots are tried, so many take turns; above 1, of
-    more than three ranks every third root.
+    more than three ranks one or two roots.
     """
     wrong: list[str] = []
     number = 0
-    every = 3 if share > 1 and comm.size > 3 else 1
+    every = comm.size - 1 if share > 1 and comm.size > 3 else 1
     for algorithm in cl.algorithms():
         if not algorithm.fits(comm.size):
             continue
