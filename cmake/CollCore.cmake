@@ -9,9 +9,10 @@ include(CollUcx)
 set(abi_sources ${core_sources})
 list(FILTER abi_sources INCLUDE REGEX "/native/abi/")
 list(FILTER core_sources EXCLUDE REGEX "/native/(abi|nccl)/")
+set(hot "/native/(kernels|engine|prove|sparse)/")
 set(hot_sources ${core_sources})
-list(FILTER hot_sources INCLUDE REGEX "/native/(kernels|engine|prove|sparse)/")
-list(FILTER core_sources EXCLUDE REGEX "/native/(kernels|engine|prove|sparse)/")
+list(FILTER hot_sources INCLUDE REGEX "${hot}")
+list(FILTER core_sources EXCLUDE REGEX "${hot}")
 
 # No options for single files: not for instruction sets, as an inline function of a shared header,
 # compiled for AVX here, could be the copy that the linker keeps for all (kernels use the target
@@ -30,7 +31,8 @@ foreach(part IN ITEMS collectives_hot collectives_objects collectives_abi)
     ${part} PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE collectives_options
   )
 endforeach()
-# What loops over elements, waits or proves gains by -O3; the rest compiles in nine tenths of the time without.
+# What loops over elements, waits or proves keeps -O3. The rest compiles in nine tenths of the time without, and no call
+# takes longer for it (bench.limits).
 foreach(part IN ITEMS collectives_objects collectives_abi)
   target_compile_options(${part} PRIVATE "$<$<NOT:$<CONFIG:Debug>>:-O2>")
 endforeach()

@@ -156,7 +156,7 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int 
     more than three ranks one or two roots.
     """
     wrong: list[str] = []
-    number = 0
+    number = turn = 0
     every = comm.size - 1 if share > 1 and comm.size > 3 else 1
     for algorithm in cl.algorithms():
         if not algorithm.fits(comm.size):
@@ -169,7 +169,10 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int 
                 number += 1
                 if count != 3 and number % share:
                     continue
-                roots = range(number % every, comm.size, every) if rooted and count == 3 else (0,)
+                roots = range(1)
+                if rooted and count == 3:
+                    turn += 1
+                    roots = range(turn % every, comm.size, every)
                 for root in roots:
                     name = algorithm.name
                     found = once(comm, algorithm.kind, count, root=root, algorithm=name, mode=mode)
@@ -179,7 +182,10 @@ def algorithms(comm: cl.Communicator, modes: tuple[str | None, ...], share: int 
 
 
 def dtypes(comm: cl.Communicator, share: int = 1) -> list[str]:
-    """Every dtype with every op that it has, in every kind; of them one of ``share``."""
+    """Every dtype with every op that it has, in every kind; of them one of ``share``.
+
+    Where that has no divisor in common with the number of kinds, these take turns.
+    """
     wrong: list[str] = []
     number = comm.size  # so that other numbers of ranks take others
     for dtype in DTYPES:

@@ -112,10 +112,7 @@ class Tunable(Caller):
             if apart.transport == "memory" and apart.size > 1:
                 self._costs = measured_costs(apart, min(_PROBE, max(budget / 20, _LEAST)))
             left = _OF_RACES * budget - (time.perf_counter() - begin)
-            # Alone all plans are one copy.
-            cells = (
-                list(tuner.tuned(apart, named, sizes, left, self._costs)) if apart.size > 1 else []
-            )
+            cells = list(tuner.tuned(apart, named, sizes, left, self._costs))
         raced = [cell for cell in cells if cell.standings]
         choices = lines(raced, comm.size)
         table = TunedTable(comm.size, self._machine, text(lib.coll_version()), tuple(choices))

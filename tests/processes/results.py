@@ -27,7 +27,7 @@ def everything(share: str) -> dict[str, list[str]]:
     comm = cl.init(timeout=30)
     checks = (sweep.places, sweep.parts, sweep.shapes)
     found = {check.__name__: check(comm) for check in checks}
-    found["dtypes"] = sweep.dtypes(comm, 5 if int(share) > 1 else 1)
+    found["dtypes"] = sweep.dtypes(comm, 4 if int(share) > 1 else 1)
     found["algorithms"] = sweep.algorithms(comm, (None, "staged", "inline"), int(share))
     found["local errors"] = local_errors(comm)
     found["lengths"] = lengths(comm)
