@@ -303,11 +303,13 @@ int run(int argc, char** argv) {
       if (only >= 0 && &c != &kCases[only]) continue;
       std::thread([&] {  // pinning stays with this thread
         const double before = line_latency_ns(cores[0], cores[1]);
-        for (const Burst& b : measure(c, cores, 3)) {
+        const std::vector<Burst> bursts = measure(c, cores, 3);
+        const double after = line_latency_ns(cores[0], cores[1]);
+        for (const Burst& b : bursts) {
           std::printf(
               "%s\n  {\"row\": \"%s\", \"bytes\": %zu, \"hand_ns\": %.2f, \"plan_ns\": %.2f, "
-              "\"line_ns\": %.1f}",
-              first ? "" : ",", c.name, c.bytes, b.hand, b.plan, before);
+              "\"line_before_ns\": %.1f, \"line_after_ns\": %.1f}",
+              first ? "" : ",", c.name, c.bytes, b.hand, b.plan, before, after);
           first = false;
         }
       })

@@ -58,16 +58,7 @@ def where(block: Block) -> str:
 
 def from_pairs(pairs: Sequence[Block]) -> list[Block]:
     """Turn pairs of interpreted plan and loop by hand to blocks."""
-    return [
-        pair
-        | {
-            "row": f"plan: {pair['row']}",
-            "ns": pair["plan_ns"],
-            "line_before_ns": pair["line_ns"],
-            "line_after_ns": pair["line_ns"],
-        }
-        for pair in pairs
-    ]
+    return [pair | {"row": f"plan: {pair['row']}", "ns": pair["plan_ns"]} for pair in pairs]
 
 
 def judge(blocks: Sequence[Block]) -> list[Judged]:

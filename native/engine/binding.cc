@@ -66,9 +66,12 @@ void Binding::bind_structure() {
   operands_.reserve(most_operands);
   flags_.reserve(mine().operand_pool.size());
   const std::size_t slots = segment_.shape().depth;
-  if (most_operands * slots <= kMostReadyPointers && !reads_peers_) {
+  may_be_short_ =
+      plan_.max_lag == 0 && !reads_peers_ && most_operands * slots <= kMostReadyPointers;
+  if (may_be_short_) {
     ready_.reserve(most_pieces * slots);
     pointers_.reserve(most_operands * slots);
+    short_steps_.reserve(most_short_steps(most_pieces) * slots);
   }
   for (const RankPlan& other : plan_.ranks) area_offset_.emplace_back(other.areas.size());
 }
@@ -168,6 +171,7 @@ void Binding::bind(const CallData& call) {
   bind_pieces();
   bind_flags();
   bind_ready_moves();
+  bind_short_steps();
   reserve_unpacked();
   bound_ = true;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/call_data.h"
+#include "engine/short_step.h"
 #include "kernels/kernels.h"
 #include "kernels/user_op.h"
 #include "plan/partition.h"
@@ -45,7 +46,7 @@ struct Piece {
 };
 
 // Calls of one tile are bound once for each slot that they may get, down to the arguments of the
-// kernel: a small call then costs little more than its loads and stores.
+// kernel (short_step.h): a small call then costs little more than its loads and stores.
 inline constexpr std::size_t kMostReadyPointers = 4096;
 
 struct BoundWait {
@@ -110,9 +111,10 @@ class Binding {
   const Piece* pieces() const noexcept { return pieces_.data(); }
   const BoundOperand* operands() const noexcept { return operands_.data(); }
   const Flag* flags() const noexcept { return flags_.data(); }
-  // The moves of all ops, ready for the kernel: those of an op in slot s begin at op.ready + s
-  // times its pieces. Null where only pieces() serve.
-  const Fold* ready_moves() const noexcept { return ready_.empty() ? nullptr : ready_.data(); }
+  // Of a call of one tile in a slot; null where only its ops serve.
+  const ShortStep* short_steps(std::size_t slot) const noexcept {
+    return short_steps_.empty() ? nullptr : short_steps_.data() + slot * short_steps_of_slot_;
+  }
   FoldKernel kernel() const noexcept { return kernel_; }
   // How messages are packed, null where they are dense, and room for them unpacked: as many
   // messages of an op as it has operands, each of unpacked_bytes().
@@ -158,7 +160,12 @@ class Binding {
   std::size_t message_bytes(int cells, std::size_t elements) const noexcept;
   std::size_t stage_bytes(const RankPlan& plan, std::size_t elements) const noexcept;
   bool fits(std::size_t elements, std::size_t room) const noexcept;
+  bool is_short() const noexcept;
   void bind_ready_moves();
+  std::size_t most_short_steps(std::size_t moves) const noexcept;
+  void bind_short_steps();
+  void add_waits(const BoundOp& op);
+  void add_flags(ShortStep::What what, std::uint32_t first, std::uint32_t end, std::size_t offset);
   void point_ready_moves() noexcept;
   bool differs_in_places(const CallData& call) const noexcept;
   void* buffer(Place place) const noexcept;
@@ -185,8 +192,12 @@ class Binding {
   std::vector<Piece> pieces_;
   std::vector<BoundOperand> operands_;
   std::vector<Flag> flags_;
-  std::vector<Fold> ready_;
+  std::vector<Fold> ready_;      // moves of all ops: those of an op in slot s begin at op.ready + s
+                                 // times its pieces
   std::vector<void*> pointers_;  // of the ready moves
+  std::vector<ShortStep> short_steps_;
+  std::size_t short_steps_of_slot_ = 0;
+  bool may_be_short_ = false;
   std::vector<std::byte> unpacked_;
   std::size_t unpacked_bytes_ = 0;
   std::vector<std::vector<std::size_t>> area_offset_;  // [rank][area], in a slot

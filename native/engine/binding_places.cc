@@ -37,12 +37,16 @@ void Binding::move_to(const CallData& call) noexcept {
   if (!ready_.empty()) point_ready_moves();
 }
 
+// What can fail is looked after piece by piece.
+bool Binding::is_short() const noexcept {
+  const bool plain = call_.payload == nullptr && user_ == nullptr;
+  return may_be_short_ && plain && !bulky_ && partition_.tiles() == 1;
+}
+
 void Binding::bind_ready_moves() {
   ready_.clear();
   pointers_.clear();
-  // What can fail is looked after piece by piece.
-  const bool packed = call_.payload != nullptr || user_ != nullptr;
-  if (partition_.tiles() != 1 || bulky_ || packed || ready_.capacity() == 0) return;
+  if (!is_short()) return;
   for (BoundOp& op : ops_) {
     op.ready = static_cast<std::uint32_t>(ready_.size());
     for (std::size_t slot = 0; slot < segment_.shape().depth; ++slot) {

@@ -62,17 +62,13 @@ bool Executor::reached_watched(const Blocked& wait, int spins) noexcept {
   return true;
 }
 
-template <bool kOneTile>
 inline std::atomic<std::uint64_t>* Executor::flag_word(const Flag& f, int tile) const noexcept {
-  const std::size_t offset = kOneTile ? first_offset_ : slot(tile) * slot_bytes_;
-  return reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + offset);
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
 }
 
 // The flag carries tick and fingerprint at once: another call's flag never fits.
-template <bool kOneTile>
-inline std::uint64_t Executor::flag_value(const Flag& f, int tile) const noexcept {
-  const std::uint64_t tick = clock_->base + f.when + (kOneTile ? 0 : tile_ticks(tile));
-  return tick ^ clock_->fingerprint;
+inline std::uint64_t Executor::flag_value(std::uint64_t ticks) const noexcept {
+  return (clock_->base + ticks) ^ clock_->fingerprint;
 }
 
 // The first use of a slot in a call waits until all peers have left the call that used it last.
@@ -102,7 +98,6 @@ inline bool Executor::differs(int peer, const std::atomic<std::uint64_t>* tick) 
   return true;
 }
 
-template <bool kOneTile>
 inline bool Executor::ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept {
   const std::uint32_t waits = op.waits_end - op.waits;
   for (; met < waits; ++met) {
@@ -120,42 +115,23 @@ inline bool Executor::ready(const BoundOp& op, int tile, int spins, std::uint32_
   const std::uint32_t flags = op.reads_end - op.reads;
   for (; met - waits < flags; ++met) {
     const Flag& f = flags_[op.reads + (met - waits)];
-    if (!reached({flag_word<kOneTile>(f, tile), flag_value<kOneTile>(f, tile), true, f.rank},
-                 spins)) {
-      return false;
-    }
+    const std::uint64_t value = flag_value(f.when + tile_ticks(tile));
+    if (!reached({flag_word(f, tile), value, true, f.rank}, spins)) return false;
   }
   return true;
 }
 
-// False where an operation of the user has failed: then nobody may be told that the op is done.
-template <bool kOneTile>
-inline bool Executor::move(const BoundOp& op, int tile) noexcept {
-  if (!kOneTile || ready_ == nullptr) {
-    move_pieces(op, tile);
-    return !user_failed_ && !unmapped_;
-  }
-  const std::size_t pieces = op.pieces_end - op.pieces;
-  const Fold* fold = ready_ + op.ready + first_slot_ * pieces;
-  for (const Fold* end = fold + pieces; fold != end; ++fold) {
-    if (fold->n > 0) kernel_(*fold);
-  }
-  return true;
-}
-
-template <bool kOneTile>
 inline void Executor::raise_flags(const BoundOp& op, int tile) noexcept {
   for (std::uint32_t i = op.writes; i < op.writes_end; ++i) {
     const Flag& f = flags_[i];
-    publish(*flag_word<kOneTile>(f, tile), flag_value<kOneTile>(f, tile));
+    publish(*flag_word(f, tile), flag_value(f.when + tile_ticks(tile)));
   }
 }
 
-template <bool kOneTile>
 inline void Executor::end() noexcept {
   const std::uint64_t finished = clock_->base + ticks_;
   auto& free = clock_->slot_free[ring_];
-  if (kOneTile) {
+  if (tiles_ == 1) {
     free[first_slot_] = finished;
   } else {
     const int used = std::min(tiles_, static_cast<int>(depth_));
@@ -185,7 +161,6 @@ void Executor::take_up(const Binding& binding) noexcept {
   exit_ = binding.ops().size() - 1;
   waits_ = binding.waits();
   flags_ = binding.flags();
-  ready_ = binding.ready_moves();
   tiles_ = binding.tiles();
   iterations_ = tiles_ + plan.max_lag;
   ticks_ = binding.ticks();
@@ -198,7 +173,7 @@ void Executor::take_up(const Binding& binding) noexcept {
 
 inline void Executor::find_slots() noexcept {
   first_slot_ = clock_->tiles_used[ring_] & (depth_ - 1);
-  first_offset_ = first_slot_ * slot_bytes_;
+  at_ = binding_->short_steps(first_slot_);
 }
 
 void Executor::begin(const Binding& binding, GroupClock& clock, const Large& large) noexcept {
@@ -299,23 +274,19 @@ Progress Executor::advance(int spins) noexcept {
   if (watch_ != nullptr) [[unlikely]]
     return advance_watched(spins);
   // Which plan runs is known only behind the entrance.
-  if (large_.agreed() && entrance_ != Entrance::within && !enter(spins)) {
-    return stop(iteration_, op_, met_);
-  }
-  const bool one_tile = iterations_ == 1;
-  return one_tile ? play<true>(spins) : play<false>(spins);
+  if (entrance_ != Entrance::within && !enter(spins)) return stopped();
+  return at_ != nullptr ? follow(spins) : play(spins);
 }
 
 Progress Executor::advance_watched(int spins) noexcept {
   if (watch_->waits() && !reached_watched(blocked_, spins)) return Progress::blocked;
   if (entrance_ != Entrance::within) {
     watch_->step_begins();
-    if (!enter(spins)) return stop(iteration_, op_, met_);
+    if (!enter(spins)) return stopped();
     watch_->step_ends_if_it_waited({.act = Event::Act::enter});
   }
-  const bool one_tile = iterations_ == 1;
-  if (!watch_->records()) return one_tile ? play<true>(spins) : play<false>(spins);
-  return one_tile ? play<true, true>(spins) : play<false, true>(spins);
+  if (watch_->records()) return play<true>(spins);
+  return at_ != nullptr ? follow(spins) : play(spins);
 }
 
 Event Executor::step_of(std::size_t number, int tile) const noexcept {
@@ -327,32 +298,68 @@ Event Executor::step_of(std::size_t number, int tile) const noexcept {
           .number = static_cast<std::uint32_t>(number)};
 }
 
-template <bool kOneTile, bool kRecorded>
+// A call of one tile, from where it stopped.
+inline Progress Executor::follow(int spins) noexcept {
+  using What = ShortStep::What;
+  for (const ShortStep* s = at_;; ++s) {
+    bool goes_on = true;
+    switch (s->what) {
+      case What::await_flag:
+        goes_on = reached({s->word, flag_value(s->when), true, s->peer}, spins);
+        break;
+      case What::fold:
+        kernel_(*s->fold);
+        break;
+      case What::raise:
+        publish(*s->word, flag_value(s->when));
+        break;
+      case What::earn:
+        goes_on = has_credit(0) || earn_credit(clock_->slot_free[ring_][first_slot_], spins);
+        break;
+      case What::post:
+        publish(own_->progress.tick, clock_->base + s->when);
+        break;
+      case What::await_tick:
+      case What::meet:
+        goes_on = reached({s->word, clock_->base + s->when, false, s->peer}, spins) &&
+                  !(s->what == What::meet && differs(s->peer, s->word));
+        break;
+      case What::leave:
+        end();
+        return Progress::done;
+    }
+    if (!goes_on) {
+      at_ = s;
+      return stopped();
+    }
+  }
+}
+
+template <bool kRecorded>
 inline Progress Executor::play(int spins) noexcept {
   int i = iteration_;
   std::size_t number = op_;
   std::uint32_t met = met_;
-  if (entrance_ != Entrance::within && !enter(spins)) return stop(i, number, met);
   for (; i < iterations_; ++i, number = 1) {
     for (; number < exit_; ++number) {
       const BoundOp& op = ops_[number];
-      const int tile = kOneTile ? 0 : i - op.lag;
-      if (!kOneTile && (tile < 0 || tile >= tiles_)) continue;
+      const int tile = i - op.lag;
+      if (tile < 0 || tile >= tiles_) continue;
       if constexpr (kRecorded) watch_->step_begins();
-      if (!ready<kOneTile>(op, tile, spins, met)) return stop(i, number, met);
-      if (!move<kOneTile>(op, tile)) return Progress::failed;
+      if (!ready(op, tile, spins, met)) return stop(i, number, met);
+      move_pieces(op, tile);
+      // Then nobody may be told that the op is done.
+      if (user_failed_ || unmapped_) return Progress::failed;
       met = 0;
-      raise_flags<kOneTile>(op, tile);
-      if (op.post) {
-        publish(own_->progress.tick, clock_->base + op.when + tile_ticks(tile));
-      }
+      raise_flags(op, tile);
+      if (op.post) publish(own_->progress.tick, clock_->base + op.when + tile_ticks(tile));
       if constexpr (kRecorded) watch_->step_ends(step_of(number, tile));
     }
   }
   if constexpr (kRecorded) watch_->step_begins();
-  if (!ready<kOneTile>(ops_[exit_], tiles_ - 1, spins, met)) return stop(i, exit_, met);
+  if (!ready(ops_[exit_], tiles_ - 1, spins, met)) return stop(i, exit_, met);
   if constexpr (kRecorded) watch_->step_ends_if_it_waited({.act = Event::Act::leave});
-  end<kOneTile>();
+  end();
   return Progress::done;
 }
 

@@ -85,12 +85,11 @@ class Executor {
 
  private:
   void take_up(const Binding& binding) noexcept;
-  // kOneTile: the call has one iteration, which spares much arithmetic where every ns counts.
-  template <bool kOneTile, bool kRecorded = false>
+  template <bool kRecorded = false>
   Progress play(int spins) noexcept;
+  Progress follow(int spins) noexcept;
   Progress advance_watched(int spins) noexcept;
   Event step_of(std::size_t number, int tile) const noexcept;
-  template <bool kOneTile>
   bool ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept;
   void find_slots() noexcept;
   bool enter(int spins) noexcept;
@@ -117,8 +116,6 @@ class Executor {
   std::size_t tile_elements(const BoundOp& op, std::size_t skip) const noexcept;
   void unpack_messages(const BoundOp& op, int tile) noexcept;
   void pack_messages(const BoundOp& op, int tile) noexcept;
-  template <bool kOneTile>
-  bool move(const BoundOp& op, int tile) noexcept;
   // What a rank says of one of its buffers in this call: what peers know it by, 0 where they cannot
   // reach it. It was written before the rank's ENTRY, for which whoever asks has waited.
   std::uint64_t name_of(std::uint32_t rank, int place) const noexcept {
@@ -128,20 +125,17 @@ class Executor {
   }
   std::byte* address(const BoundOperand& o, std::size_t tile_offset,
                      std::size_t stage_offset) noexcept;
-  template <bool kOneTile>
   void raise_flags(const BoundOp& op, int tile) noexcept;
-  template <bool kOneTile>
   std::atomic<std::uint64_t>* flag_word(const Flag& f, int tile) const noexcept;
-  template <bool kOneTile>
-  std::uint64_t flag_value(const Flag& f, int tile) const noexcept;
+  std::uint64_t flag_value(std::uint64_t ticks) const noexcept;
   Progress stop(int iteration, std::size_t op, std::uint32_t met) noexcept {
     iteration_ = iteration;
     op_ = op;
     met_ = met;
-    return mismatch_ ? Progress::mismatch : Progress::blocked;
+    return stopped();
   }
+  Progress stopped() const noexcept { return mismatch_ ? Progress::mismatch : Progress::blocked; }
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
-  template <bool kOneTile>
   void end() noexcept;
 
   // Which slot of the ring a tile has. Rings have a power of two of slots: no division here.
@@ -165,18 +159,18 @@ class Executor {
   const BoundOp* ops_ = nullptr;
   const BoundWait* waits_ = nullptr;
   const Flag* flags_ = nullptr;
-  const Fold* ready_ = nullptr;
   std::size_t exit_ = 0;
   GroupClock* clock_ = nullptr;
   Blocked blocked_;
   // Where the call goes on; advance() works on copies, which stay in registers.
+  const ShortStep* at_ = nullptr;  // null: by ops
   int iteration_ = 0;
   std::size_t op_ = 1;
   std::uint32_t met_ = 0;     // how many of the op's waits, and then of its flags, are met
   std::uint32_t credit_ = 0;  // how many peers are known to be where all have to be
   int iterations_ = 0, tiles_ = 1;
   std::uint64_t stride_ = 1, ticks_ = 0;
-  std::size_t ring_ = 0, first_slot_ = 0, first_offset_ = 0, depth_ = 1, slot_bytes_ = 0;
+  std::size_t ring_ = 0, first_slot_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
   std::size_t fingerprint_ = 0;  // where this call's goes
   bool streams_ = false;         // what is staged is written around the caches

@@ -34,9 +34,8 @@ def block(**changed: Any) -> dict[str, Any]:
 
 
 def pair(plan: float = 110.0) -> dict[str, Any]:
-    (made,) = from_pairs(
-        [{"row": "8 B", "bytes": 8, "hand_ns": 100.0, "plan_ns": plan, "line_ns": 50.0}]
-    )
+    lines = {"line_before_ns": 50.0, "line_after_ns": 50.0}
+    (made,) = from_pairs([{"row": "8 B", "bytes": 8, "hand_ns": 100.0, "plan_ns": plan} | lines])
     return made
 
 
