@@ -63,7 +63,9 @@ def documents(root: Path = ROOT, share: int = 1) -> dict[Path, str]:
     made[Path("docs/environment.md")] = environment()
     made[Path("docs/api.md")] = MARK + api_page.page(root)
     made[Path("docs/comparison.md")] = comparison.page(table) + "\n"
-    made[Path("docs/limits.md")] = MARK + measured.limits(root / "bench/results/limits.json")
+    made[Path("docs/limits.md")] = MARK + measured.limits(
+        sorted((root / "bench/results").glob("limits*.json"))
+    )
     readme, hacking, torch = Path("README.md"), Path("HACKING.md"), Path("docs/torch.md")
     results = root / "bench/results"
     tables = {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -100,9 +101,21 @@ def _rounds(cells: list[dict[str, Any]]) -> int:
     return min(len(team["blocks"]) for cell in cells for team in cell["teams"].values())
 
 
-def limits(results: Path) -> str:
-    """Return the page of the measured shares of the machine's limits."""
-    measured = json.loads(results.read_text(encoding="utf-8"))
+def limits(results: Iterable[Path]) -> str:
+    """Return the page of the measured shares of the limits, machine by machine."""
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in results]
+    text = (
+        "`python -m bench.limits`. Medians; every block probes its limit beside the call. Near and "
+        "far: the distance of the two cores at that moment, which the host of a virtual machine "
+        "changes. Line: the one-way latency of a cache line between two cores. By hand: a loop "
+        "written for this one case. Empty call: of a native function with two arguments, from "
+        "Python. sched_yield: where nobody else can run on the core."
+    )
+    title = "# How fast it is, as shares of what the machine can do"
+    return "\n\n".join([title, text, *map(_limits_of_run, runs)]) + "\n"
+
+
+def _limits_of_run(measured: dict[str, Any]) -> str:
     rows = measured["rows"]
     lines = [
         [
@@ -117,16 +130,9 @@ def limits(results: Path) -> str:
     blocks = sorted({row["blocks"] for row in rows})
     counted = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
     run = machine_words(measured["machine"])
-    where = (
-        f"`python -m bench.limits`, {run}. Medians of {counted} blocks; "
-        "every block probes its limit beside the call. Near and far: the distance of the two cores "
-        "at that moment. Line: the one-way latency of a cache line between two cores. By hand: a "
-        "loop written for this one case. Empty call: of a native function with two arguments, from "
-        f"Python. sched_yield: where nobody else can run on the core{_switching(rows)}."
-    )
+    where = f"{run[0].upper()}{run[1:]}: {counted} blocks{_switching(rows)}."
     heads = ["row", "measured", "time allowed by the goal", "share", "goal"]
-    title = "# How fast it is, as shares of what the machine can do"
-    return f"{title}\n\n{table(heads, lines, numbers=(1, 3))}\n\n{where}\n"
+    return f"{table(heads, lines, numbers=(1, 3))}\n\n{where}"
 
 
 def _verdict(row: dict[str, Any]) -> str:
@@ -138,7 +144,7 @@ def _verdict(row: dict[str, Any]) -> str:
 def _switching(rows: list[dict[str, Any]]) -> str:
     """Tell what a yield costs that lets another process run, if that was probed."""
     probed = [row["switch_ns"] for row in rows if row.get("switch_ns")]
-    return f"; {_duration(median(probed))} where another process does" if probed else ""
+    return f"; a yield to another process {_duration(median(probed))}" if probed else ""
 
 
 def machine_words(machine: dict[str, Any]) -> str:

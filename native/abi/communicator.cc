@@ -67,6 +67,24 @@ coll_comm* join(const Identity& identity, const coll_options& options) {
               options, false);
 }
 
+coll_status run(coll_comm* comm, const Call& call) noexcept {
+  return guarded([&] {
+    return on_either(comm, [&call](auto& communicator) { return communicator.run(call); });
+  });
+}
+
+// A collective of one length.
+coll_status run_equal(coll_comm* comm, Kind kind, const void* input, void* output, size_t count,
+                      int32_t dtype, int32_t op, int32_t root) noexcept {
+  return run(comm, {.kind = kind,
+                    .dtype = static_cast<Dtype>(dtype),
+                    .op = static_cast<Reduction>(op),
+                    .root = root,
+                    .input = input,
+                    .output = output,
+                    .count = count});
+}
+
 // A collective of parts whose lengths the caller gives.
 coll_status run_parts(coll_comm* comm, Kind kind, const void* input, void* output,
                       const size_t* counts, int32_t dtype, int32_t op, int32_t root) {
@@ -96,6 +114,7 @@ coll_status run_parts(coll_comm* comm, Kind kind, const void* input, void* outpu
 using coll::guarded;
 using coll::Kind;
 using coll::on_either;
+using coll::run_equal;
 using coll::run_parts;
 using coll::Status;
 
@@ -223,30 +242,26 @@ coll_status coll_resume(coll_comm* comm) {
 coll_status coll_collective(coll_comm* comm, int32_t kind, const void* input, void* output,
                             size_t count, int32_t dtype, int32_t op, int32_t root,
                             int32_t algorithm, int32_t mode, double timeout) {
-  return guarded([&] {
-    const coll::Call call{.kind = static_cast<coll::Kind>(kind),
+  return coll::run(comm, {.kind = static_cast<Kind>(kind),
                           .dtype = static_cast<coll::Dtype>(dtype),
                           .op = static_cast<coll::Reduction>(op),
                           .root = root,
                           .input = input,
                           .output = output,
                           .count = count,
-                          .counts = nullptr,
                           .algorithm = algorithm,
                           .mode = mode,
-                          .timeout = timeout};
-    return on_either(comm, [&call](auto& communicator) { return communicator.run(call); });
-  });
+                          .timeout = timeout});
 }
 
 coll_status coll_allreduce(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype, int32_t op) {
-  return coll_collective(comm, COLL_ALLREDUCE, input, output, count, dtype, op, 0, -1, -1, 0);
+  return run_equal(comm, Kind::allreduce, input, output, count, dtype, op, 0);
 }
 
 coll_status coll_reduce_scatter(coll_comm* comm, const void* input, void* output, size_t count,
                                 int32_t dtype, int32_t op) {
-  return coll_collective(comm, COLL_REDUCE_SCATTER, input, output, count, dtype, op, 0, -1, -1, 0);
+  return run_equal(comm, Kind::reduce_scatter, input, output, count, dtype, op, 0);
 }
 
 coll_status coll_reduce_scatterv(coll_comm* comm, const void* input, void* output,
@@ -256,7 +271,7 @@ coll_status coll_reduce_scatterv(coll_comm* comm, const void* input, void* outpu
 
 coll_status coll_allgather(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype) {
-  return coll_collective(comm, COLL_ALLGATHER, input, output, count, dtype, COLL_SUM, 0, -1, -1, 0);
+  return run_equal(comm, Kind::allgather, input, output, count, dtype, COLL_SUM, 0);
 }
 
 coll_status coll_allgatherv(coll_comm* comm, const void* input, void* output, const size_t* counts,
@@ -266,18 +281,17 @@ coll_status coll_allgatherv(coll_comm* comm, const void* input, void* output, co
 
 coll_status coll_broadcast(coll_comm* comm, const void* input, void* output, size_t count,
                            int32_t dtype, int32_t root) {
-  return coll_collective(comm, COLL_BROADCAST, input, output, count, dtype, COLL_SUM, root, -1, -1,
-                         0);
+  return run_equal(comm, Kind::broadcast, input, output, count, dtype, COLL_SUM, root);
 }
 
 coll_status coll_reduce(coll_comm* comm, const void* input, void* output, size_t count,
                         int32_t dtype, int32_t op, int32_t root) {
-  return coll_collective(comm, COLL_REDUCE, input, output, count, dtype, op, root, -1, -1, 0);
+  return run_equal(comm, Kind::reduce, input, output, count, dtype, op, root);
 }
 
 coll_status coll_gather(coll_comm* comm, const void* input, void* output, size_t count,
                         int32_t dtype, int32_t root) {
-  return coll_collective(comm, COLL_GATHER, input, output, count, dtype, COLL_SUM, root, -1, -1, 0);
+  return run_equal(comm, Kind::gather, input, output, count, dtype, COLL_SUM, root);
 }
 
 coll_status coll_gatherv(coll_comm* comm, const void* input, void* output, const size_t* counts,
@@ -287,8 +301,7 @@ coll_status coll_gatherv(coll_comm* comm, const void* input, void* output, const
 
 coll_status coll_scatter(coll_comm* comm, const void* input, void* output, size_t count,
                          int32_t dtype, int32_t root) {
-  return coll_collective(comm, COLL_SCATTER, input, output, count, dtype, COLL_SUM, root, -1, -1,
-                         0);
+  return run_equal(comm, Kind::scatter, input, output, count, dtype, COLL_SUM, root);
 }
 
 coll_status coll_scatterv(coll_comm* comm, const void* input, void* output, const size_t* counts,
@@ -298,7 +311,7 @@ coll_status coll_scatterv(coll_comm* comm, const void* input, void* output, cons
 
 coll_status coll_alltoall(coll_comm* comm, const void* input, void* output, size_t count,
                           int32_t dtype) {
-  return coll_collective(comm, COLL_ALLTOALL, input, output, count, dtype, COLL_SUM, 0, -1, -1, 0);
+  return run_equal(comm, Kind::alltoall, input, output, count, dtype, COLL_SUM, 0);
 }
 
 coll_status coll_alltoallv(coll_comm* comm, const void* input, void* output, const size_t* counts,
@@ -308,17 +321,16 @@ coll_status coll_alltoallv(coll_comm* comm, const void* input, void* output, con
 
 coll_status coll_scan(coll_comm* comm, const void* input, void* output, size_t count, int32_t dtype,
                       int32_t op) {
-  return coll_collective(comm, COLL_SCAN, input, output, count, dtype, op, 0, -1, -1, 0);
+  return run_equal(comm, Kind::scan, input, output, count, dtype, op, 0);
 }
 
 coll_status coll_exscan(coll_comm* comm, const void* input, void* output, size_t count,
                         int32_t dtype, int32_t op) {
-  return coll_collective(comm, COLL_EXSCAN, input, output, count, dtype, op, 0, -1, -1, 0);
+  return run_equal(comm, Kind::exscan, input, output, count, dtype, op, 0);
 }
 
 coll_status coll_barrier(coll_comm* comm) {
-  return coll_collective(comm, COLL_BARRIER, nullptr, nullptr, 0, COLL_UINT8, COLL_SUM, 0, -1, -1,
-                         0);
+  return run_equal(comm, Kind::barrier, nullptr, nullptr, 0, COLL_UINT8, COLL_SUM, 0);
 }
 
 }  // extern "C"

@@ -10,7 +10,6 @@
 #include "communicator/fingerprint.h"
 #include "communicator/guard.h"
 #include "communicator/note.h"
-#include "communicator/process_forks.h"
 #include "communicator/reach.h"
 #include "communicator/reproducible.h"
 #include "kernels/user_op.h"
@@ -80,8 +79,7 @@ bool Communicator::reaches(const void* data, std::size_t bytes) const noexcept {
   return heap_ ? buffer_name(data, bytes) != 0 : shares_memory_ || ranks_ == 1;
 }
 
-void Communicator::check_fork() const {
-  if (process_forks() == forks_) return;
+void Communicator::refuse_fork() const {
   throw Error(Status::closed,
               "this communicator belongs to process " + std::to_string(pid_) +
                   ", from which this one was forked: make a new one in the child, in a job of its "
@@ -182,13 +180,6 @@ void Communicator::begin(Prepared& prepared) {
                   {prepared.choices.placed, prepared.far, told ? prepared.within : nullptr});
 }
 
-// The call in progress is done.
-void Communicator::end() {
-  active_ = false;
-  now_->accumulation.end();
-  if (watch_.active()) end_watched();
-}
-
 // Which of the call's choices has run.
 const Choice& Communicator::ran() const noexcept {
   const Binding* bound = executor_.binding();
@@ -212,12 +203,9 @@ std::optional<LastCall> Communicator::last() {
                    watch_);
 }
 
-void Communicator::enter() {
-  check_failed();
-  if (active_ || pairwise_.active()) {
-    throw Error(Status::invalid_argument,
-                "the call before is still in progress: resume it first, or abort");
-  }
+void Communicator::refuse_second_call() {
+  throw Error(Status::invalid_argument,
+              "the call before is still in progress: resume it first, or abort");
 }
 
 // Whether the times of this call are told.
@@ -298,24 +286,23 @@ Status Communicator::resume() {
   return active_ ? drive() : drive_pairwise();
 }
 
-Status Communicator::drive() {
+// A call that has not ended by spinning.
+Status Communicator::drive_on(Progress progress) {
   int spins = policy_.spins;
-  for (int turn = 0;; ++turn) {
-    const Progress progress = executor_.advance(spins);
-    if (progress == Progress::done) {
-      end();
-      return Status::ok;
-    }
+  for (int turn = 0; progress != Progress::done; ++turn) {
     if (progress != Progress::blocked) fail_of(progress);
     if (turn < policy_.yields) {
       serve_mail();
       sys::yield();
       spins = std::min(spins, 20);
-      continue;
+    } else {
+      const Status status = wait_slowly();
+      if (status != Status::ok) return status;
     }
-    const Status status = wait_slowly();
-    if (status != Status::ok) return status;
+    progress = executor_.advance(spins);
   }
+  end();
+  return Status::ok;
 }
 
 void Communicator::fail_of(Progress progress) {

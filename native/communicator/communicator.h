@@ -18,9 +18,11 @@
 #include "communicator/patience.h"
 #include "communicator/plans.h"
 #include "communicator/prepared.h"
+#include "communicator/process_forks.h"
 #include "communicator/recent.h"
 #include "engine/executor.h"
 #include "engine/ladder.h"
+#include "transport/failure.h"
 
 namespace coll {
 
@@ -114,11 +116,29 @@ class Communicator {
   const Choice& ran() const noexcept;
   void end_watched() noexcept;
   void look_at_cores();
-  void end();
-  Status drive();
+  // The call in progress is done.
+  void end() {
+    active_ = false;
+    now_->accumulation.end();
+    if (watch_.active()) [[unlikely]]
+      end_watched();
+  }
+  Status drive() {
+    const Progress progress = executor_.advance(policy_.spins);
+    if (progress != Progress::done) return drive_on(progress);
+    end();
+    return Status::ok;
+  }
+  Status drive_on(Progress progress);
   [[noreturn]] void fail_of(Progress progress);
   Status wait_slowly();
-  void enter();
+  void enter() {
+    if (failed(segment_)) [[unlikely]]
+      report_failure();
+    if (active_ || pairwise_.active()) [[unlikely]]
+      refuse_second_call();
+  }
+  [[noreturn]] static void refuse_second_call();
   void enter(const PairCall& call);
   Status drive_pairwise();
   Status wait_for_mail(bool moved);
@@ -127,7 +147,11 @@ class Communicator {
   void look_while_polling(const WaitNote& note, bool left);
   OwnCall own_call() const;
   [[noreturn]] void report_failure();
-  void check_fork() const;
+  void check_fork() const {
+    if (process_forks() != forks_) [[unlikely]]
+      refuse_fork();
+  }
+  [[noreturn]] void refuse_fork() const;
 
   Membership membership_;
   Segment segment_;

@@ -10,17 +10,20 @@ class Communicator::Guard {
  public:
   explicit Guard(Communicator& c) : c_(c) {
     c.check_fork();
-    if (c.busy_.exchange(true, std::memory_order_acquire)) {
-      throw Error(Status::invalid_argument,
-                  "two threads use one communicator at once: give each thread its own, or take "
-                  "turns");
-    }
+    if (c.busy_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      refuse();
   }
   ~Guard() { c_.busy_.store(false, std::memory_order_release); }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
  private:
+  [[noreturn, gnu::noinline]] static void refuse() {
+    throw Error(
+        Status::invalid_argument,
+        "two threads use one communicator at once: give each thread its own, or take turns");
+  }
+
   Communicator& c_;
 };
 

@@ -58,7 +58,9 @@ void write_record(RankControl& rank, const CallNote& note, std::uint64_t packed,
   record.word[2].store(packed, later);
   record.word[3].store(note.count, later);
   record.word[4].store(static_cast<std::uint64_t>(note.root), later);
-  for (std::size_t i = 0; i < names.size(); ++i) record.word[5 + i].store(names[i], later);
+  record.word[5].store(names[0], later);
+  record.word[6].store(names[1], later);
+  record.word[7].store(names[2], later);
   record.word[0].store(note.number, later);
 }
 
