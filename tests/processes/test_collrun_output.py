@@ -63,8 +63,12 @@ def test_a_job_whose_output_cannot_be_written_is_ended() -> None:
         assert until(lambda: ranks(job) == []) is True
 
 
-def test_ranks_outlive_closed_errors_and_input() -> None:
-    script = "echo out; echo err >&2; exit 3"
+def test_ranks_outlive_closed_errors_and_input(tmp_path: Path) -> None:
+    script = f"""
+        cd {tmp_path}
+        [ $COLLECTIVES_RANK = 0 ] || until [ -e first ]; do sleep 0.05; done
+        echo out; echo err >&2; touch first; exit $((3 * COLLECTIVES_RANK))
+    """
     done = shell('"$@" <&- 2>&-', *COLLRUN, "-n", "2", "--stdin", "sh", "-c", script)
     assert (done.returncode, done.stdout, done.stderr) == (3, "[0] out\n[1] out\n", "")
 
