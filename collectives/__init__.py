@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives among the processes or threads of one machine: allreduce and its family.
+"""Collectives among processes or threads, of one machine or several: allreduce and its family.
 
 ::
 

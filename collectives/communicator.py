@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symmetric, Tunable):
     """A fixed group of ranks; made by :func:`collectives.init` and :func:`collectives.local`.
 
-    All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors in CPU
-    memory, or objects with DLPack or the buffer protocol. A writable array is changed in place and
-    returned; a read-only one gives a new result. Which dtypes there are, which ``op`` is defined on
-    which, how sums are rounded and where they overflow: docs/arithmetic.md. ``op`` may also be an
-    operation of the program (:func:`collectives.op`).
+    All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors, or
+    objects with DLPack or the buffer protocol; of CuPy and torch, on GPUs, too. A writable array is
+    changed in place and returned; a read-only one gives a new result. Which dtypes there are, which
+    ``op`` is defined on which, how sums are rounded and where they overflow: docs/arithmetic.md.
+    ``op`` may also be an operation of the program (:func:`collectives.op`).
 
     Options of every collective, None leaves them to the library: ``algorithm``, a name from
     :func:`collectives.algorithms`; ``mode``, where messages lie ("staged", "inline";
@@ -46,7 +46,8 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
 
     Every call ends: with the right result, or with a :class:`CollectiveError`. Arguments are
     checked before anything is sent, so InvalidArgumentError and UnsupportedError leave the
-    communicator as it was. Other errors end it on all ranks.
+    communicator as it was. Other errors end it on all ranks,
+    but for a MismatchError of lengths that a v-form finds by itself (docs/errors.md).
 
     One thread at a time. With ``with`` it is closed at the end of the block, and aborted for all
     ranks when the block raises.

@@ -8,11 +8,13 @@ from typing import Unpack
 
 from collectives.arrays import Array
 from collectives.default import default
+from collectives.method_docs import documented_as_method
 from collectives.names import Accumulate, Reproducible
 from collectives.operations import Op
 from collectives.sparse.calls import SparseOptions
 
 
+@documented_as_method
 def allreduce(
     x: Array,
     out: Array | None = None,
@@ -41,6 +43,7 @@ def allreduce(
     )
 
 
+@documented_as_method
 def exact_sum(
     x: Array | Sequence[Array],
     out: Array | None = None,
@@ -54,6 +57,7 @@ def exact_sum(
     return default().exact_sum(x, out, op=op, algorithm=algorithm, mode=mode, timeout=timeout)
 
 
+@documented_as_method
 def reduce_scatter(
     x: Array,
     out: Array | None = None,
@@ -82,6 +86,7 @@ def reduce_scatter(
     )
 
 
+@documented_as_method
 def reduce_scatterv(
     x: Array,
     counts: Sequence[int],
@@ -110,6 +115,7 @@ def reduce_scatterv(
     )
 
 
+@documented_as_method
 def allgather(
     x: Array,
     out: Array | None = None,
@@ -126,6 +132,7 @@ def allgather(
     )
 
 
+@documented_as_method
 def allgatherv(
     x: Array,
     counts: Sequence[int] | None = None,
@@ -142,6 +149,7 @@ def allgatherv(
     )
 
 
+@documented_as_method
 def broadcast(
     x: Array,
     root: int = 0,
@@ -158,6 +166,7 @@ def broadcast(
     )
 
 
+@documented_as_method
 def reduce(
     x: Array,
     out: Array | None = None,
@@ -186,6 +195,7 @@ def reduce(
     )
 
 
+@documented_as_method
 def gather(
     x: Array,
     out: Array | None = None,
@@ -202,6 +212,7 @@ def gather(
     )
 
 
+@documented_as_method
 def gatherv(
     x: Array,
     counts: Sequence[int] | None = None,
@@ -226,6 +237,7 @@ def gatherv(
     )
 
 
+@documented_as_method
 def scatter(
     x: Array | None,
     out: Array | None = None,
@@ -242,6 +254,7 @@ def scatter(
     )
 
 
+@documented_as_method
 def scatterv(
     x: Array | None,
     counts: Sequence[int],
@@ -266,6 +279,7 @@ def scatterv(
     )
 
 
+@documented_as_method
 def alltoall(
     x: Array,
     out: Array | None = None,
@@ -281,6 +295,7 @@ def alltoall(
     )
 
 
+@documented_as_method
 def alltoallv(
     x: Array,
     send_counts: Sequence[int] | Sequence[Sequence[int]],
@@ -305,6 +320,7 @@ def alltoallv(
     )
 
 
+@documented_as_method
 def scan(
     x: Array,
     out: Array | None = None,
@@ -331,6 +347,7 @@ def scan(
     )
 
 
+@documented_as_method
 def exscan(
     x: Array,
     out: Array | None = None,
@@ -357,6 +374,7 @@ def exscan(
     )
 
 
+@documented_as_method
 def barrier(
     *,
     algorithm: str | None = None,

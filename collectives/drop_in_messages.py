@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collectives.arrays import Array
 from collectives.default import default
+from collectives.method_docs import documented_as_method
 from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
 
 
+@documented_as_method
 def send(x: Array, to: int, tag: int = 0, *, timeout: float | None = None) -> None:
     """:meth:`Communicator.send` of the default communicator."""
     default().send(x, to, tag, timeout=timeout)
 
 
+@documented_as_method
 def recv(
     x: Array,
     source: int = ANY_SOURCE,
@@ -25,6 +28,7 @@ def recv(
     return default().recv(x, source, tag, status=status, timeout=timeout)
 
 
+@documented_as_method
 def sendrecv(
     x: Array,
     to: int,
@@ -42,21 +46,25 @@ def sendrecv(
     )
 
 
+@documented_as_method
 def probe(source: int = ANY_SOURCE, tag: int = ANY_TAG, *, timeout: float | None = None) -> Status:
     """:meth:`Communicator.probe` of the default communicator."""
     return default().probe(source, tag, timeout=timeout)
 
 
+@documented_as_method
 def iprobe(source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Status | None:
     """:meth:`Communicator.iprobe` of the default communicator."""
     return default().iprobe(source, tag)
 
 
+@documented_as_method
 def isend(x: Array, to: int, tag: int = 0) -> Request:
     """:meth:`Communicator.isend` of the default communicator."""
     return default().isend(x, to, tag)
 
 
+@documented_as_method
 def irecv(x: Array, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
     """:meth:`Communicator.irecv` of the default communicator."""
     return default().irecv(x, source, tag)

@@ -18,6 +18,7 @@
 
 After InvalidArgumentError and UnsupportedError the communicator works on. After the others it has
 failed on every rank, and each later call raises the first cause again: close it and start anew.
+(But for a MismatchError of lengths that a v-form finds by itself: docs/errors.md.)
 """
 
 from __future__ import annotations

@@ -61,9 +61,10 @@ GROUPS = (
         "Collectives",
         "Methods of a communicator. Each is also a function of the package, "
         "`collectives.allreduce(x)` and so on, on the communicator of `init()`. `x` and `out` of "
-        "type `Array` are NumPy arrays, torch tensors in CPU memory, or objects with DLPack or "
-        "the buffer protocol, of any stride. Structures (lists, tuples and dicts of arrays) are "
-        "taken by allreduce and broadcast only. `Op` is a name such as \"sum\", or an "
+        "type `Array` are NumPy arrays, torch tensors, or objects with DLPack or the buffer "
+        "protocol, of any stride, on GPUs too ([docs/gpu.md](gpu.md)). Structures "
+        "(lists, tuples and dicts of arrays) are taken by allreduce and broadcast only. `Op` is "
+        "a name such as \"sum\", or an "
         "[Operation](#operation). The options `algorithm`, `mode` and `timeout` are explained "
         "under [Communicator](#communicator); `async_op=True` returns a [Pending](#pending).",
         names=COLLECTIVES,

@@ -47,8 +47,16 @@ def proved() -> str:
     return "yes" if fine else "no"
 
 
-def rows() -> list[tuple[str, str, str, str, str, str]]:
-    """Return feature, ours, then the rivals in their order."""
+Row = tuple[str, str, str, str, str, str]  # feature, ours, then the rivals in their order
+
+
+def rows() -> list[Row]:
+    """Return all rows of the table."""
+    return [*of_collectives(), *of_programs(), *of_machines()]
+
+
+def of_collectives() -> list[Row]:
+    """Return what is computed, of which data, by which algorithms."""
     return [
         ("allreduce, allgather, reduce_scatter, broadcast, reduce",
          methods("allreduce", "allgather", "reduce_scatter", "broadcast", "reduce"),
@@ -80,6 +88,12 @@ def rows() -> list[tuple[str, str, str, str, str, str]]:
         ("number of algorithms", algorithm_count(), "those of the MPI", "few", "about 25",
          "about 100"),
         ("algorithms proved by machine, for every p up to 64", proved(), "no", "no", "no", "no"),
+    ]  # fmt: skip
+
+
+def of_programs() -> list[Row]:
+    """Return how programs call it, and what happens where they err."""
+    return [
         ("non-blocking calls", has(dir(cl), "Pending"), "yes", "yes", "yes", "yes"),
         ("handles that asyncio can await", has(dir(cl.Pending), "__await__"),
          "no", "no", "no", "no"),
@@ -96,11 +110,26 @@ def rows() -> list[tuple[str, str, str, str, str, str]]:
         ("different calls on two ranks are an error that names both", "yes",
          "no", "partly", "no", "no"),
         ("a dead peer is named within a second", "yes", "partly", "partly", "partly", "partly"),
-        ("runs between machines", "no", "yes", "yes", "yes", "yes"),
-        ("GPUs", "no", "yes", "no", "yes", "yes"),
+    ]  # fmt: skip
+
+
+def of_machines() -> list[Row]:
+    """Return where it runs, and what else there is."""
+    return [
+        ("a new group of those that survive", methods("shrink"), "partly", "no", "yes", "partly"),
+        ("runs between machines", "yes", "yes", "yes", "yes", "yes"),
+        ("GPUs", "partly: several ranks on one, more emulated", "yes", "no", "yes", "yes"),
+        ("persistent calls", methods("persistent"), "yes", "no", "partly", "yes"),
+        ("arrays in memory that all ranks reach", methods("empty", "is_symmetric"),
+         "partly", "no", "yes", "partly"),
+        ("the same bits among any number of ranks", methods("exact_sum"), "no", "no", "no", "no"),
+        ("sparse arrays, merged on their way", has(dir(cl), "Sparse"), "no", "no", "no", "no"),
+        ("top-k and quantised sums", has(dir(cl), "TopK", "QSGD", "FP8"),
+         "no", "partly", "no", "no"),
+        ("networks that are not here, simulated", has(dir(cl), "simulate"),
+         "no", "no", "no", "no"),
         ("one-sided windows, files, derived datatypes", "no", "yes", "no", "partly", "yes"),
-        ("neighbourhood collectives, persistent calls", "no", "yes", "no", "partly", "yes"),
-        ("sparse arrays", "yes", "no", "partly", "no", "no"),
+        ("neighbourhood collectives", "no", "yes", "no", "no", "yes"),
     ]  # fmt: skip
 
 

@@ -179,8 +179,9 @@ def proof(algorithm: cl.Algorithm, proofs: Sequence[cl.Proof]) -> str:
         f"The schedule is proved for every {fitting} ≤ {PROVED}, {every}in place and out of place, "
         f"and the costs above are counted and compared: {len(proofs)} proofs, repeated whenever "
         "this page is written or checked. [prove_test.cc](../../tests/native/prove_test.cc), part "
-        "of `make test`, proves all that again, samples up to p = 1024, and for every p ≤ 64 the "
-        "plans of the shared-memory engine in all four modes. By hand: "
+        "of `make test`, proves all that again, and samples up to p = 1024; of the plans of the "
+        "shared-memory engine all for p ≤ 8, in four modes, and for more ranks up to 64 some in "
+        "turn ([which](../../CONTRIBUTING.md)). By hand: "
         f"`collbench verify {algorithm.name} --kind {algorithm.kind} --plans`."
     )
 

@@ -105,11 +105,13 @@ def limits(results: Iterable[Path]) -> str:
     """Return the page of the measured shares of the limits, machine by machine."""
     runs = [json.loads(path.read_text(encoding="utf-8")) for path in results]
     text = (
-        "`python -m bench.limits`. Medians; every block probes its limit beside the call. Near and "
-        "far: the distance of the two cores at that moment, which the host of a virtual machine "
-        "changes. Line: the one-way latency of a cache line between two cores. By hand: a loop "
-        "written for this one case. Empty call: of a native function with two arguments, from "
-        "Python. sched_yield: where nobody else can run on the core."
+        "`python -m bench.limits`. Medians; every block probes its limit beside the call. "
+        "Near and far: the distance of the two cores at that moment, which the host of a "
+        "virtual machine changes. Share: the median of the blocks' own, each of what its "
+        "probes allow, and so not quite the quotient of the medians beside it. Line: the one- "
+        "way latency of a cache line between two cores. By hand: a loop written for this one "
+        "case. Empty call: of a native function with two arguments, from Python. sched_yield: "
+        "where nobody else can run on the core."
     )
     title = "# How fast it is, as shares of what the machine can do"
     return "\n\n".join([title, text, *map(_limits_of_run, runs)]) + "\n"

@@ -257,7 +257,10 @@ def _blank_comments(text: str) -> str:
 
 
 def undocumented_names(module: ModuleType) -> list[str]:
-    """Public functions and classes, and public methods of the latter, without a docstring."""
+    """Public functions and classes, and public methods of the latter, without a docstring.
+
+    Those count, too, that a class has from a base class of the same package.
+    """
     wrong = []
     for name in module.__all__:
         value = getattr(module, name)
@@ -267,7 +270,9 @@ def undocumented_names(module: ModuleType) -> list[str]:
         if isinstance(value, type):
             members |= {
                 f"{name}.{key}": member
-                for key, member in vars(value).items()
+                for base in reversed(value.__mro__)
+                if base.__module__.partition(".")[0] == value.__module__.partition(".")[0]
+                for key, member in vars(base).items()
                 if not key.startswith("_") and (callable(member) or isinstance(member, property))
             }
         wrong += [

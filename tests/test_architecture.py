@@ -131,8 +131,14 @@ def test_every_public_python_name_is_documented() -> None:
 
 
 def test_undocumented_python_name_is_named() -> None:
-    class Documented:
+    class Base:
         """A class whose method is not documented."""
+
+        def inherited(self) -> None:
+            pass
+
+    class Documented(Base):
+        """Another one."""
 
         def method(self) -> None:
             pass
@@ -144,6 +150,7 @@ def test_undocumented_python_name_is_named() -> None:
     module.__dict__.update(Documented=Documented, function=function)
     module.__dict__["__all__"] = ["Documented", "function"]
     assert rules.undocumented_names(module) == [
+        "planted.Documented.inherited has no docstring",
         "planted.Documented.method has no docstring",
         "planted.function has no docstring",
     ]

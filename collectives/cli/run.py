@@ -24,7 +24,7 @@ from collectives.cli.worker import Spec
 from collectives.exact import DTYPES, OPS, REDUCING, ROOTED, SCANS, SPARSE, Workload, dtype_of
 from collectives.measure import Effort, Row
 
-MODES = ("auto", "staged", "inline")  # pull and push are for ranks in one address space
+MODES = ("auto", "staged", "inline")  # pull and push need arrays that all ranks reach
 MOST_RANKS = 256
 
 

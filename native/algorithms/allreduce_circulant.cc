@@ -11,7 +11,7 @@ const Algorithm allreduce_circulant = {
     .paper =
         "Traeff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, "
         "arXiv:2410.14234, 2024",
-    .summary = "Optimal bytes in 2 ceil(log2 p) rounds for any p: the default between machines.",
+    .summary = "Optimal bytes in 2 ceil(log2 p) rounds for any p: the default among many machines.",
     .rounds = "2*L",
     .bytes = "2*(p-1)/p",
     .reductions = "(p-1)/p",

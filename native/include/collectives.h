@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public C interface of pycollectives. Plain C11, nothing but the two standard headers below.
+ * The public C interface of pycollectives. Plain C11; of the standard library it needs stddef.h and
+ * stdint.h alone. The headers at its end are parts of it.
  *
- * Every function returns a coll_status; the sentence that explains the last failure of the calling
- * thread is read with coll_last_error(). A null pointer where something is needed is
+ * Every function that can fail returns a coll_status; the sentence that explains the last failure
+ * of the calling thread is read with coll_last_error(). A null pointer where something is needed is
  * COLL_INVALID_ARGUMENT, a null communicator COLL_CLOSED. Enumerators are never renumbered. The
  * cffi binding is generated from this file: keep it to enums, structs and prototypes.
  */
@@ -167,7 +168,8 @@ typedef struct coll_call {
 
 /* One rank of a job of processes on this machine. Blocks until all ranks have arrived. */
 coll_status coll_init(const coll_options* options, coll_comm** comm);
-/* Reads COLLECTIVES_RANK, _SIZE, _JOB, _ATTEMPT, _TIMEOUT; without them: a communicator of one. */
+/* Reads COLLECTIVES_RANK, _SIZE and others (docs/environment.md); without them: a communicator of
+ * one. */
 coll_status coll_init_from_environment(int32_t interruptible, coll_comm** comm);
 /* `options->ranks` communicators for as many threads of this process, in `comms[0 ... ranks-1]`. */
 coll_status coll_local(const coll_options* options, coll_comm** comms);
