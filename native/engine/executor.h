@@ -173,7 +173,7 @@ class Executor {
   std::size_t ring_ = 0, first_slot_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
   std::size_t fingerprint_ = 0;  // where this call's goes
-  bool streams_ = false;         // what is staged is written around the caches
+  bool streams_ = false;         // what is staged may be written around the caches
   enum class Entrance : std::uint8_t { before, agreeing, within } entrance_ = Entrance::before;
   bool mismatch_ = false, closed_ = false, user_failed_ = false;
   bool unmapped_ = false;  // peers' memory that this call needs cannot be mapped
@@ -183,6 +183,8 @@ class Executor {
   std::chrono::steady_clock::time_point agreed_;
   // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.
   std::vector<Trial> output_stores_ = std::vector<Trial>(48, Trial(1.05));
+  // The same of slots, whose readers find what was written around the caches in memory only.
+  std::vector<Trial> stage_stores_ = std::vector<Trial>(48, Trial(1.5));
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
 };

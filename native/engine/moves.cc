@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/executor.h"
+#include "kernels/copy.h"
 
 namespace coll {
 
@@ -26,13 +27,17 @@ bool Executor::counts(const BoundOperand& o) const noexcept {
   return within == (o.when == When::within);
 }
 
-// Where the stores of an op's results are chosen; null where that is not worth it.
+// Where the stores of an op are chosen, into a slot or of its results; null where that is not worth
+// it. Into a slot for far cores: a line that the other has read is fetched back from it before it
+// is written, at 2 GB/s on an EPYC whose cores share no cache, where stores around the caches go at
+// 34; on a Xeon, whose cores share one, it comes at 30, and stores around it go at 8.
 Trial* Executor::trial_of(const BoundOp& op) noexcept {
-  if (!binding_->bulky() || op.stages || op.pieces == op.pieces_end) return nullptr;
+  if (op.pieces == op.pieces_end || (op.stages ? !streams_ : !binding_->bulky())) return nullptr;
   const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
-  if (bytes < Binding::kBulky) return nullptr;
+  if (bytes < (op.stages ? kernels::kStreamingPays : Binding::kBulky)) return nullptr;
   const auto size = static_cast<std::size_t>(std::bit_width(bytes));
-  return &output_stores_[std::min(size, output_stores_.size() - 1)];
+  std::vector<Trial>& stores = op.stages ? stage_stores_ : output_stores_;
+  return &stores[std::min(size, stores.size() - 1)];
 }
 
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
@@ -45,7 +50,9 @@ void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t bytes = run_pieces(op, tile, streamed);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
-  if (bytes >= Binding::kBulky) trial->note(streamed, bytes, spent.count());
+  if (bytes >= (op.stages ? kernels::kStreamingPays : Binding::kBulky)) {
+    trial->note(streamed, bytes, spent.count());
+  }
 }
 
 // All of a fold but its operands and their length.
@@ -77,8 +84,8 @@ Fold Executor::gather_operands(const BoundOp& op, const BoundOperand* operand,
     std::byte* at = address(operand[i], tile_offset, stage_offset);
     const auto known = destinations_.begin() + fold.m;
     if (std::find(destinations_.begin(), known, at) != known) continue;
-    const bool streams = operand[i].home == Home::stage ? streams_ : around;
-    if (streams && fold.m < 32) fold.streaming |= 1U << fold.m;
+    const bool chosen = op.stages == (operand[i].home == Home::stage);
+    if (around && chosen && fold.m < 32) fold.streaming |= 1U << fold.m;
     destinations_[fold.m++] = at;
   }
   return fold;
