@@ -17,7 +17,7 @@ from collectives.defined import (
     own_algorithms,
     unpacked,
 )
-from collectives.errors import InternalError, UnsupportedError
+from collectives.errors import InternalError, InvalidArgumentError, UnsupportedError
 from collectives.names import (
     KIND_NAMES,
     KINDS,
@@ -195,7 +195,8 @@ def verify(
     """Prove an algorithm for each number of ranks in ``p``, each root, in place and not.
 
     Of several ``p``, those for which the algorithm is not defined are left out; a single one that
-    is not raises UnsupportedError, and what is no integer InvalidArgumentError. With ``plans``,
+    is not raises UnsupportedError; what is no integer, or in several below 1, raises
+    InvalidArgumentError. With ``plans``,
     the plans of the shared-memory engine are proved too (those of an algorithm of the program are
     proved by each communicator, before the first run). A failed proof is a value, not an
     exception: look at ``proved``. A schedule that would fill the memory raises UnsupportedError.
@@ -209,12 +210,21 @@ def verify(
         _check_fits(index, kind, name, p[0])
     return [
         _prove(index, kind, name, ranks, root, in_place, plan)
-        for ranks in (checked_ranks("verify: p", one) for one in p)
+        for ranks in _several(p)
         if lib.coll_algorithm_fits(index, ranks)
         for root in range(ranks if kind in ROOTED else 1)
         for in_place in (False, True)
         for plan in (None, *(PLANS if plans else ()))
     ]
+
+
+def _several(p: Iterable[int]) -> Iterator[int]:
+    """Yield numbers of ranks. Raises InvalidArgumentError for what is none, or none of 1 or more."""
+    for one in p:
+        ranks = checked_ranks("verify: p", one)
+        if ranks < 1:
+            raise InvalidArgumentError(f"verify: p has {one!r}: give numbers of 1 or more")
+        yield ranks
 
 
 def _prove_own(own: Defined, p: int | Iterable[int]) -> list[Proof]:
@@ -223,7 +233,7 @@ def _prove_own(own: Defined, p: int | Iterable[int]) -> list[Proof]:
         _check_own_fits(own, p[0])
     return [
         _proof(own.prove(words, root, in_place), own.kind, own.name, ranks, root, in_place, None)
-        for ranks in (checked_ranks("verify: p", one) for one in p)
+        for ranks in _several(p)
         if own.fits(ranks)
         for root in range(ranks if own.kind in ROOTED else 1)
         for words in (own.encoded(ranks, root),)

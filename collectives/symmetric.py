@@ -15,9 +15,11 @@ from collectives import arrays
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import Array, itemsize, numpy_dtype
 from collectives.caller import Caller
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, OutOfMemoryError
 from collectives.gpu_arrays import anywhere
 from collectives.names import integer
+
+_MOST_ELEMENTS = 1 << 56  # of 16 bytes each at most: 2^60 bytes, which an address can tell
 
 
 class Symmetric(Caller):
@@ -90,6 +92,8 @@ def _shape(shape: Any) -> tuple[int, ...]:
     sizes = [number] if number is not None else [integer(n) for n in _listed(shape)]
     if any(n is None or n < 0 for n in sizes):
         raise InvalidArgumentError(f"empty: shape is {shape!r}: give numbers of at least 0")
+    if math.prod(max(n, 1) for n in sizes if n is not None) > _MOST_ELEMENTS:
+        raise OutOfMemoryError(f"empty: shape is {shape!r}: no machine has so much memory")
     return tuple(n for n in sizes if n is not None)
 
 

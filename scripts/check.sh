@@ -7,7 +7,7 @@ source "$(dirname "$0")/environment.sh"
 
 # Sources of C, C++ and CUDA, NUL-separated; new files count before they are added.
 native_sources() {
-  git ls-files -z --cached --others --exclude-standard -- '*.cc' '*.c' '*.h' '*.cu' |
+  git ls-files -z --cached --others --exclude-standard -- ':!*/site-packages/*' '*.cc' '*.c' '*.h' '*.cu' |
     xargs -0 --no-run-if-empty ls -d 2>/dev/null | tr '\n' '\0'
 }
 

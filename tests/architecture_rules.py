@@ -64,14 +64,20 @@ HOSTS = [
 
 
 def files(root: Path) -> list[Path]:
-    """All files that git tracks or would add, or, outside a repository, all files."""
+    """All files that git tracks or would add, or, outside a repository, all files.
+
+    But for those of an environment of Python's that a reader has made here.
+    """
     if (root / ".git").exists():
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
         found = [root / name for name in listed.stdout.split("\0") if name]
     else:
         found = list(root.rglob("*"))
-    return sorted({path for path in found if path.is_file()})
+    environments = {path.parent for path in found if path.name == "pyvenv.cfg"}
+    return sorted(
+        path for path in set(found) if path.is_file() and environments.isdisjoint(path.parents)
+    )
 
 
 def sources(root: Path, suffixes: set[str] = SOURCES) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ HEADER = architecture_rules.interface(ROOT)
 ALL = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 # Commands that other tests run, and which.
-INSTALL = "python3 -m venv there && source there/bin/activate && pip install ."
+INSTALL = "python3 -m venv ../there && source ../there/bin/activate && pip install ."
 ELSEWHERE = {
     INSTALL: "tests/test_wheel.py",
     "source .venv/bin/activate": "tests/test_tooling.py",

@@ -181,6 +181,12 @@ std::string difference(const CallNote& one, const CallNote& other) {
     return ", chosen by another table or wish: all ranks must be tuned, or forced, alike";
   }
   if (hash_of(one) == hash_of(other)) return "";
+  if (one.op != other.op && one.op >= kUserOps && other.op >= kUserOps) {
+    return ", whose operations are numbers " + std::to_string(one.op - kUserOps + 1) + " and " +
+           std::to_string(other.op - kUserOps + 1) +
+           " of their programs: make the same operations in the same order on all ranks, and among "
+           "threads once for all";
+  }
   if (one.detail && other.detail) return hidden_difference(*one.detail, *other.detail);
   return ", with other arguments";  // of a call that forms groups
 }

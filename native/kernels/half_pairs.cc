@@ -79,6 +79,33 @@ template <bool kDivides, bool kTwice>
   }
 }
 
+// In one instruction, which rounds as the three above do: a float32 has more than twice the digits
+// of a float16 and two, so that rounding its sum once more changes nothing (Figueroa, "When is
+// Double Rounding Innocuous?", SIGNUM 30, 1995).
+template <bool kTwice>
+[[gnu::target("avx512fp16,avx512bw,avx512vl")]] void sum_fp16(const Halves& at, std::size_t n,
+                                                              float /*by*/) noexcept {
+  std::size_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m512h sum = _mm512_add_ph(_mm512_loadu_ph(at.a + i), _mm512_loadu_ph(at.b + i));
+    _mm512_storeu_ph(at.to + i, sum);
+    if constexpr (kTwice) _mm512_storeu_ph(at.also + i, sum);
+  }
+  if (i == n) return;
+  const auto some = static_cast<__mmask32>((1ULL << (n - i)) - 1);
+  const __m512i first = _mm512_maskz_loadu_epi16(some, at.a + i);
+  const __m512i second = _mm512_maskz_loadu_epi16(some, at.b + i);
+  const __m512i sum =
+      _mm512_castph_si512(_mm512_add_ph(_mm512_castsi512_ph(first), _mm512_castsi512_ph(second)));
+  _mm512_mask_storeu_epi16(at.to + i, some, sum);
+  if constexpr (kTwice) _mm512_mask_storeu_epi16(at.also + i, some, sum);
+}
+
+bool has_fp16() noexcept {
+  static const bool found = __builtin_cpu_supports("avx512fp16") != 0;
+  return found;
+}
+
 using HalfSum = void (*)(const Halves&, std::size_t, float) noexcept;
 
 HalfSum version(InstructionSet set, bool divides, bool twice) noexcept {
@@ -87,6 +114,9 @@ HalfSum version(InstructionSet set, bool divides, bool twice) noexcept {
   constexpr HalfSum f16c[2][2] = {{sum_f16c<false, false>, sum_f16c<false, true>},
                                   {sum_f16c<true, false>, sum_f16c<true, true>}};
   if (set == InstructionSet::baseline) return nullptr;
+  if (set == InstructionSet::avx512 && !divides && has_fp16()) {
+    return twice ? sum_fp16<true> : sum_fp16<false>;
+  }
   return (set == InstructionSet::avx512 ? avx512 : f16c)[divides ? 1 : 0][twice ? 1 : 0];
 }
 

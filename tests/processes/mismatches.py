@@ -29,6 +29,14 @@ def folded(c: cl.Communicator, name: str, commutative: bool = True) -> Any:
     return c.allreduce(ones(), op=cl.op(np.add, commutative=commutative, name=name))
 
 
+def folded_later(c: cl.Communicator, name: str) -> Any:
+    """Reduce with an operation that is made after others."""
+    spares = [cl.op(np.maximum, commutative=True) for _ in range(3)]
+    done = folded(c, name)
+    del spares
+    return done
+
+
 def exchange(b: cl.ScheduleBuilder) -> None:
     """Every rank sends all it has to every other; with two chunks in another order."""
     others = [r for r in range(b.p) if r != b.rank]
@@ -185,6 +193,11 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
         lambda c: folded(c, "sum"),
         lambda c: c.allreduce(ones()),
         ("(operation sum, ", "(sum, "),
+    ),
+    "number of an operation": (
+        lambda c: folded(c, "same"),
+        lambda c: folded_later(c, "same"),
+        ("operation same", ", whose operations are numbers", "in the same order on all ranks"),
     ),
     "name of an own algorithm": (
         lambda c: own(c, "one"),

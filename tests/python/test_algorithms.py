@@ -159,7 +159,15 @@ def test_decode_refuses_other_numbers() -> None:
 def test_one_p_that_does_not_fit_is_an_error_and_of_several_is_left_out() -> None:
     with pytest.raises(cl.UnsupportedError, match="allreduce ring is not defined for 0 ranks"):
         cl.verify("ring", 0)
-    assert {proof.p for proof in cl.verify("ring", (0, 2, -1, 3))} == {2, 3}
+    with pytest.raises(cl.UnsupportedError, match="recursive_doubling is not defined for 3 ranks"):
+        cl.verify("recursive_doubling", 3, "allgather")
+    assert {proof.p for proof in cl.verify("recursive_doubling", (2, 3, 4), "allgather")} == {2, 4}
+
+
+@pytest.mark.parametrize("p", [[0], [2, -3], range(3)])
+def test_of_several_none_is_below_one(p: Any) -> None:
+    with pytest.raises(cl.InvalidArgumentError, match="verify: p has .*: give numbers of 1 or"):
+        cl.verify("ring", p)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("broadcast", "binomial"), ("scatter", "linear")])
