@@ -219,7 +219,7 @@ def verify(
 
 
 def _several(p: Iterable[int]) -> Iterator[int]:
-    """Yield numbers of ranks. Raises InvalidArgumentError for what is none, or none of 1 or more."""
+    """Yield numbers of ranks. Raises InvalidArgumentError for what is none of 1 or more."""
     for one in p:
         ranks = checked_ranks("verify: p", one)
         if ranks < 1:

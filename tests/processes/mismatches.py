@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Call, Call, tuple[str, str]]] = {
     "number of an operation": (
         lambda c: folded(c, "same"),
         lambda c: folded_later(c, "same"),
-        ("operation same", ", whose operations are numbers", "in the same order on all ranks"),
+        ("operation same", ", whose operations are numbers"),
     ),
     "name of an own algorithm": (
         lambda c: own(c, "one"),

@@ -166,7 +166,7 @@ def test_one_p_that_does_not_fit_is_an_error_and_of_several_is_left_out() -> Non
 
 @pytest.mark.parametrize("p", [[0], [2, -3], range(3)])
 def test_of_several_none_is_below_one(p: Any) -> None:
-    with pytest.raises(cl.InvalidArgumentError, match="verify: p has .*: give numbers of 1 or"):
+    with pytest.raises(cl.InvalidArgumentError, match=r"verify: p has .*: give numbers of 1 or"):
         cl.verify("ring", p)
 
 
