@@ -196,10 +196,10 @@ def verify(
 
     Of several ``p``, those for which the algorithm is not defined are left out; a single one that
     is not raises UnsupportedError; what is no integer, or in several below 1, raises
-    InvalidArgumentError. With ``plans``,
-    the plans of the shared-memory engine are proved too (those of an algorithm of the program are
-    proved by each communicator, before the first run). A failed proof is a value, not an
-    exception: look at ``proved``. A schedule that would fill the memory raises UnsupportedError.
+    InvalidArgumentError. With ``plans``, the plans of the shared-memory engine are proved too
+    (those of an algorithm of the program are proved by each communicator, before the first run). A
+    failed proof is a value, not an exception: look at ``proved``. A schedule that would fill the
+    memory raises UnsupportedError.
     """
     own = own_algorithm(kind, name)
     if own is not None:

@@ -46,8 +46,8 @@ class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symme
 
     Every call ends: with the right result, or with a :class:`CollectiveError`. Arguments are
     checked before anything is sent, so InvalidArgumentError and UnsupportedError leave the
-    communicator as it was. Other errors end it on all ranks,
-    but for a MismatchError of lengths that a v-form finds by itself (docs/errors.md).
+    communicator as it was. Other errors end it on all ranks, but for a MismatchError of lengths
+    that a v-form finds by itself (docs/errors.md).
 
     One thread at a time. With ``with`` it is closed at the end of the block, and aborted for all
     ranks when the block raises.

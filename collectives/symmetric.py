@@ -19,8 +19,6 @@ from collectives.errors import InvalidArgumentError, OutOfMemoryError
 from collectives.gpu_arrays import anywhere
 from collectives.names import integer
 
-_MOST_ELEMENTS = 1 << 56  # of 16 bytes each at most: 2^60 bytes, which an address can tell
-
 
 class Symmetric(Caller):
     """How a communicator makes arrays that its ranks share, and knows them."""
@@ -52,14 +50,19 @@ class Symmetric(Caller):
             if (number := gpu_memory.number_of(device)) >= 0:
                 with self._handle.held("empty"):
                     if torch is not None and isinstance(dtype, torch.dtype):
+                        _check_size(sizes, torch.empty((), dtype=dtype).element_size())
                         return gpu_memory.empty_tensor(torch, sizes, dtype, number)
-                    return gpu_memory.empty(sizes, _numpy_dtype(dtype), number)
+                    kind = _numpy_dtype(dtype)
+                    _check_size(sizes, kind.itemsize)
+                    return gpu_memory.empty(sizes, kind, number)
         if torch is not None and isinstance(dtype, torch.dtype):
             count, size = math.prod(sizes), torch.empty((), dtype=dtype).element_size()
+            _check_size(sizes, size)
             block = self._block(count * size)
             flat = torch.frombuffer(block, dtype=dtype, count=count) if count else None
             return torch.empty(sizes, dtype=dtype) if flat is None else flat.view(sizes)
         kind = _numpy_dtype(dtype)
+        _check_size(sizes, kind.itemsize)
         block = self._block(math.prod(sizes) * kind.itemsize)
         return np.ndarray(sizes, kind, block)
 
@@ -92,9 +95,13 @@ def _shape(shape: Any) -> tuple[int, ...]:
     sizes = [number] if number is not None else [integer(n) for n in _listed(shape)]
     if any(n is None or n < 0 for n in sizes):
         raise InvalidArgumentError(f"empty: shape is {shape!r}: give numbers of at least 0")
-    if math.prod(max(n, 1) for n in sizes if n is not None) > _MOST_ELEMENTS:
-        raise OutOfMemoryError(f"empty: shape is {shape!r}: no machine has so much memory")
     return tuple(n for n in sizes if n is not None)
+
+
+def _check_size(sizes: tuple[int, ...], itemsize: int) -> None:
+    # As NumPy counts: a length of 0 makes no other one shorter.
+    if math.prod(max(n, 1) for n in sizes) * itemsize > sys.maxsize:
+        raise OutOfMemoryError(f"empty: shape is {sizes}: no machine has so much memory")
 
 
 def _listed(shape: Any) -> list[Any]:

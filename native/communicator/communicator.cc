@@ -104,10 +104,6 @@ void Communicator::fail(const Cause& cause) {
   report_failure();
 }
 
-void Communicator::check_failed() {
-  if (failed(segment_)) report_failure();
-}
-
 void Communicator::check_alive() {
   check_failed();
   if (const auto cause = find_dead(segment_, rank_)) fail(*cause);

@@ -89,7 +89,10 @@ class Communicator {
   // First cause wins; wakes nobody, since no sleep is longer than 50 ms.
   void abort(std::string_view reason);
   // Throws Error that says why this group has ended, where it has.
-  void check_failed();
+  void check_failed() {
+    if (failed(segment_)) [[unlikely]]
+      report_failure();
+  }
   bool has_failed() const noexcept { return failed(segment_); }
   // Also where a peer has died, whatever it has finished.
   void check_alive();
@@ -133,8 +136,7 @@ class Communicator {
   [[noreturn]] void fail_of(Progress progress);
   Status wait_slowly();
   void enter() {
-    if (failed(segment_)) [[unlikely]]
-      report_failure();
+    check_failed();
     if (active_ || pairwise_.active()) [[unlikely]]
       refuse_second_call();
   }

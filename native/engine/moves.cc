@@ -27,6 +27,15 @@ bool Executor::counts(const BoundOperand& o) const noexcept {
   return within == (o.when == When::within);
 }
 
+namespace {
+
+// A move of fewer bytes says nothing of its stores.
+std::size_t least_timed(const BoundOp& op) noexcept {
+  return op.stages ? kernels::kStreamingPays : Binding::kBulky;
+}
+
+}  // namespace
+
 // Where the stores of an op are chosen, into a slot or of its results; null where that is not worth
 // it. Into a slot for far cores: a line that the other has read is fetched back from it before it
 // is written, at 2 GB/s on an EPYC whose cores share no cache, where stores around the caches go at
@@ -34,7 +43,7 @@ bool Executor::counts(const BoundOperand& o) const noexcept {
 Trial* Executor::trial_of(const BoundOp& op) noexcept {
   if (op.pieces == op.pieces_end || (op.stages ? !streams_ : !binding_->bulky())) return nullptr;
   const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
-  if (bytes < (op.stages ? kernels::kStreamingPays : Binding::kBulky)) return nullptr;
+  if (bytes < least_timed(op)) return nullptr;
   const auto size = static_cast<std::size_t>(std::bit_width(bytes));
   std::vector<Trial>& stores = op.stages ? stage_stores_ : output_stores_;
   return &stores[std::min(size, stores.size() - 1)];
@@ -50,9 +59,7 @@ void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t bytes = run_pieces(op, tile, streamed);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
-  if (bytes >= (op.stages ? kernels::kStreamingPays : Binding::kBulky)) {
-    trial->note(streamed, bytes, spent.count());
-  }
+  if (bytes >= least_timed(op)) trial->note(streamed, bytes, spent.count());
 }
 
 // All of a fold but its operands and their length.

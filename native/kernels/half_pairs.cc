@@ -79,9 +79,9 @@ template <bool kDivides, bool kTwice>
   }
 }
 
-// In one instruction, which rounds as the three above do: a float32 has more than twice the digits
-// of a float16 and two, so that rounding its sum once more changes nothing (Figueroa, "When is
-// Double Rounding Innocuous?", SIGNUM 30, 1995).
+// In one instruction, whose bits are those of widening, adding and rounding: a float32 has twice
+// the digits of a float16 and two more, so that rounding its sum a second time changes nothing
+// (Figueroa, "When is Double Rounding Innocuous?", SIGNUM 30, 1995).
 template <bool kTwice>
 [[gnu::target("avx512fp16,avx512bw,avx512vl")]] void sum_fp16(const Halves& at, std::size_t n,
                                                               float /*by*/) noexcept {

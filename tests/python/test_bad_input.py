@@ -315,7 +315,8 @@ def test_a_missing_compiled_module_is_explained() -> None:
     assert "the compiled part of pycollectives cannot be loaded" in done.stderr
 
 
-@pytest.mark.parametrize("shape", [1 << 57, 1 << 63, (1 << 40, 1 << 40), (0, 1 << 80)])
-def test_arrays_longer_than_any_memory_are_refused(shape: Any) -> None:
+@pytest.mark.parametrize("shape", [1 << 61, 1 << 63, (1 << 40, 1 << 40), (0, 1 << 80)])
+@pytest.mark.parametrize("dtype", ["float32", "S1000"])
+def test_arrays_longer_than_any_memory_are_refused(shape: Any, dtype: str) -> None:
     with cl.local(1)[0] as comm, pytest.raises(cl.OutOfMemoryError, match="no machine has so"):
-        comm.empty(shape)
+        comm.empty(shape, dtype)
