@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cuda/library.h"
@@ -214,13 +214,14 @@ TEST(abort_ends_a_kernel_that_waits) {
 }
 
 TEST(who_launches_too_late_is_told_who_gave_up) {
-  each_on_its_own(2, [](const Comm& comm, int rank) {
+  std::atomic<bool> gave_up = false;
+  each_on_its_own(2, [&gave_up](const Comm& comm, int rank) {
     const Array x(8, 1, rank);
     coll_call call = allreduce(x, x, 8);
     ok(run_at(comm, call, rank));
     if (rank == 1) {
       before_launch(
-          1, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(600)); }, nullptr);
+          1, [](void* its) { static_cast<std::atomic<bool>*>(its)->wait(false); }, &gave_up);
     }
     call.timeout = rank == 0 ? 0.2 : 20;
     // All that rank 1 needs of rank 0 may be there when it comes: then its next call tells it.
@@ -228,11 +229,16 @@ TEST(who_launches_too_late_is_told_who_gave_up) {
     for (int again = 0; again < 2 && status == COLL_OK; ++again) {
       status = run_at(comm, call, rank);
       if (status == COLL_OK) status = coll_gpu_wait(comm.get(), rank, own_stream(comm));
-      if (rank == 0) CHECK(fails(status, COLL_TIMEOUT, "waited for "));
+      if (rank == 0) {
+        gave_up = true;
+        gave_up.notify_all();
+        CHECK(fails(status, COLL_TIMEOUT, "waited for "));
+      }
       if (rank == 0 && again == 0) status = run_at(comm, call, rank);
     }
     CHECK(fails(status, COLL_TIMEOUT, "rank 0 gave up"));
   });
+  before_launch(1, [](void*) {}, nullptr);  // where rank 1 heard of it before its launch
   CHECK(taken() == 0);
 }
 

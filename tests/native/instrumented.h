@@ -4,6 +4,7 @@
 // COLL_EMULATED: set where an emulator runs the tests, which is as slow.
 #pragma once
 
+#include <chrono>
 #include <cstdlib>
 
 namespace check {
@@ -23,6 +24,11 @@ inline constexpr bool kEmulated = false;
 // For the tests of the compiler-independent logic that take longest; what a CPU may do otherwise
 // (kernels, waits, processes) runs whole in an emulator.
 inline constexpr bool kShort = kInstrumented || kEmulated;
+
+// What may pass of what is promised within so long: there the promise is for ten times that.
+constexpr std::chrono::milliseconds promised(std::chrono::milliseconds time) {
+  return kShort ? 10 * time : time;
+}
 
 // Whether all cases were asked for (`make test-extras` does), where a plain run takes them by
 // turns.
