@@ -19,98 +19,126 @@ from importlib import import_module as _import_module
 
 from collectives._ffi import lib as _lib
 from collectives._ffi import text as _text
-from collectives.algorithms import (
-    Algorithm,
-    Proof,
-    Schedule,
-    Segment,
-    Step,
-    algorithms,
-    schedule,
-    verify,
-)
-from collectives.communicator import Communicator
-from collectives.compression.codec import Codec, codec
-from collectives.default import init
-from collectives.draw import draw
-from collectives.drop_in import (
-    allgather,
-    allgatherv,
-    allreduce,
-    alltoall,
-    alltoallv,
-    barrier,
-    broadcast,
-    exact_sum,
-    exscan,
-    gather,
-    gatherv,
-    reduce,
-    reduce_scatter,
-    reduce_scatterv,
-    scan,
-    scatter,
-    scatterv,
-)
-from collectives.drop_in_messages import iprobe, irecv, isend, probe, recv, send, sendrecv
-from collectives.errors import (
-    AbortedError,
-    BootstrapError,
-    ClosedError,
-    CollectiveError,
-    CollectiveTimeoutError,
-    InternalError,
-    InvalidArgumentError,
-    MismatchError,
-    OutOfMemoryError,
-    PeerLostError,
-    SystemCallError,
-    UnsupportedError,
-)
-from collectives.groups import Mesh
-from collectives.operations import Operation, op
-from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
-from collectives.pack import Pack, SpanningTree, pack
-from collectives.pending import Pending
-from collectives.persistent import PersistentCall, PersistentCalls
-from collectives.product import Product, product
-from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
-from collectives.sparse.algorithms import SparseAlgorithm, sparse_algorithms
-from collectives.sparse.compression import QSGD
-from collectives.sparse.plan import SparsePlan
-from collectives.sparse.vector import Sparse
-from collectives.start import local
-from collectives.torus import torus
-from collectives.tracing import Trace, trace
 
 if _typing.TYPE_CHECKING:
+    from collectives.catalogue import (
+        Algorithm,
+        Proof,
+        Schedule,
+        Segment,
+        Step,
+        algorithms,
+        schedule,
+        verify,
+    )
+    from collectives.communicator import Communicator
+    from collectives.compression.codec import Codec, codec
     from collectives.compression.fp8 import FP8
     from collectives.compression.topk import TopK
+    from collectives.default import init
+    from collectives.drawing import draw
+    from collectives.drop_in import (
+        allgather,
+        allgatherv,
+        allreduce,
+        alltoall,
+        alltoallv,
+        barrier,
+        broadcast,
+        exact_sum,
+        exscan,
+        gather,
+        gatherv,
+        reduce,
+        reduce_scatter,
+        reduce_scatterv,
+        scan,
+        scatter,
+        scatterv,
+    )
+    from collectives.drop_in_messages import iprobe, irecv, isend, probe, recv, send, sendrecv
+    from collectives.errors import (
+        AbortedError,
+        BootstrapError,
+        ClosedError,
+        CollectiveError,
+        CollectiveTimeoutError,
+        InternalError,
+        InvalidArgumentError,
+        MismatchError,
+        OutOfMemoryError,
+        PeerLostError,
+        SystemCallError,
+        UnsupportedError,
+    )
     from collectives.gpu_memory import DeviceArray
     from collectives.gpu_streams import on_stream
     from collectives.gpus import Device, Devices, devices
+    from collectives.groups import Mesh
     from collectives.last import LastCall
+    from collectives.operations import Operation, op
+    from collectives.own import SELF, OwnAlgorithm, ScheduleBuilder, algorithm
+    from collectives.packed import Pack, SpanningTree, pack
+    from collectives.pending import Pending
+    from collectives.persistent import PersistentCall, PersistentCalls
     from collectives.preloading import preload_nccl
+    from collectives.products import Product, product
+    from collectives.request import ANY_SOURCE, ANY_TAG, Request, Status
     from collectives.simulation import Moment, Simulation, simulate
+    from collectives.sparse.algorithms import SparseAlgorithm, sparse_algorithms
+    from collectives.sparse.compression import QSGD
+    from collectives.sparse.plan import SparsePlan
+    from collectives.sparse.vector import Sparse
+    from collectives.start import local
     from collectives.topology import Topology
+    from collectives.tori import torus
+    from collectives.tracing import Trace, trace
 
-# Where the names are that no plain call needs: loaded when they are first asked for, they make the
-# import of this package a fifth faster. A name that is a module's, too, cannot be among them.
-_LATE = {
-    "Device": "collectives.gpus",
-    "DeviceArray": "collectives.gpu_memory",
-    "Devices": "collectives.gpus",
-    "FP8": "collectives.compression.fp8",
-    "LastCall": "collectives.last",
-    "Moment": "collectives.simulation",
-    "Simulation": "collectives.simulation",
-    "TopK": "collectives.compression.topk",
-    "Topology": "collectives.topology",
-    "devices": "collectives.gpus",
-    "on_stream": "collectives.gpu_streams",
-    "preload_nccl": "collectives.preloading",
-    "simulate": "collectives.simulation",
+# Where the names are. They are loaded when they are first asked for: collrun and collbench need few
+# of them, and no NumPy, whose import takes three quarters of the time of all. None of these
+# modules may have the name of one of the names: whoever imported it would put it in that place.
+_NAMES = {
+    "collectives.catalogue": "Algorithm Proof Schedule Segment Step algorithms schedule verify",
+    "collectives.communicator": "Communicator",
+    "collectives.compression.codec": "Codec codec",
+    "collectives.compression.fp8": "FP8",
+    "collectives.compression.topk": "TopK",
+    "collectives.default": "init",
+    "collectives.drawing": "draw",
+    "collectives.drop_in": (
+        "allgather allgatherv allreduce alltoall alltoallv barrier broadcast exact_sum exscan "
+        "gather gatherv reduce reduce_scatter reduce_scatterv scan scatter scatterv"
+    ),
+    "collectives.drop_in_messages": "iprobe irecv isend probe recv send sendrecv",
+    "collectives.errors": (
+        "AbortedError BootstrapError ClosedError CollectiveError CollectiveTimeoutError "
+        "InternalError InvalidArgumentError MismatchError OutOfMemoryError PeerLostError "
+        "SystemCallError UnsupportedError"
+    ),
+    "collectives.gpu_memory": "DeviceArray",
+    "collectives.gpu_streams": "on_stream",
+    "collectives.gpus": "Device Devices devices",
+    "collectives.groups": "Mesh",
+    "collectives.last": "LastCall",
+    "collectives.operations": "Operation op",
+    "collectives.own": "OwnAlgorithm SELF ScheduleBuilder algorithm",
+    "collectives.packed": "Pack SpanningTree pack",
+    "collectives.pending": "Pending",
+    "collectives.persistent": "PersistentCall PersistentCalls",
+    "collectives.preloading": "preload_nccl",
+    "collectives.products": "Product product",
+    "collectives.request": "ANY_SOURCE ANY_TAG Request Status",
+    "collectives.simulation": "Moment Simulation simulate",
+    "collectives.sparse.algorithms": "SparseAlgorithm sparse_algorithms",
+    "collectives.sparse.compression": "QSGD",
+    "collectives.sparse.plan": "SparsePlan",
+    "collectives.sparse.vector": "Sparse",
+    "collectives.start": "local",
+    "collectives.topology": "Topology",
+    "collectives.tori": "torus",
+    "collectives.tracing": "Trace trace",
 }
+_LATE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __version__ = _text(_lib.coll_version())
 

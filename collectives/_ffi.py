@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-# First, so that what is wrong with NumPy is told by NumPy.
-import numpy as np  # noqa: F401
-
 from collectives.errors import CLASSES, InternalError
 
 try:
-    from collectives._native import ffi, lib  # noqa: TID251
+    from collectives import _native as native  # noqa: TID251
 except ImportError as error:
     raise ImportError(
         f"the compiled part of pycollectives cannot be loaded ({error}). An installed package "
@@ -17,21 +14,7 @@ except ImportError as error:
         "and use the environment that it made."
     ) from error
 
-if (_installed := lib.install_plain_calls()) < 0:
-    raise KeyboardInterrupt
-if not _installed:
-    raise ImportError(
-        "the compiled part of pycollectives cannot complete itself, for the reason that stands "
-        "above: where none does, reinstall the package"
-    )
-from collectives._native import __file__ as location  # noqa: TID251
-from collectives._native import (  # noqa: TID251
-    rows_of_parts,
-    run_nccl_allreduce,
-    run_persistent,
-    run_plain,
-    run_plain_parts,
-)
+ffi, lib = native.ffi, native.lib
 
 OK: int = lib.COLL_OK
 IN_PROGRESS: int = lib.COLL_IN_PROGRESS
@@ -57,7 +40,4 @@ def check(status: int) -> None:
     raise cls(sentence, rank if rank >= 0 else None)
 
 
-__all__ = [
-    "IN_PROGRESS", "OK", "check", "ffi", "lib", "location", "rows_of_parts", "run_nccl_allreduce",
-    "run_persistent", "run_plain", "run_plain_parts", "text",
-]  # fmt: skip
+__all__ = ["IN_PROGRESS", "OK", "check", "ffi", "lib", "native", "text"]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import signal
 import sys
@@ -95,7 +94,7 @@ def main(
     under the same paths. Their ranks share a secret that goes through ssh.
     """
     line = command_line(module, command)
-    name = secrets.token_hex(8)
+    name = os.urandom(8).hex()
     if hosts is not None:
         _refuse_feed(feed)
         wishes = (hosts, ssh, port or 0, connect, variables)

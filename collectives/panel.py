@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from collectives.algorithms import Schedule
+from collectives.catalogue import Schedule
 from collectives.symbolic import Cells, Message
 
 _MOVED = ("allgather", "broadcast", "gather", "scatter")  # where nothing is folded

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from collectives import arrays
-from collectives._ffi import IN_PROGRESS, check, ffi, lib, run_persistent
+from collectives._ffi import IN_PROGRESS, check, ffi, lib
 from collectives.arrays import Array, Operand
 from collectives.caller import NOTHING, Caller
 from collectives.errors import AbortedError, CollectiveError, InvalidArgumentError
@@ -21,6 +21,7 @@ from collectives.gpu_arrays import place_of
 from collectives.movements import Movements
 from collectives.names import Options, how
 from collectives.operations import Operation, operation_of, raise_failure_of
+from collectives.plain_calls import run_persistent
 from collectives.reductions import Reductions
 
 _run = lib.coll_run_persistent

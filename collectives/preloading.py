@@ -16,7 +16,7 @@ _kept: list[ctypes.CDLL] = []  # a library that nothing refers to may be unloade
 
 def nccl_library() -> Path:
     """Return where ``libnccl.so.2`` of this package lies, to be opened by path or LD_PRELOAD."""
-    path = Path(_ffi.location).resolve().parent / "nccl_library" / SONAME
+    path = Path(_ffi.native.__file__).resolve().parent / "nccl_library" / SONAME
     if not path.is_file():
         raise UnsupportedError(
             f"{path} is not there: reinstall the package, or, in a checkout, run `make setup`"

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from collectives._ffi import check, ffi, run_plain
+from collectives._ffi import check, ffi
 from collectives.arrays import as_array, written
 from collectives.names import AUTOMATIC, KINDS, OPS
+from collectives.plain_calls import run_plain
 
 if TYPE_CHECKING:
     from collectives.caller import Caller

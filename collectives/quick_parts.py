@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from collectives._ffi import check, rows_of_parts, run_plain, run_plain_parts
+from collectives._ffi import check
 from collectives.lengths import UNKNOWN, exchanged, joined
+from collectives.plain_calls import rows_of_parts, run_plain, run_plain_parts
 from collectives.quick import CALLS
 
 if TYPE_CHECKING:

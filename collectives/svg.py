@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
-from collectives.algorithms import ROOTED, Schedule
+from collectives.catalogue import ROOTED, Schedule
 from collectives.panel import Panel, panel_of
 from collectives.symbolic import Cells, Message, SymbolicRun
 

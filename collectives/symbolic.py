@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from collectives.algorithms import Schedule, Segment, Step, by_round
+from collectives.catalogue import Schedule, Segment, Step, by_round
 from collectives.own import SELF
 
 # One cell's content: the chunk it stands for, and the ranks whose contributions are folded in.

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import collectives as cl
-from collectives.algorithms import ROOTED
+from collectives.catalogue import ROOTED
 from collectives.environment import variables
 from scripts import api_page, cheapest, comparison, measured, measured_torch
 from scripts.markdown import table

@@ -15,7 +15,7 @@ from rich.table import Table
 
 import collectives as cl
 from collectives import environment
-from collectives.algorithms import Proof
+from collectives.catalogue import Proof
 from collectives.cli.options import KIND, RANK_RANGE
 from collectives.cli.screen import Screen, console
 from collectives.cli.sizes import format_ranks

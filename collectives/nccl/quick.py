@@ -16,13 +16,14 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from collectives import arrays
-from collectives._ffi import ffi, run_nccl_allreduce
+from collectives._ffi import ffi
 from collectives.gpu_streams import LEGACY, given_stream
 from collectives.nccl import groups
 from collectives.nccl.arrays import CODES, HOST
 from collectives.nccl.constants import SUCCESS
 from collectives.nccl.library import Library
 from collectives.nccl.operations import NAMES
+from collectives.plain_calls import run_nccl_allreduce
 
 # Address, elements, dtype, device, stream.
 Plain: TypeAlias = tuple[int, int, int, int, int]

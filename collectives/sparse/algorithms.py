@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from collectives._ffi import check, ffi, lib, text
-from collectives.algorithms import Algorithm, algorithms
+from collectives.catalogue import Algorithm, algorithms
 from collectives.errors import InvalidArgumentError
 from collectives.names import KIND_NAMES, choose_from
 

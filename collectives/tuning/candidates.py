@@ -8,7 +8,7 @@ from array import array
 from functools import cache
 
 from collectives._ffi import lib
-from collectives.algorithms import Algorithm, algorithms
+from collectives.catalogue import Algorithm, algorithms
 from collectives.defined import own_algorithm, unpacked
 from collectives.names import algorithm_index
 from collectives.tuning.table import Choice

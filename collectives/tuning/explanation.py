@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from collectives.algorithms import algorithms
+from collectives.catalogue import algorithms
 from collectives.tuning.candidates import distinct
 from collectives.tuning.forced import ALGORITHM, wished_kinds
 from collectives.tuning.installed import HIERARCHICAL, chosen

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collectives._ffi import check, lib
-from collectives.algorithms import algorithms
+from collectives.catalogue import algorithms
 from collectives.defined import own_algorithm
 from collectives.errors import UnsupportedError
 from collectives.names import KINDS, choose_from

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import collectives as cl
 from collectives import stopping
-from collectives.algorithms import Proof
+from collectives.catalogue import Proof
 from collectives.cli.app import collbench
 from collectives.cli.show import proofs_of
 

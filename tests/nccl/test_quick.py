@@ -14,10 +14,10 @@ import pytest
 
 import collectives as cl
 from collectives import nccl
-from collectives._ffi import run_nccl_allreduce
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.nccl import calls, quick
 from collectives.nccl.arrays import CODES
+from collectives.plain_calls import run_nccl_allreduce
 from tests.nccl.standin import Standin
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import collectives as cl
 from collectives._ffi import check, ffi, lib, text
-from collectives.algorithms import PLANS, ROOTED, decode
+from collectives.catalogue import PLANS, ROOTED, decode
 from collectives.names import KINDS, algorithm_index
 
 TABLE = cl.algorithms()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import collectives as cl
-from collectives import _ffi, quick
+from collectives import plain_calls, quick
 from collectives.arrays import PAIRS
 from tests.python.ranks import on_ranks
 
@@ -56,7 +56,7 @@ def scatter(comm: cl.Communicator, x: Any, out: Any, **how: Any) -> Any:
 def statuses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that grows by what the short way returns: -1 where it has done nothing."""
     seen: list[int] = []
-    original = _ffi.run_plain
+    original = plain_calls.run_plain
 
     def run_plain(*arguments: Any) -> int:
         seen.append(original(*arguments))

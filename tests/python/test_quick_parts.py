@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import collectives as cl
-from collectives import _ffi, quick_parts
+from collectives import plain_calls, quick_parts
 from collectives.errors import MismatchError
 from tests.python.ranks import on_ranks
 from tests.python.test_quick import NOT_PLAIN, both, read_only, values
@@ -62,7 +62,7 @@ def arrays_of(name: str, comm: cl.Communicator, counts: list[int], row: tuple[in
 def statuses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that grows by what the short way returns: -1 where it has done nothing."""
     seen: list[int] = []
-    original = _ffi.run_plain_parts
+    original = plain_calls.run_plain_parts
 
     def run_plain_parts(*arguments: Any) -> int:
         seen.append(original(*arguments))

@@ -9,7 +9,7 @@ from typing import Any
 
 from collectives.errors import InvalidArgumentError
 from collectives.names import integer
-from collectives.product import Product, product
+from collectives.products import Product, product
 
 _MOST_RANKS = 4096  # of a product
 

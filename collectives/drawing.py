@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from collectives.algorithms import Schedule, Segment, Step, by_round, schedule_within
+from collectives.catalogue import Schedule, Segment, Step, by_round, schedule_within
 from collectives.errors import UnsupportedError
 from collectives.names import choose_from
 from collectives.own import SELF
