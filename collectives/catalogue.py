@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from collectives._ffi import check, ffi, lib, text
-from collectives.checks import checked_root
 from collectives.defined import (
     Defined,
     TooLongError,
@@ -24,6 +23,7 @@ from collectives.names import (
     MODES,
     algorithm_index,
     checked_ranks,
+    checked_root,
     integer,
     kind_code,
 )

@@ -22,14 +22,6 @@ from collectives.names import integer
 Shape = tuple[int, ...]
 
 
-def checked_root(call: str, root: int, size: int) -> int:
-    """Return ``root`` when it is a rank."""
-    rank = integer(root)
-    if rank is None or not 0 <= rank < size:
-        raise InvalidArgumentError(f"{call}: root is {root!r}: give a rank from 0 to {size - 1}")
-    return rank
-
-
 def checked_counts(what: str, counts: object, size: int) -> list[int]:
     """Return the lengths of all ranks' parts, one per rank, none negative.
 

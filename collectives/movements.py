@@ -11,7 +11,6 @@ from collectives.arrays import Array
 from collectives.caller import NOTHING, collective
 from collectives.checks import (
     apart_target,
-    checked_root,
     equal_part,
     in_place_target,
     joined_shapes,
@@ -19,7 +18,7 @@ from collectives.checks import (
     received,
 )
 from collectives.gpu_arrays import anywhere
-from collectives.names import AUTOMATIC, KINDS, how
+from collectives.names import AUTOMATIC, KINDS, checked_root, how
 from collectives.parts import Parts
 from collectives.sparse.calls import (
     SparseCall,

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Literal, SupportsFloat, TypeAlias
-
-import numpy as np
+from typing import Any, Literal, SupportsFloat, TypeAlias, cast
 
 from collectives._ffi import ffi, lib, text
 from collectives.errors import InvalidArgumentError
@@ -135,7 +134,7 @@ def how(
 
 def how_reproducible(call: str, wish: object) -> int:
     """Return the number of a wish for reproducible results."""
-    if isinstance(wish, bool | np.bool_):
+    if isinstance(wish, bool) or _is_numpys(wish, "bool_"):
         return int(lib.COLL_REPRODUCIBLE if wish else lib.COLL_NOT_REPRODUCIBLE)
     if isinstance(wish, str) and wish == "any_p":
         return int(lib.COLL_REPRODUCIBLE_ANY_P)
@@ -146,8 +145,10 @@ def how_reproducible(call: str, wish: object) -> int:
 
 def _dtype_name(dtype: object) -> object:
     """Return the name of a dtype of NumPy or torch; anything else as it is."""
-    if isinstance(dtype, np.dtype | type):
-        return np.dtype(dtype).name
+    if isinstance(dtype, type) or _is_numpys(dtype, "dtype"):
+        import numpy as np  # a class may be its name for one: float
+
+        return np.dtype(cast(Any, dtype)).name
     if type(dtype).__module__ == "torch":
         return str(dtype).removeprefix("torch.")
     return dtype
@@ -185,6 +186,12 @@ def checked_seconds(what: str, timeout: float) -> float:
     return seconds
 
 
+def _is_numpys(value: object, *classes: str) -> bool:
+    """Tell whether a value is of one of these classes of NumPy, which nothing here loads."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, tuple(getattr(numpy, name) for name in classes))
+
+
 def integer(value: object) -> int | None:
     """Return an integer, NumPy's as well, as an int; None for anything else.
 
@@ -200,8 +207,8 @@ def integer(value: object) -> int | None:
 
 def real(value: object) -> float:
     """Return a number, NumPy's as well, as a float; NaN for anything else, as bools and words."""
-    odd = isinstance(value, bool | np.bool_ | complex | np.complexfloating)
-    if odd or not isinstance(value, SupportsFloat):
+    odd = _is_numpys(value, "bool_", "complexfloating")
+    if odd or isinstance(value, bool | complex) or not isinstance(value, SupportsFloat):
         return math.nan
     try:
         return float(value)
@@ -215,6 +222,14 @@ def checked_ranks(what: str, p: object) -> int:
     if ranks is None or not -MOST_RANKS <= ranks <= MOST_RANKS:
         raise InvalidArgumentError(f"{what} is {p!r}: give the number of ranks, 1 or more")
     return ranks
+
+
+def checked_root(call: str, root: int, size: int) -> int:
+    """Return ``root`` when it is a rank."""
+    rank = integer(root)
+    if rank is None or not 0 <= rank < size:
+        raise InvalidArgumentError(f"{call}: root is {root!r}: give a rank from 0 to {size - 1}")
+    return rank
 
 
 def algorithm_index(kind: str, name: str) -> int:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from collectives.checks import checked_root
 from collectives.defined import Defined, define
 from collectives.errors import InvalidArgumentError, UnsupportedError
-from collectives.names import KINDS, choose_from, integer
+from collectives.names import KINDS, checked_root, choose_from, integer
 from collectives.own import ScheduleBuilder, written
 
 if TYPE_CHECKING:

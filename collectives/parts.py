@@ -15,7 +15,6 @@ from collectives.checks import (
     checked_counts,
     checked_length,
     checked_room,
-    checked_root,
     checked_table,
     in_elements,
     received,
@@ -23,7 +22,7 @@ from collectives.checks import (
 from collectives.errors import InvalidArgumentError
 from collectives.gpu_arrays import anywhere
 from collectives.lengths import UNKNOWN, exchanged, joined
-from collectives.names import AUTOMATIC, KINDS, Options, how
+from collectives.names import AUTOMATIC, KINDS, Options, checked_root, how
 
 _ALLGATHER = KINDS["allgather"]
 _INT64 = DTYPES["int64"]

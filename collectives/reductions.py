@@ -16,7 +16,6 @@ from collectives.checks import (
     apart_target,
     checked_counts,
     checked_length,
-    checked_root,
     equal_part,
     in_elements,
     in_place_target,
@@ -25,7 +24,7 @@ from collectives.checks import (
 )
 from collectives.dispatch import is_unusual, unusual_allreduce
 from collectives.gpu_arrays import anywhere
-from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, how, op_code
+from collectives.names import AUTOMATIC, KINDS, Accumulate, Reproducible, checked_root, how, op_code
 from collectives.operations import USER_OPS, Op
 from collectives.sparse.calls import (
     SparseCall,

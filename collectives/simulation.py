@@ -12,10 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from collectives._ffi import check, ffi, lib, text
-from collectives.checks import checked_root
 from collectives.defined import own_algorithm
 from collectives.errors import InvalidArgumentError, UnsupportedError
-from collectives.names import algorithm_index, checked_ranks, integer
+from collectives.names import algorithm_index, checked_ranks, checked_root, integer
 from collectives.stopping import told
 from collectives.topology.value import LEVELS, Topology
 

@@ -6,15 +6,29 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from collectives.cli import compare, health, run, show, simulate, topology, tuning
 from collectives.errors import CollectiveError
-from collectives.exact import KINDS
+from collectives.names import KINDS
 from collectives.standard_output import Command, ending_unwritable, writing
 
+# Where the commands are, besides those of the collectives. One is loaded when it is asked for: most
+# need NumPy, some need all that races and tables need.
+_OTHERS = {
+    "compare": "compare.compare",
+    "doctor": "health.doctor",
+    "draw": "show.draw",
+    "env": "show.env",
+    "explain": "tuning.explain",
+    "list": "show.list_algorithms",
+    "simulate": "simulate.simulate",
+    "topo": "topology.topo",
+    "tune": "tuning.tune",
+    "verify": "show.verify",
+}
 INTERRUPTED = 128 + signal.SIGINT  # what a shell reports for a program that Ctrl-C ended
 
 
@@ -26,8 +40,21 @@ class OneSentence(Command, click.Group):
     """
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Find a command; reduce-scatter is reduce_scatter."""
-        return super().get_command(ctx, name.replace("-", "_"))
+        """Load a command; reduce-scatter is reduce_scatter."""
+        name = name.replace("-", "_")
+        if name in KINDS:
+            from collectives.cli.run import command
+
+            return command(name)
+        if name not in _OTHERS:
+            return None
+        module, _, function = _OTHERS[name].partition(".")
+        found: click.Command = getattr(import_module(f"collectives.cli.{module}"), function)
+        return found
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, for the help."""
+        return sorted([*KINDS, *_OTHERS])
 
     def main(
         self,
@@ -65,17 +92,3 @@ def collbench() -> None:
 
     For instance: collbench allreduce -n 4 --sizes 8:64M --algorithms all
     """
-
-
-for _kind in KINDS:
-    collbench.add_command(run.command(_kind))
-_OTHERS = (show.list_algorithms, show.verify, show.draw, show.env, simulate.simulate)
-for _command in (
-    *_OTHERS,
-    tuning.tune,
-    tuning.explain,
-    health.doctor,
-    topology.topo,
-    compare.compare,
-):
-    collbench.add_command(_command)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import click
 
 from collectives.cli.sizes import parse_ranks, parse_sizes
-from collectives.exact import KINDS
+from collectives.names import KINDS
 
 T = TypeVar("T")
 

@@ -94,6 +94,21 @@ def test_the_import_alone_loads_the_compiled_part_and_no_numpy() -> None:
     assert ours == {"collectives", "collectives._ffi", "collectives.errors"}
 
 
+@pytest.mark.parametrize("command", [["list"], ["verify", "ring", "--ranks", "3"]])
+def test_collbench_and_collrun_begin_without_numpy(command: list[str]) -> None:
+    program = f"""
+import sys
+sys.modules["numpy"] = None
+import collectives.launch
+from collectives.cli.app import collbench
+collbench.main({command})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_every_public_name_is_found_where_it_is_said_to_be() -> None:
     assert set(cl._LATE) == set(cl.__all__) - {"__version__"}
     assert {name for name in cl.__all__ if not hasattr(cl, name)} == set()
