@@ -125,15 +125,15 @@ coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t 
     coll_proof& proof = coll::required(out, coll::kNoProof);
     const coll::Algorithm& a = coll::algorithm_at(algorithm);
     const coll::Schedule schedule = coll::make_schedule(a, p, root);
-    const coll::Report right = coll::prove(schedule, in_place != 0, {});
-    if (!right.proved) {
-      coll::fill(right, proof);
-      return Status::ok;
+    const coll::Plan plan =
+        coll::blaming(schedule, a.name, [&] { return coll::lowered(schedule, mode, depth, lag); });
+    coll::Report report = coll::prove(plan, in_place != 0, coll::usual_tiles(plan),
+                                      coll::kAllChecks, coll::claims_of(a, p));
+    if (!report.proved) {  // what is wrong with a schedule is told, not what its plan makes of that
+      coll::Report of_schedule = coll::prove(schedule, in_place != 0, {});
+      if (!of_schedule.proved) report = std::move(of_schedule);
     }
-    const coll::Plan plan = coll::lowered(schedule, mode, depth, lag);
-    const coll::Claims claims = coll::claims_of(a, p);
-    coll::fill(coll::prove(plan, in_place != 0, coll::usual_tiles(plan), coll::kAllChecks, claims),
-               proof);
+    coll::fill(report, proof);
     coll::fill_sizes(plan, proof);
     return Status::ok;
   });
