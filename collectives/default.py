@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from collectives.communicator import Communicator
 from collectives.ending import call_at_end
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, MismatchError
 from collectives.start import join
 
 _default: Communicator | None = None
@@ -70,8 +70,19 @@ def init(
         found = place(timeout, env, insecure=insecure, transport=transport, trusted=trusted)
         _default = join(found, timeout)
         if (seconds := tuning_seconds()) > 0:
-            _default.tune(seconds)
+            _tune(_default, seconds)
         return _default
+
+
+def _tune(comm: Communicator, seconds: float) -> None:
+    try:
+        comm.tune(seconds)
+    except MismatchError as error:  # ranks without the variable have begun with something else
+        raise MismatchError(
+            f"COLLECTIVES_TUNE is set on rank {comm.rank}, so that init() tunes, and must be set "
+            f"on all ranks: {error}",
+            error.rank,
+        ) from None
 
 
 def _variables(silence: float | None) -> dict[str, str]:

@@ -158,6 +158,20 @@ def test_a_program_that_is_not_to_be_changed(cache: Path) -> None:
         assert f"COLLECTIVES_TUNE={wrong}" in done.stderr.replace("'", "")
 
 
+def test_a_variable_that_some_ranks_lack_is_named(cache: Path) -> None:
+    program = """
+import os
+if os.environ["COLLECTIVES_RANK"] == "1":
+    del os.environ["COLLECTIVES_TUNE"]
+import collectives as cl
+cl.init(timeout=20).barrier()
+"""
+    words = {"COLLECTIVES_CACHE": str(cache), "COLLECTIVES_TUNE": str(SHORT)}
+    done = collrun("-n", 2, sys.executable, "-c", program, env=words)
+    assert done.returncode != 0
+    assert "MismatchError: COLLECTIVES_TUNE is set on rank 0, so" in done.stderr, done.stderr
+
+
 def test_not_within_a_group(cache: Path) -> None:
     def work(comm: cl.Communicator) -> float:
         with comm.group():
