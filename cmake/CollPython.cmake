@@ -16,7 +16,8 @@ add_custom_command(
 
 python_add_library(
   _native MODULE WITH_SOABI USE_SABI 3.11
-  "${generated}" "${PROJECT_SOURCE_DIR}/native/bindings/plain.c"
+  "${generated}" "${PROJECT_SOURCE_DIR}/native/bindings/dlpack.c"
+  "${PROJECT_SOURCE_DIR}/native/bindings/plain.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_arrays.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_nccl.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_parts.c"

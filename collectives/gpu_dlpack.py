@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of a GPU that show themselves by DLPack alone.
+"""Arrays of a GPU that show themselves by DLPack alone, and ours as they are shown to others.
 
 The protocol: https://dmlc.github.io/dlpack/latest/python_spec.html. Who takes an array names the
 stream on which it will be used, and the owner makes that stream wait for what it has enqueued.
@@ -8,10 +8,18 @@ stream on which it will be used, and the owner makes that stream wait for what i
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from collectives._ffi import check, ffi, lib
 from collectives.arrays import DTYPES, NAMES
 from collectives.errors import InvalidArgumentError
+from collectives.gpu_streams import LEGACY
+from collectives.plain_calls import dlpack_capsule
+
+if TYPE_CHECKING:
+    from collectives.gpu_memory import DeviceArray
 
 _GPU = 2  # kDLCUDA
 _MANAGED = 13  # kDLCUDAManaged
@@ -20,6 +28,10 @@ _READ_ONLY = 1  # of the flags
 # By kind and bits, as DLPack numbers them.
 _KINDS = {0: "int", 1: "uint", 2: "float", 5: "complex"}
 _NAMED = {(4, 16): "bfloat16", (6, 8): "bool", (10, 8): "float8_e4m3fn", (12, 8): "float8_e5m2"}
+
+
+_LETTERS = {"i": 0, "u": 1, "f": 2, "c": 5}  # of NumPy's dtypes
+_NO_WAIT = -1  # of who asks for nothing to be waited for
 
 
 class Shown(NamedTuple):
@@ -116,3 +128,41 @@ def _code_of(tensor: _Tensor, what: str) -> int:
             f"lanes: supported are {', '.join(NAMES.values())}"
         )
     return DTYPES[named]
+
+
+def exported(
+    array: DeviceArray, address: int, stream: Any, max_version: Any, dl_device: Any, copy: Any
+) -> Any:
+    """Return a capsule of an array of ours, as ``__dlpack__``; ``stream`` may use it at once.
+
+    Raises BufferError for what cannot be shown: a copy, another device, a dtype unknown to DLPack.
+    """
+    if copy:
+        raise BufferError("a DeviceArray is shown as it is: it makes no copy")
+    if dl_device is not None and tuple(dl_device) != (_GPU, array.device):
+        raise BufferError(f"the array is on GPU {array.device}, not on device {dl_device}")
+    kind, bits = _kind_and_bits(array.dtype)
+    _make_ready(array.device, stream)
+    versioned = max_version is not None and max_version[0] >= 1
+    return dlpack_capsule(array, address, array.device, kind, bits, array.shape, versioned)
+
+
+def _make_ready(device: int, stream: Any) -> None:
+    """Let a stream come after all that the default one has been given."""
+    wanted = LEGACY if stream is None else stream
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < _NO_WAIT or wanted == 0:
+        raise BufferError(
+            f"stream is {stream!r}: DLPack wants None, 1, 2, a cudaStream_t as a number, or -1"
+        )
+    if wanted not in (_NO_WAIT, LEGACY):
+        follower, followed = ffi.cast("void *", wanted), ffi.cast("void *", LEGACY)
+        check(lib.coll_gpu_follow(device, follower, followed))
+
+
+def _kind_and_bits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    for kind_and_bits, name in _NAMED.items():
+        if dtype.name == name:
+            return kind_and_bits
+    if dtype.kind not in _LETTERS:
+        raise BufferError(f"DLPack has no {dtype}")
+    return _LETTERS[dtype.kind], 8 * dtype.itemsize

@@ -19,10 +19,10 @@ from collectives.names import integer
 class DeviceArray:
     """An array in memory of a GPU, which CuPy, torch, Numba and others take without a copy.
 
-    It has ``shape``, ``dtype``, ``nbytes``, ``device`` (the number of the GPU), and
-    ``__cuda_array_interface__``: ``cupy.asarray(x)``, ``torch.as_tensor(x, device="cuda")``. Its
-    memory goes when nobody holds it any more, such views included. ``Communicator.empty`` makes
-    them.
+    It has ``shape``, ``dtype``, ``nbytes``, ``device`` (the number of the GPU),
+    ``__cuda_array_interface__``: ``cupy.asarray(x)``, ``torch.as_tensor(x, device="cuda")``, and
+    DLPack: ``torch.from_dlpack(x)``, ``cupy.from_dlpack(x)``. Its memory goes when nobody holds it
+    any more, such views included. ``Communicator.empty`` makes them.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> None:
@@ -46,6 +46,29 @@ class DeviceArray:
             "stream": LEGACY,
             "version": 3,
         }
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Show it by DLPack: ``torch.from_dlpack(x)``, ``cupy.from_dlpack(x)``, without a copy.
+
+        ``stream``: where it will be used, a ``cudaStream_t`` as a number, 1 for the default stream,
+        2 for that of the thread; it comes after what the default stream has been given. -1: after
+        nothing. None: the default stream. Raises BufferError for ``copy=True``, another device and
+        dtypes that DLPack has not.
+        """
+        from collectives import gpu_dlpack  # it loads ctypes, which no other call needs
+
+        return gpu_dlpack.exported(self, self._address, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's number of CUDA, and that of the GPU."""
+        return (2, self.device)
 
     def __repr__(self) -> str:
         """Tell shape, dtype and GPU."""

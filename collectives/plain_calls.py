@@ -16,6 +16,7 @@ if not _installed:
         "above: where none does, reinstall the package"
     )
 
+dlpack_capsule = native.dlpack_capsule
 rows_of_parts = native.rows_of_parts
 run_nccl_allreduce = native.run_nccl_allreduce
 run_persistent = native.run_persistent

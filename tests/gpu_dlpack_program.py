@@ -4,12 +4,20 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
+import threading
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes  # noqa: F401  bfloat16
 import numpy as np
 
 import collectives as cl
+from collectives import gpu_dlpack
+from collectives.arrays import DTYPES
+from tests.gpu_breadth_program import taken
 from tests.gpu_program import GpuArray, on_all, refused
 
 
@@ -103,6 +111,60 @@ def dlpack() -> None:
         refused(lambda: comm.allreduce(x), cl.InvalidArgumentError, "kind 2 of DLPack with 24 bits")
 
     on_all(work)
+
+
+def take_over(capsule: Any) -> None:
+    """Do as who takes the memory: rename the capsule, call the deleter, on any thread."""
+    rename = ctypes.pythonapi.PyCapsule_SetName
+    rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    versioned = "versioned" in repr(capsule)
+    name = b"dltensor_versioned" if versioned else b"dltensor"
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    at = pointer(capsule, name)
+    what = Versioned.from_address(at) if versioned else Tensor.from_address(at)
+    assert rename(capsule, b"used_" + name) == 0
+    delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(what.deleter)
+    thread = threading.Thread(target=delete, args=(at,))
+    thread.start()
+    thread.join()
+
+
+def dlpack_of_ours() -> None:
+    comm, *_ = cl.local(1)
+    shapes: list[Any] = [(), (0,), (5,), (2, 3, 4)]
+    versions: list[Any] = [None, (0, 8), (1, 0), (1, 3)]
+    for dtype in ("float32", "int8", "uint64", "complex128", "bool", "float16", "bfloat16"):
+        for shape in shapes:
+            for version in versions:
+                x = comm.empty(shape, dtype, device="cuda:1")
+                assert x.__dlpack_device__() == (2, 1)
+                shows = x.__dlpack__(stream=5, max_version=version)
+                assert ("versioned" in repr(shows)) == (version is not None and version[0] == 1)
+                found = gpu_dlpack.shown(SimpleNamespace(__dlpack__=lambda s=shows, **_: s), 1, "x")
+                at = x.__cuda_array_interface__["data"][0]
+                strides = np.empty(shape, "i1").strides if 0 not in shape else (1,)
+                before = taken()
+                assert found[:6] == (at, shape, strides, DTYPES[dtype], 1, False)
+                del x, found
+                gc.collect()
+                assert taken() == before  # the capsule holds it
+                if version in (None, (1, 3)):
+                    take_over(shows)
+                del shows
+                gc.collect()
+                assert not taken()
+    x = comm.empty(3, "f4", device="cuda")
+    for wrong, word in (
+        ({"copy": True}, "no copy"), ({"dl_device": (1, 0)}, "is on GPU 0"),
+        ({"dl_device": (2, 1)}, "is on GPU 0"), ({"stream": 0}, "is 0"), ({"stream": -2}, "-2"),
+        ({"stream": "x"}, "is 'x'"), ({"stream": True}, "is True"),
+    ):  # fmt: skip
+        refused(partial(x.__dlpack__, **wrong), BufferError, word)
+    for right in ({"dl_device": (2, 0)}, {"stream": None}, {"stream": -1}, {"copy": False}):
+        assert "dltensor" in repr(x.__dlpack__(**right))
+    pairs = comm.empty(3, np.dtype([("value", "f4"), ("index", "i4")]), device="cuda")
+    refused(pairs.__dlpack__, BufferError, "DLPack has no")
 
 
 if __name__ == "__main__":

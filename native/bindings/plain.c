@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bindings/dlpack.h"
 #include "bindings/door.h"
 #include "bindings/plain_arrays.h"
 #include "bindings/plain_nccl.h"
@@ -215,6 +216,7 @@ int32_t install_plain_calls(void) {
       {"run_plain_parts", (PyCFunction)(void (*)(void))run_plain_parts, METH_FASTCALL, NULL},
       {"rows_of_parts", (PyCFunction)(void (*)(void))rows_of_parts, METH_FASTCALL, NULL},
       {"run_persistent", (PyCFunction)(void (*)(void))run_persistent, METH_FASTCALL, NULL},
+      {"dlpack_capsule", (PyCFunction)(void (*)(void))dlpack_capsule, METH_FASTCALL, NULL},
       {"run_nccl_allreduce", (PyCFunction)(void (*)(void))run_nccl_allreduce, METH_FASTCALL, NULL},
       {NULL, NULL, 0, NULL},
   };

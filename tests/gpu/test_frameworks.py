@@ -154,6 +154,20 @@ def test_memory_that_the_communicator_makes(framework: Owner) -> None:
         team.run(work)
 
 
+def test_memory_of_ours_is_taken_by_dlpack(framework: Owner) -> None:
+    def work(comm: cl.Communicator) -> None:
+        with framework.on(framework.stream()):
+            ours = cl.DeviceArray((3, 50), np.dtype("float32"), 0)
+            x = framework.module.from_dlpack(ours)
+            del ours
+            framework.fill(x, comm.rank)
+            comm.allreduce(x)
+            assert (framework.host(x) == 3).all()
+
+    with Team(RANKS) as team:
+        team.run(work)
+
+
 class Exported:
     """What has DLPack alone."""
 

@@ -32,11 +32,14 @@ BREADTH = [
     "parts", "blocks", "exscan", "reproducible", "persistent", "graphs", "streams",
     "empty", "frameworks", "structures", "accumulate", "messages",
 ]  # fmt: skip
+DLPACK = ["dlpack", "dlpack_of_ours"]
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("gpu_program", name) for name in CALLS] + [("gpu_breadth_program", name) for name in BREADTH],
+    [("gpu_program", name) for name in CALLS]
+    + [("gpu_breadth_program", name) for name in BREADTH]
+    + [("gpu_dlpack_program", name) for name in DLPACK],
 )
 def test_arrays_of_the_emulated_gpu(module: str, name: str) -> None:
     done = run(module, name, emulated_gpu())
