@@ -600,8 +600,8 @@ def run_persistent(door: int, persistent: int, kind: int, /) -> int: ...
 # the operation by NCCL. Returns what NCCL does, or -1 where it has done nothing.
 def run_nccl_allreduce(function: int, comm: int, x: object, out: object, op: int, /) -> int: ...
 
-# Of dlpack.c: who owns the memory, its address, the GPU, kind and bits of the elements by DLPack, the
-# shape, and whether the capsule is of version 1.
+# Of dlpack.c: who owns the memory, its address, the GPU, kind and bits of the elements by DLPack,
+# the shape, and whether the capsule is of version 1.
 def dlpack_capsule(
     owner: object,
     address: int,
