@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import promised
 from tests.processes.faults import SCENARIOS, TRIES, VICTIM
 from tests.processes.jobs import found
 
@@ -72,7 +73,7 @@ def test_they_are_told_in_time(folder: Path, scenario: str) -> None:
     waits = [
         max(told[rank]["time"] - when for rank in OTHERS) for when, told in tries(folder, scenario)
     ]
-    assert min(waits) < TOLD[scenario][-1]
+    assert min(waits) < promised(float(TOLD[scenario][-1]))
 
 
 def test_a_rank_that_stops_in_a_sparse_call_ends_it_in_time(folder: Path) -> None:
@@ -83,7 +84,7 @@ def test_a_rank_that_stops_in_a_sparse_call_ends_it_in_time(folder: Path) -> Non
         assert len({told[rank]["text"] for rank in OTHERS}) == 1
         assert "gave up after 0.3 s" in told[0]["text"]
         waits.append(max(told[rank]["time"] - when for rank in OTHERS))
-    assert min(waits) < 1.3
+    assert min(waits) < promised(1.3)
 
 
 def test_those_that_are_left_sum_on(folder: Path) -> None:
@@ -117,4 +118,4 @@ def test_ctrl_c_ends_a_blocked_call(folder: Path, scenario: str, call: str) -> N
                 f"rank 1 aborted: it was interrupted in {call} by KeyboardInterrupt"
                 in (told[rank]["text"])
             )
-    assert min(waits) < 0.2
+    assert min(waits) < promised(0.2)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import promised
 from tests.processes.jobs import found
 from tests.processes.messages import SCENARIOS, VICTIM
 from tests.shares import few
@@ -52,7 +53,7 @@ def test_who_waits_for_a_lost_rank_is_told_soon(told: list[dict[str, Any]], name
 def test_ctrl_c_ends_a_blocked_receive_everywhere(told: list[dict[str, Any]]) -> None:
     victim = told[VICTIM]["interrupted"]
     assert victim["error"] == "KeyboardInterrupt"
-    assert victim["seconds"] < 2  # of 30; a busy machine takes its time
+    assert victim["seconds"] < promised(2)  # of 30
     for rank in (0, 2):
         answer = told[rank]["interrupted"]
         assert answer["error"] == "AbortedError"
