@@ -14,11 +14,27 @@ Every algorithm is data: :func:`algorithms` lists them, :func:`verify` proves th
 :func:`schedule` and :func:`draw` show them, :func:`simulate` says how long they take elsewhere.
 """
 
+import os as _os
 import typing as _typing
+from _thread import RLock as _RLock
 from importlib import import_module as _import_module
 
 from collectives._ffi import lib as _lib
 from collectives._ffi import text as _text
+from collectives.errors import (
+    AbortedError,
+    BootstrapError,
+    ClosedError,
+    CollectiveError,
+    CollectiveTimeoutError,
+    InternalError,
+    InvalidArgumentError,
+    MismatchError,
+    OutOfMemoryError,
+    PeerLostError,
+    SystemCallError,
+    UnsupportedError,
+)
 
 if _typing.TYPE_CHECKING:
     from collectives.catalogue import (
@@ -57,20 +73,6 @@ if _typing.TYPE_CHECKING:
         scatterv,
     )
     from collectives.drop_in_messages import iprobe, irecv, isend, probe, recv, send, sendrecv
-    from collectives.errors import (
-        AbortedError,
-        BootstrapError,
-        ClosedError,
-        CollectiveError,
-        CollectiveTimeoutError,
-        InternalError,
-        InvalidArgumentError,
-        MismatchError,
-        OutOfMemoryError,
-        PeerLostError,
-        SystemCallError,
-        UnsupportedError,
-    )
     from collectives.gpu_memory import DeviceArray
     from collectives.gpu_streams import on_stream
     from collectives.gpus import Device, Devices, devices
@@ -97,6 +99,7 @@ if _typing.TYPE_CHECKING:
 # Where the names are. They are loaded when they are first asked for: collrun and collbench need few
 # of them, and no NumPy, whose import takes three quarters of the time of all. None of these
 # modules may have the name of one of the names: whoever imported it would put it in that place.
+# Exceptions are there at once: they are caught where nothing can be loaded any more.
 _NAMES = {
     "collectives.catalogue": "Algorithm Proof Schedule Segment Step algorithms schedule verify",
     "collectives.communicator": "Communicator",
@@ -110,11 +113,6 @@ _NAMES = {
         "gather gatherv reduce reduce_scatter reduce_scatterv scan scatter scatterv"
     ),
     "collectives.drop_in_messages": "iprobe irecv isend probe recv send sendrecv",
-    "collectives.errors": (
-        "AbortedError BootstrapError ClosedError CollectiveError CollectiveTimeoutError "
-        "InternalError InvalidArgumentError MismatchError OutOfMemoryError PeerLostError "
-        "SystemCallError UnsupportedError"
-    ),
     "collectives.gpu_memory": "DeviceArray",
     "collectives.gpu_streams": "on_stream",
     "collectives.gpus": "Device Devices devices",
@@ -237,12 +235,21 @@ __all__ = [
 ]
 
 
+# A process that is forked while another thread loads would wait for that thread, which it has not.
+_loading = _RLock()
+_os.register_at_fork(
+    before=_loading.acquire,
+    after_in_parent=_loading.release,
+    after_in_child=_loading.release,
+)
+
 if not _typing.TYPE_CHECKING:  # or type checkers would take any name for one of ours
 
     def __getattr__(name: str) -> object:
         if name not in _LATE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(_import_module(_LATE[name]), name)
+        with _loading:
+            value = getattr(_import_module(_LATE[name]), name)
         globals()[name] = value
         return value
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collectives.errors import CLASSES, InternalError
 
 try:
-    from collectives import _native as native  # noqa: TID251
+    import collectives._native as native  # noqa: TID251  its error names what lacks
 except ImportError as error:
     raise ImportError(
         f"the compiled part of pycollectives cannot be loaded ({error}). An installed package "

@@ -16,16 +16,17 @@ from collectives.defined import (
     own_algorithms,
     unpacked,
 )
-from collectives.errors import InternalError, InvalidArgumentError, UnsupportedError
+from collectives.errors import InternalError, UnsupportedError
 from collectives.names import (
     KIND_NAMES,
     KINDS,
     MODES,
     algorithm_index,
+    are_several,
     checked_ranks,
     checked_root,
-    integer,
     kind_code,
+    several_ranks,
 )
 from collectives.stopping import run_alone
 
@@ -205,12 +206,12 @@ def verify(
     if own is not None:
         return _prove_own(own, p)
     index = algorithm_index(kind, name)
-    if integer(p) is not None or not isinstance(p, Iterable):
+    if not are_several(p):
         p = (checked_ranks("verify: p", p),)
         _check_fits(index, kind, name, p[0])
     return [
         _prove(index, kind, name, ranks, root, in_place, plan)
-        for ranks in _several(p)
+        for ranks in several_ranks(p)
         if lib.coll_algorithm_fits(index, ranks)
         for root in range(ranks if kind in ROOTED else 1)
         for in_place in (False, True)
@@ -218,22 +219,13 @@ def verify(
     ]
 
 
-def _several(p: Iterable[int]) -> Iterator[int]:
-    """Yield numbers of ranks. Raises InvalidArgumentError for what is none of 1 or more."""
-    for one in p:
-        ranks = checked_ranks("verify: p", one)
-        if ranks < 1:
-            raise InvalidArgumentError(f"verify: p has {one!r}: give numbers of 1 or more")
-        yield ranks
-
-
 def _prove_own(own: Defined, p: int | Iterable[int]) -> list[Proof]:
-    if integer(p) is not None or not isinstance(p, Iterable):
+    if not are_several(p):
         p = (checked_ranks("verify: p", p),)
         _check_own_fits(own, p[0])
     return [
         _proof(own.prove(words, root, in_place), own.kind, own.name, ranks, root, in_place, None)
-        for ranks in _several(p)
+        for ranks in several_ranks(p)
         if own.fits(ranks)
         for root in range(ranks if own.kind in ROOTED else 1)
         for words in (own.encoded(ranks, root),)

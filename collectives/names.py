@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Literal, SupportsFloat, TypeAlias, cast
+from typing import Any, Literal, SupportsFloat, TypeAlias, TypeGuard, cast
 
 from collectives._ffi import ffi, lib, text
 from collectives.errors import InvalidArgumentError
@@ -148,7 +149,8 @@ def _dtype_name(dtype: object) -> object:
     if isinstance(dtype, type) or _is_numpys(dtype, "dtype"):
         import numpy as np  # a class may be its name for one: float
 
-        return np.dtype(cast(Any, dtype)).name
+        with suppress(TypeError):  # as np.floating
+            return np.dtype(cast(Any, dtype)).name
     if type(dtype).__module__ == "torch":
         return str(dtype).removeprefix("torch.")
     return dtype
@@ -175,10 +177,7 @@ def checked_seconds(what: str, timeout: float) -> float:
     """Return a time-out as a float, more than 0 and at most 1e9 (30 years)."""
     if isinstance(timeout, Rest):
         return timeout
-    try:
-        seconds = math.nan if isinstance(timeout, (bool, str, bytes)) else float(timeout)
-    except (TypeError, ValueError, OverflowError):
-        seconds = math.nan
+    seconds = real(timeout)
     if not 0 < seconds <= 1e9:
         raise InvalidArgumentError(
             f"{what} is {timeout!r}: give seconds, above 0 and at most 1e9, or None"
@@ -188,8 +187,8 @@ def checked_seconds(what: str, timeout: float) -> float:
 
 def _is_numpys(value: object, *classes: str) -> bool:
     """Tell whether a value is of one of these classes of NumPy, which nothing here loads."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, tuple(getattr(numpy, name) for name in classes))
+    numpy = sys.modules.get("numpy")  # another thread may be loading it
+    return any(isinstance(value, getattr(numpy, name, ())) for name in classes)
 
 
 def integer(value: object) -> int | None:
@@ -197,7 +196,9 @@ def integer(value: object) -> int | None:
 
     A bool is one to Python, and as a number of ranks, a rank or a length always a slip.
     """
-    if isinstance(value, bool):
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or _is_numpys(value, "bool_"):
         return None
     try:
         return operator.index(value)  # type: ignore[arg-type]
@@ -222,6 +223,26 @@ def checked_ranks(what: str, p: object) -> int:
     if ranks is None or not -MOST_RANKS <= ranks <= MOST_RANKS:
         raise InvalidArgumentError(f"{what} is {p!r}: give the number of ranks, 1 or more")
     return ranks
+
+
+def are_several(p: object) -> TypeGuard[Iterable[int]]:
+    """Tell whether there are several numbers of ranks; else it is one, or no such thing."""
+    if integer(p) is not None:
+        return False
+    try:
+        iter(p)  # type: ignore[call-overload]
+    except TypeError:  # an array of no axes looks iterable
+        return False
+    return True
+
+
+def several_ranks(p: Iterable[int]) -> Iterator[int]:
+    """Yield numbers of ranks. Raises InvalidArgumentError for what is none of 1 or more."""
+    for one in p:
+        ranks = checked_ranks("verify: p", one)
+        if ranks < 1:
+            raise InvalidArgumentError(f"verify: p has {one!r}: give numbers of 1 or more")
+        yield ranks
 
 
 def checked_root(call: str, root: int, size: int) -> int:

@@ -19,6 +19,7 @@ import click
 
 UNREAD = 128 + signal.SIGPIPE  # what a shell reports for a program that wrote to a closed pipe
 UNWRITABLE = 1
+INTERRUPTED = 128 + signal.SIGINT
 
 
 class UnwritableError(OSError):
@@ -38,7 +39,11 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         with ending_unwritable(ctx.info_name):
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                say(f"{ctx.info_name}: interrupted")
+                sys.exit(INTERRUPTED)
 
 
 @contextlib.contextmanager

@@ -50,8 +50,9 @@ ucx=$(ls /usr/include/ucp/api/ucp.h 2>/dev/null || true)
 once environment "$PWD $python $("$python" -V)" make_environment
 once build "$(key_of pyproject.toml)" install_group build
 # The package beside the packages that it does not need: one compiles, the other waits for the net.
-# Not `once ... || ...`, in which nothing would end at its first error.
-once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native) $ucx" install_package &
+# Not `once ... || ...`, in which nothing would end at its first error. An editable install is a list of modules.
+modules=$(find collectives -name '*.py' | LC_ALL=C sort | sha256sum | cut -d' ' -f1)
+once package "$(key_of pyproject.toml README.md LICENSE CMakeLists.txt cmake native) $modules $ucx" install_package &
 package=$!
 once packages "$(key_of pyproject.toml)" install_group dev &
 packages=$!

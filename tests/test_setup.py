@@ -35,9 +35,10 @@ def checkout(tmp_path: Path) -> Path:
         (folder / "scripts" / name).write_text("#!/bin/sh\n", encoding="utf-8")
     for name in INPUTS:
         (folder / name).touch()
-    for name in ("cmake", "native"):
+    for name in ("cmake", "native", "collectives"):
         (folder / name).mkdir()
         (folder / name / "file").touch()
+    (folder / "collectives" / "module.py").touch()
     return folder
 
 
@@ -79,6 +80,17 @@ def test_setup_says_it_again_after_a_change(checkout: Path, changed: str) -> Non
     setup(checkout)
     (checkout / changed).write_text("new", encoding="utf-8")
     assert setup(checkout)[-1] == HINT
+
+
+def test_a_module_that_comes_or_goes_is_put_on_the_list_of_the_editable_install(
+    checkout: Path,
+) -> None:
+    setup(checkout)
+    module = checkout / "collectives" / "module.py"
+    module.write_text("changed", encoding="utf-8")
+    assert setup(checkout) == []
+    module.rename(module.with_name("other.py"))
+    assert "setup: building the package" in setup(checkout)
 
 
 def test_setup_says_it_after_the_extras(checkout: Path) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,7 +12,7 @@ import click
 
 from collectives.errors import CollectiveError
 from collectives.names import KINDS
-from collectives.standard_output import Command, ending_unwritable, writing
+from collectives.standard_output import INTERRUPTED, Command, ending_unwritable, writing
 
 # Where the commands are, besides those of the collectives. One is loaded when it is asked for: most
 # need NumPy, some need all that races and tables need.
@@ -29,7 +28,6 @@ _OTHERS = {
     "tune": "tuning.tune",
     "verify": "show.verify",
 }
-INTERRUPTED = 128 + signal.SIGINT  # what a shell reports for a program that Ctrl-C ended
 
 
 class OneSentence(Command, click.Group):
@@ -42,19 +40,12 @@ class OneSentence(Command, click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Load a command; reduce-scatter is reduce_scatter."""
         name = name.replace("-", "_")
-        if name in KINDS:
-            from collectives.cli.run import command
-
-            return command(name)
-        if name not in _OTHERS:
+        if name not in self.commands:
             return None
-        module, _, function = _OTHERS[name].partition(".")
-        found: click.Command = getattr(import_module(f"collectives.cli.{module}"), function)
-        return found
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, for the help."""
-        return sorted([*KINDS, *_OTHERS])
+        try:
+            return _loaded(name)
+        except ImportError as error:  # of NumPy, say
+            raise click.ClickException(f"{name} cannot be loaded: {error}") from error
 
     def main(
         self,
@@ -79,13 +70,29 @@ class OneSentence(Command, click.Group):
         sys.exit(done if isinstance(done, int) else 0)
 
 
+def _loaded(name: str) -> click.Command:
+    if name in KINDS:
+        from collectives.cli.run import command
+
+        return command(name)
+    module, _, function = _OTHERS[name].partition(".")
+    found: click.Command = getattr(import_module(f"collectives.cli.{module}"), function)
+    return found
+
+
 def _fail(sentence: str, code: int) -> NoReturn:
     with ending_unwritable("collbench"), writing(sys.stderr, "standard error"):
         click.echo(f"collbench: {sentence}", err=True)
     sys.exit(code)
 
 
-@click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"]})
+# By these names, of which the nearest is shown for one that is wrong; what they run is loaded.
+_STAND_INS = {name: click.Command(name) for name in (*KINDS, *_OTHERS)}
+
+
+@click.group(
+    cls=OneSentence, commands=_STAND_INS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="pycollectives", prog_name="collbench")
 def collbench() -> None:
     """Measure, check, prove and draw collectives.

@@ -101,6 +101,10 @@ BAD: dict[str, tuple[Call, str]] = {
         lambda c: c.allreduce(ones(3), accumulate="float23"),
         "allreduce: accumulate 'float23' is unknown: did you mean 'float32'",
     ),
+    "accumulate in a class of dtypes": (
+        lambda c: c.allreduce(ones(3), accumulate=np.floating),
+        "accumulate <class 'numpy.floating'> is unknown: there are float32, float64",
+    ),
     "accumulate unhashable": (
         lambda c: c.scan(ones(3), accumulate=[F]),
         "scan: accumulate .* is unknown: there are float32, float64",
@@ -207,14 +211,16 @@ def test_pair_still_works_after_all_that(pair: list[cl.Communicator], threads: A
     assert threads(pair, lambda comm: comm.allreduce(ones(3)).tolist()) == [[2, 2, 2]] * 2
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True, 2**40])
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True, np.bool_(True), 2**40])
 def test_a_group_of_threads_has_one_rank_or_more(n: Any) -> None:
     with pytest.raises(cl.InvalidArgumentError, match="local: n is"):
         cl.local(n)
 
 
 @pytest.mark.parametrize(
-    "timeout", [0, -1, float("inf"), 1.1e9, "a", True, HUGE], ids=lambda t: str(t)[:6]
+    "timeout",
+    [0, -1, float("inf"), 1.1e9, "a", True, HUGE, np.bool_(True), np.complex64(1)],
+    ids=lambda t: str(t)[:6],
 )
 def test_timeouts_of_communicators(timeout: Any) -> None:
     with pytest.raises(cl.InvalidArgumentError, match=r"timeout is .*above 0 and at most 1e9"):
@@ -243,7 +249,7 @@ def test_words_may_be_anything(ask: Any) -> None:
         ask("ring", 4, ["allreduce"])
 
 
-@pytest.mark.parametrize("p", [True, 2.5, None, 2**40])
+@pytest.mark.parametrize("p", [True, 2.5, None, 2**40, np.array(3.0), np.bool_(True)])
 def test_one_number_of_ranks_to_prove_for(p: Any) -> None:
     with pytest.raises(cl.InvalidArgumentError, match=r"verify: p is .*: give the number of ranks"):
         cl.verify("ring", p)

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import collectives as cl
+from collectives import names
 
 LATE = (
     "asyncio",
@@ -109,8 +112,78 @@ collbench.main({command})
     assert (done.returncode, done.stderr) == (0, "")
 
 
+FORKED = """
+import os, signal, sys, threading, time
+import collectives as cl
+loads = threading.Thread(target=lambda: cl.local(1))
+loads.start()
+time.sleep({delay})
+if (child := os.fork()) == 0:
+    signal.alarm(20)
+    cl.verify("ring", p=3)
+    os._exit(0)
+loads.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.parametrize("delay", [0, 0.02, 0.1])
+def test_a_process_that_is_forked_while_a_thread_loads_does_not_wait_for_it(delay: float) -> None:
+    program = FORKED.format(delay=delay)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_errors_can_be_caught_where_nothing_is_loaded_any_more() -> None:
+    program = """
+import builtins
+import collectives as cl
+
+class Held:
+    def __init__(self, comm):
+        self.comm = comm
+
+    def __del__(self):
+        try:
+            self.comm.barrier()
+        except cl.CollectiveError as error:
+            print(error)
+
+builtins.held = Held(cl.init())
+builtins.held.comm.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "has closed this communicator" in done.stdout
+    assert done.stderr == ""
+    assert issubclass(vars(cl)["PeerLostError"], vars(cl)["CollectiveError"])
+
+
+def test_a_lack_of_the_compiled_part_is_told_by_its_name(tmp_path: Path) -> None:
+    package = Path(cl.__file__).parent
+    shutil.copytree(package, tmp_path / "collectives", ignore=shutil.ignore_patterns("_native*"))
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import collectives"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "cannot be loaded (No module named 'collectives._native')" in done.stderr
+
+
+def test_a_numpy_that_is_being_loaded_has_no_values_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", ModuleType("numpy"))
+    assert names.real(1.5) == 1.5
+    assert names.integer("x") is None
+
+
 def test_every_public_name_is_found_where_it_is_said_to_be() -> None:
-    assert set(cl._LATE) == set(cl.__all__) - {"__version__"}
+    late = set(cl._LATE)
+    assert late < set(cl.__all__)
+    at_once = set(cl.__all__) - late - {"__version__"}
+    assert all(issubclass(getattr(cl, name), cl.CollectiveError) for name in at_once)
     assert {name for name in cl.__all__ if not hasattr(cl, name)} == set()
 
 
