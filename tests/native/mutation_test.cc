@@ -4,7 +4,7 @@
 // survivor is a hole or as right as the original is judged by tests/mutation, from what is written
 // with
 //   MUTATION_REPORT=file   originals, survivors, a sample of the rejected, and the scores, as JSON
-//   MUTATION_MUTANTS=n     about so many mutants of schedules and as many of plans instead of 300;
+//   MUTATION_MUTANTS=n     about so many mutants of schedules and as many of plans instead of 1000;
 //                          0: all
 #include <algorithm>
 #include <array>
@@ -48,9 +48,7 @@ constexpr int kSample = 40;
 // How many mutants a level is to make; 0: all.
 int wanted() {
   const char* text = std::getenv("MUTATION_MUTANTS");
-  return text != nullptr        ? std::atoi(text)
-         : check::kInstrumented ? 600
-                                : 300;  // tests/mutation asks for more
+  return text != nullptr ? std::atoi(text) : check::kInstrumented ? 600 : 1000;
 }
 
 // Mutants of one subject do not depend on what else is attacked: a new algorithm leaves them alone.
