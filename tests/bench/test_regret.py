@@ -195,7 +195,7 @@ def test_a_small_run_on_hosts(tmp_path: Path) -> None:
     output = tmp_path / "regret.json"
     output.write_text(json.dumps(document()))
     words = ("--hosts", "2", "--kinds", "broadcast", "--sizes", "8", "20000", "--held-out")
-    quick = ("--budget", "0.5", "--cell", "0.05", "--output", str(output), "--no-page")
+    quick = ("--budget", "3", "--cell", "0.05", "--output", str(output), "--no-page")
     subprocess.run(
         [sys.executable, "-m", "bench.regret", *words, *quick], cwd=ROOT, check=True, timeout=100
     )
