@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from collectives._ffi import ffi, lib, text
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.names import OWN, algorithm_names, kind_code
 from collectives.stopping import run_alone
 
@@ -72,6 +72,27 @@ class Defined(ABC):
     @property
     def _called(self) -> str:
         return f"{self.kind}: algorithm {self.name}"
+
+
+class DefinedForOne(Defined):
+    """An algorithm of the program for one number of ranks, ``p``."""
+
+    p: int
+
+    @property
+    def restriction(self) -> str:
+        """For which numbers of ranks it is, in words."""
+        return f"p = {self.p}"
+
+    def fits(self, p: int) -> bool:
+        """Whether it is defined for ``p`` ranks."""
+        return p == self.p
+
+    def _check_fits(self, p: int) -> None:
+        if p != self.p:
+            raise UnsupportedError(
+                f"{self._called} is made for {self.p} ranks, not for {p}: make another one"
+            )
 
 
 class TooLongError(Exception):

@@ -163,6 +163,6 @@ def _kind_and_bits(dtype: np.dtype[Any]) -> tuple[int, int]:
     for kind_and_bits, name in _NAMED.items():
         if dtype.name == name:
             return kind_and_bits
-    if dtype.kind not in _LETTERS:
+    if dtype.kind not in _LETTERS or not dtype.isnative:
         raise BufferError(f"DLPack has no {dtype}")
     return _LETTERS[dtype.kind], 8 * dtype.itemsize

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from collectives.defined import Defined, define
+from collectives.defined import DefinedForOne, define
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.names import KINDS, checked_root, choose_from, integer
 from collectives.own import ScheduleBuilder, written
@@ -54,7 +54,7 @@ class SpanningTree:
 
 
 @dataclass(frozen=True)
-class Pack(Defined):
+class Pack(DefinedForOne):
     """An algorithm of trees that share the links of a network, made by :func:`pack`.
 
     ``capacities[a][b]`` is what goes from rank a to rank b, in bytes per second, 0 where there is
@@ -117,24 +117,12 @@ class Pack(Defined):
         trees = f"{count} tree" if count == 1 else f"{count} trees"
         return f"{self.p} ranks, {links} links: {trees}, {100 * self.gap:.1f} % below the bound."
 
-    @property
-    def restriction(self) -> str:
-        """For which numbers of ranks it is, in words."""
-        return f"p = {self.p}"
-
-    def fits(self, p: int) -> bool:
-        """Whether it is defined for ``p`` ranks."""
-        return p == self.p
-
     def encoded(self, p: int, root: int = 0) -> list[int]:
         """Return the schedule of all ranks as numbers (docs/encoding.md), not yet proved."""
         from collectives.packing.pipes import write
         from collectives.packing.search import KINDS as WAYS
 
-        if p != self.p:
-            raise UnsupportedError(
-                f"{self._called} is made for {self.p} ranks, not for {p}: make another one"
-            )
+        self._check_fits(p)
         up, down, everywhere = WAYS[self.kind]
         chunks, pipes = self._pipes(root)
         if everywhere:

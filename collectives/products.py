@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from collectives._ffi import check, ffi, lib
-from collectives.defined import Defined, define, unpacked
-from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.defined import DefinedForOne, define, unpacked
+from collectives.errors import InvalidArgumentError
 from collectives.names import KINDS, choose_from, integer
 
 PHASES = {
@@ -38,7 +38,7 @@ Levels = Sequence[Any]
 
 
 @dataclass(frozen=True)
-class Product(Defined):
+class Product(DefinedForOne):
     """A hierarchical algorithm, made by :func:`product`.
 
     ``p`` is its number of ranks. ``groupings`` says for each rank which group it is in, the finest
@@ -69,21 +69,9 @@ class Product(Defined):
         shape = " in ".join([f"{self.p} ranks", *inner])
         return f"{shape}: {', then '.join(self.phases)}{order}."
 
-    @property
-    def restriction(self) -> str:
-        """For which numbers of ranks it is, in words."""
-        return f"p = {self.p}"
-
-    def fits(self, p: int) -> bool:
-        """Whether it is defined for ``p`` ranks."""
-        return p == self.p
-
     def encoded(self, p: int, root: int = 0) -> list[int]:
         """Return the schedule of all ranks as numbers (docs/encoding.md)."""
-        if p != self.p:
-            raise UnsupportedError(
-                f"{self._called} is made for {self.p} ranks, not for {p}: make another one"
-            )
+        self._check_fits(p)
         request, _alive = self._asked(root)
         return unpacked(lib.coll_product_schedule, request)
 

@@ -165,6 +165,8 @@ def dlpack_of_ours() -> None:
         assert "dltensor" in repr(x.__dlpack__(**right))
     pairs = comm.empty(3, np.dtype([("value", "f4"), ("index", "i4")]), device="cuda")
     refused(pairs.__dlpack__, BufferError, "DLPack has no")
+    swapped = cl.DeviceArray((3,), np.dtype("f4").newbyteorder(), 0)
+    refused(swapped.__dlpack__, BufferError, "DLPack has no")
 
 
 if __name__ == "__main__":
