@@ -224,8 +224,10 @@ def public(name: str) -> Iterator[str]:
         return
     yield markdown(value.__doc__ or "")
     if isinstance(value, type) and value is not cl.Communicator:
-        for key in vars(value):
-            if not key.startswith("_") and key not in OURS and is_method(vars(value)[key]):
+        ours = [owner for owner in value.__mro__ if owner.__module__.startswith("collectives")]
+        held = {key: held for owner in reversed(ours) for key, held in vars(owner).items()}
+        for key in held:
+            if not key.startswith("_") and key not in OURS and is_method(held[key]):
                 yield from member(value, key, f"{name}.")
 
 
