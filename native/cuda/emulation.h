@@ -50,10 +50,13 @@ class ThreadGroup {
   int turn_ = 0;
 };
 
+// What one thread of a block does: false, it was stopped.
+using BlockThread = bool (*)(ThreadGroup& group, const Launch& launch, int rank, int channel);
+
 // Runs all blocks of a launch, each of so many threads, to their ends. Returns whether none was
 // stopped.
-template <class Element, class Operation, class Order = ReleaseAcquire>
-bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
+inline bool emulate_blocks(const Launch& launch, int threads, std::size_t shared_bytes,
+                           BlockThread run) {
   std::vector<std::unique_ptr<ThreadGroup::Shared>> blocks;
   std::vector<std::thread> running;
   std::atomic<bool> whole{true};
@@ -63,10 +66,9 @@ bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
       auto& shared =
           *blocks.emplace_back(std::make_unique<ThreadGroup::Shared>(threads, shared_bytes));
       for (int thread = 0; thread < threads; ++thread) {
-        running.emplace_back([&launch, &shared, &whole, rank, channel, thread, threads] {
+        running.emplace_back([&launch, &shared, &whole, run, rank, channel, thread, threads] {
           ThreadGroup group(shared, thread, threads);
-          Interpreter<Element, Operation, Order, ThreadGroup> block(group, launch, rank, channel);
-          if (!block.run()) whole = false;
+          if (!run(group, launch, rank, channel)) whole = false;
         });
       }
     }
@@ -75,22 +77,39 @@ bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
   return whole;
 }
 
+template <class Element, class Operation, class Order = ReleaseAcquire>
+bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
+  return emulate_blocks(
+      launch, threads, shared_bytes,
+      [](ThreadGroup& group, const Launch& told, int rank, int channel) {
+        return Interpreter<Element, Operation, Order, ThreadGroup>(group, told, rank, channel)
+            .run();
+      });
+}
+
+using DirectThread = void (*)(const Direct& direct, std::uint32_t rank, std::uint32_t block,
+                              std::size_t thread, std::size_t threads);
+
 // The same of a direct launch: a thread for each one of a block, for all blocks that there are.
-template <class Element, class Operation>
-void emulate_direct(const Direct& direct, int threads) {
+inline void emulate_direct_blocks(const Direct& direct, int threads, DirectThread run) {
   std::vector<std::thread> running;
   const std::uint32_t ranks = direct.in_turn != 0 ? 1 : static_cast<std::uint32_t>(direct.ranks);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     for (std::uint32_t block = 0; block < direct.blocks; ++block) {
       for (int thread = 0; thread < threads; ++thread) {
-        running.emplace_back([&direct, rank, block, thread, threads] {
-          run_direct<Element, Operation>(direct, rank, block, static_cast<std::size_t>(thread),
-                                         static_cast<std::size_t>(threads));
+        running.emplace_back([&direct, run, rank, block, thread, threads] {
+          run(direct, rank, block, static_cast<std::size_t>(thread),
+              static_cast<std::size_t>(threads));
         });
       }
     }
   }
   for (std::thread& thread : running) thread.join();
+}
+
+template <class Element, class Operation>
+void emulate_direct(const Direct& direct, int threads) {
+  emulate_direct_blocks(direct, threads, run_direct<Element, Operation>);
 }
 
 }  // namespace coll::cuda
