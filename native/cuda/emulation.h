@@ -79,12 +79,12 @@ inline bool emulate_blocks(const Launch& launch, int threads, std::size_t shared
 
 template <class Element, class Operation, class Order = ReleaseAcquire>
 bool emulate(const Launch& launch, int threads, std::size_t shared_bytes) {
-  return emulate_blocks(
-      launch, threads, shared_bytes,
-      [](ThreadGroup& group, const Launch& told, int rank, int channel) {
-        return Interpreter<Element, Operation, Order, ThreadGroup>(group, told, rank, channel)
-            .run();
-      });
+  return emulate_blocks(launch, threads, shared_bytes,
+                        [](ThreadGroup& group, const Launch& told, int rank, int channel) {
+                          return Interpreter<Element, Operation, Order, ThreadGroup>(group, told,
+                                                                                     rank, channel)
+                              .run();
+                        });
 }
 
 using DirectThread = void (*)(const Direct& direct, std::uint32_t rank, std::uint32_t block,

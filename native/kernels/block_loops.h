@@ -39,10 +39,10 @@ struct LoopBodies {
   [[gnu::always_inline]] static void combine(const void* element, void* to, const void* first,
                                              const void* second, std::size_t n) noexcept {
     const auto *a = static_cast<const Cell*>(first), *b = static_cast<const Cell*>(second);
-    for_each_element(n, [=, e = element_at(element), v = static_cast<Value*>(to)](
-                            std::size_t i) __attribute__((always_inline)) {
-      v[i] = Op::apply(e.load(a[i].value), e.load(b[i].value));
-    });
+    for_each_element(n, [=, e = element_at(element), v = static_cast<Value*>(to)](std::size_t i)
+                            __attribute__((always_inline)) {
+                              v[i] = Op::apply(e.load(a[i].value), e.load(b[i].value));
+                            });
   }
   [[gnu::always_inline]] static void load(const void* element, void* to, const void* from,
                                           std::size_t n) noexcept {
@@ -52,17 +52,15 @@ struct LoopBodies {
   }
   [[gnu::always_inline]] static void fold_in(const void* element, void* to, const void* next,
                                              std::size_t n) noexcept {
-    for_each_element(n, [e = element_at(element), v = static_cast<Value*>(to),
-                         a = static_cast<const Cell*>(next)](
-                            std::size_t i) __attribute__((always_inline)) {
-      v[i] = Op::apply(v[i], e.load(a[i].value));
-    });
+    for_each_element(
+        n, [e = element_at(element), v = static_cast<Value*>(to),
+            a = static_cast<const Cell*>(next)](std::size_t i)
+               __attribute__((always_inline)) { v[i] = Op::apply(v[i], e.load(a[i].value)); });
   }
   [[gnu::always_inline]] static void join(void* to, const void* from, std::size_t n) noexcept {
-    for_each_element(n, [v = static_cast<Value*>(to), a = static_cast<const Value*>(from)](
-                            std::size_t i) __attribute__((always_inline)) {
-      v[i] = Op::apply(v[i], a[i]);
-    });
+    for_each_element(
+        n, [v = static_cast<Value*>(to), a = static_cast<const Value*>(from)](std::size_t i)
+               __attribute__((always_inline)) { v[i] = Op::apply(v[i], a[i]); });
   }
   [[gnu::always_inline]] static void divide(void* values, double divisor, std::size_t n) noexcept {
     for_each_element(n, [v = static_cast<Value*>(values), by = static_cast<Value>(divisor)](

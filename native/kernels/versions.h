@@ -74,8 +74,7 @@ struct Avx2Loops {
   [[gnu::target("avx2")]] static void join(void* to, const void* from, std::size_t n) noexcept {
     Bodies::join(to, from, n);
   }
-  [[gnu::target("avx2")]] static void divide(void* values, double divisor,
-                                             std::size_t n) noexcept {
+  [[gnu::target("avx2")]] static void divide(void* values, double divisor, std::size_t n) noexcept {
     Bodies::divide(values, divisor, n);
   }
   [[gnu::target("avx2")]] static void store(const void* element, void* to, const void* values,
@@ -99,25 +98,28 @@ struct Avx512Loops {
       const void* element, void* to, const void* a, const void* b, std::size_t n) noexcept {
     Bodies::combine(element, to, a, b, n);
   }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void load(
-      const void* element, void* to, const void* a, std::size_t n) noexcept {
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void load(const void* element,
+                                                                         void* to, const void* a,
+                                                                         std::size_t n) noexcept {
     Bodies::load(element, to, a, n);
   }
   [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void fold_in(
       const void* element, void* to, const void* a, std::size_t n) noexcept {
     Bodies::fold_in(element, to, a, n);
   }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void join(void* to,
-                                                                          const void* from,
-                                                                          std::size_t n) noexcept {
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void join(void* to, const void* from,
+                                                                         std::size_t n) noexcept {
     Bodies::join(to, from, n);
   }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void divide(
-      void* values, double divisor, std::size_t n) noexcept {
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void divide(void* values,
+                                                                           double divisor,
+                                                                           std::size_t n) noexcept {
     Bodies::divide(values, divisor, n);
   }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void store(
-      const void* element, void* to, const void* values, std::size_t n) noexcept {
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void store(const void* element,
+                                                                          void* to,
+                                                                          const void* values,
+                                                                          std::size_t n) noexcept {
     Bodies::store(element, to, values, n);
   }
   static constexpr BlockLoops kLoops = loops_of<Element, Op, Avx512Loops>();

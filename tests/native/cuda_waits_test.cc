@@ -2,6 +2,7 @@
 // Waits of the kernel that come to nothing: they end by the clock or by the host's word, leave a
 // record, and take everybody with them. And what a launch is refused for.
 #include <chrono>
+#include <set>
 #include <string>
 #include <thread>
 
