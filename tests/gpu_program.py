@@ -182,4 +182,6 @@ def alone() -> None:
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
+    for name in sys.argv[1:]:
+        print(name, flush=True)
+        globals()[name]()

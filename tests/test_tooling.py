@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import few
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -184,7 +186,7 @@ def test_changed_files_are_those_since_main_and_new_ones(tmp_path: Path) -> None
     assert changed() == ["committed", "new"]
 
 
-@pytest.mark.parametrize("ci", ["", "true"])
+@few("ci", ["", "true"], ["true"])
 def test_a_skip_fails_where_ci_is_set_and_nobody_allowed_it(tmp_path: Path, ci: str) -> None:
     folder = tmp_path / "tests"
     folder.mkdir()

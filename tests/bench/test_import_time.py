@@ -29,6 +29,7 @@ def test_half_of_the_runs_lie_within_the_quartiles() -> None:
     assert spread([7.0]) == import_time.Spread(7, 7, 7, 7, 7)
 
 
+@pytest.mark.all_cases
 def test_a_real_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

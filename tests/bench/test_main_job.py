@@ -55,6 +55,7 @@ def test_the_main_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.all_cases  # the main job has it with four ranks
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_example_alone_and_under_collrun(ranks: int) -> None:
     launcher = ["-m", "collectives.launch", "-n", str(ranks)] if ranks > 1 else []

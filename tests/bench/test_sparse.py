@@ -22,6 +22,7 @@ from bench.sparse.supports import (
     real_problem,
     values,
 )
+from tests.shares import few
 
 MPICH = Entry("mpich", "scipy")
 FIXED = Entry(OURS, "ring")
@@ -45,7 +46,7 @@ def test_supports(support: str, density: float) -> None:
     np.testing.assert_array_equal(sums, whole[where])
 
 
-@pytest.mark.parametrize("support", REAL)
+@few("support", REAL, [support for support in REAL if support != "digits"])
 def test_supports_of_real_gradients(
     support: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 
 The native program makes the mutants and asks the provers (tests/native/mutation_test.cc). What they
 let pass is judged here by running it; so are the originals, and a sample of what they rejected.
-About 2,000 schedules and as many plans, the same in every run, and about 7,000 of each in
+About 1,200 schedules and as many plans, the same in every run, and about 7,000 of each in
 `make test-extras`. With ``RECORD_MUTATION=1`` all that can be made, in some minutes; the scores and
 the survivors go to bench/results/mutation.json.
 """
@@ -31,7 +31,7 @@ CHECKS = {
 }
 RECORD = "RECORD_MUTATION" in os.environ
 Sample = dict[str, int]
-SAMPLE: Sample = {"schedule": 2_000, "plan": 2_000, "mixed_plan": 800}
+SAMPLE: Sample = {"schedule": 1_200, "plan": 1_200, "mixed_plan": 600}
 MORE: Sample = {"schedule": 7_000, "plan": 7_000, "mixed_plan": 2_000}
 SEEDS = 20 if RECORD else 8
 # Enough to see that the interpreter runs what is right; what is not right it sees at once.
@@ -100,7 +100,7 @@ def test_survivors_are_right(survivors: list[tuple[Mutant, str | None]]) -> None
 
 def test_interpreter_sees_most_of_what_is_rejected(report: Report) -> None:
     found = faults(report.rejected, SEEDS)
-    assert len(found) > 200
+    assert len(found) > 100
     assert sum(fault is not None for fault in found) > 0.8 * len(found)
 
 

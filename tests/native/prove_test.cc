@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proves every algorithm of the table: its schedules for every number of ranks to 64, every root,
 // in place and out of place, and samples to 1024 ranks; its plans in every mode, depth and lag. Of
-// more than 8 ranks configurations take turns, unless ALL_CASES is set.
+// more than 6 ranks configurations take turns, unless ALL_CASES is set.
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -26,7 +26,7 @@ constexpr int kMostRanks = check::kShort ? 6 : 64;
 constexpr int kMostRanksInAllConfigurations = check::kShort ? 3 : 16;
 constexpr int kMostRanksInAllModes = 32;   // of more, in two of the four by turns
 constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
-constexpr int kMostRanksInFull = 8;  // of more, a plain run takes a part of the configurations
+constexpr int kMostRanksInFull = 6;  // of more, a plain run takes a part of the configurations
 constexpr int kDepths = 4;
 constexpr int kLags = 2;
 
@@ -118,7 +118,7 @@ TEST(schedules_of_many_ranks) {
     int number = 0;
     for (const Algorithm* a : algorithms()) {
       turn = !turn;
-      if (!a->fits(p) || (p > 256 && (turn || !has_turn(p, sample + ++number / 2, 8)))) continue;
+      if (!a->fits(p) || (p > 256 && (turn || !has_turn(p, sample + ++number / 2, 16)))) continue;
       proofs += prove_schedule(*a, p, p / 3 * (Layout(a->kind, p, 0, p).rooted()));
     }
   });
@@ -135,7 +135,7 @@ TEST(plans_in_all_configurations) {
       for (int mode = 0; mode < kModes; ++mode) {
         for (int depth = 1; depth <= kDepths; ++depth) {
           for (int lag = 0; lag < kLags; ++lag) {
-            if (!has_turn(p, p + root + mode + depth + 2 * lag, 8)) continue;
+            if (!has_turn(p, p + root + mode + depth + 2 * lag, 12)) continue;
             proofs += prove_plan(a, schedule, {static_cast<Mode>(mode), depth, lag});
           }
         }
@@ -154,7 +154,7 @@ TEST(mixed_plans) {
     each_case(p, kMostRanksWithAllRoots, [&](const Algorithm& a, int, int root) {
       const Schedule schedule = make_schedule(a, p, root);
       for (const Mode mode : {Mode::pull, Mode::push}) {
-        if (!has_turn(p, p + root + static_cast<int>(mode), 4)) continue;
+        if (!has_turn(p, p + root + static_cast<int>(mode), 6)) continue;
         // As the engine runs them; of few ranks with few slots too.
         proofs += prove_plan(a, schedule, {mode, 4, 1, true});
         if (p <= 8) proofs += prove_plan(a, schedule, {mode, 1 + p % 3, p % 2, true});
@@ -176,7 +176,7 @@ TEST(plans_of_many_ranks) {
       const Schedule schedule = make_schedule(*a, p, p - 1);
       for (int mode = 0; mode < kModes; ++mode) {
         if (p > kMostRanksInAllModes && (mode + p + number) % 2 == 0) continue;
-        if (!has_turn(p, (mode + p + number) / 2 + p / (kDepths * kLags), 8)) continue;
+        if (!has_turn(p, (mode + p + number) / 2 + p / (kDepths * kLags), 12)) continue;
         // Every depth and lag has its turn in every mode.
         proofs += prove_plan(*a, schedule,
                              {static_cast<Mode>(mode), 1 + p % kDepths, p / kDepths % kLags});

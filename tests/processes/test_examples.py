@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.jobs import COLLRUN, ROOT, environment
+from tests.shares import few
 
 EXAMPLES = ROOT / "examples"
 PYTHON = (sys.executable,)
@@ -59,7 +60,7 @@ def test_no_example_is_forgotten() -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("name", RUNS)
+@few("name", [*RUNS], [name for name in RUNS if name != "digits_topk.py"])
 def test_example_runs(name: str, tmp_path: Path) -> None:
     command, code, lines = RUNS[name]
     arguments = [str(tmp_path)] if name == "algorithms.py" else ARGUMENTS.get(name, [])
@@ -80,7 +81,7 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.all_cases  # test_example_runs has its first epoch
+@pytest.mark.all_cases
 @pytest.mark.parametrize("more", [[], ["--of-sum"]])
 def test_a_hundredth_of_each_gradient_is_enough(more: list[str]) -> None:
     """With error feedback the accuracy ends at most half a point below that of whole gradients."""

@@ -13,7 +13,7 @@ from tests.shares import few
 pytestmark = pytest.mark.processes
 
 
-@few("p", [1, 2, 3, 4, 5, 8], [2, 5])
+@few("p", [1, 2, 3, 4, 5, 8], [3])
 @pytest.mark.parametrize(
     "what", ["some_bits", pytest.param("bits", marks=pytest.mark.all_cases), "exactly"]
 )

@@ -16,7 +16,7 @@ from tests.shares import few, some_or_all
 pytestmark = pytest.mark.processes
 
 
-@some_or_all(16)
+@some_or_all(40)
 @few("p", [1, 2, 3, 4, 5], [2, 5])
 def test_any_mixture_of_symmetric_and_ordinary_arrays(p: int, share: int, tmp_path: Path) -> None:
     for rank, wrong in enumerate(found(p, "symmetric.everything", tmp_path, share, timeout=100)):

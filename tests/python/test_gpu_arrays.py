@@ -16,9 +16,9 @@ from tests.processes.jobs import emulated_gpu
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(module: str, name: str, library: Path) -> subprocess.CompletedProcess[str]:
+def run(module: str, names: list[str], library: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", f"tests.{module}", name],
+        [sys.executable, "-m", f"tests.{module}", *names],
         cwd=ROOT,
         env={**os.environ, "COLLECTIVES_CUDA_LIBRARY": str(library)},
         capture_output=True,
@@ -32,18 +32,17 @@ BREADTH = [
     "parts", "blocks", "exscan", "reproducible", "persistent", "graphs", "streams",
     "empty", "frameworks", "structures", "accumulate", "messages",
 ]  # fmt: skip
-DLPACK = ["dlpack", "dlpack_of_ours"]
+DLPACK = ["dlpack_of_ours", "dlpack"]
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
-    [("gpu_program", name) for name in CALLS]
-    + [("gpu_breadth_program", name) for name in BREADTH]
-    + [("gpu_dlpack_program", name) for name in DLPACK],
+    ("module", "names"),
+    [("gpu_program", CALLS), ("gpu_breadth_program", BREADTH), ("gpu_dlpack_program", DLPACK)],
 )
-def test_arrays_of_the_emulated_gpu(module: str, name: str) -> None:
-    done = run(module, name, emulated_gpu())
-    assert done.returncode == 0, done.stderr
+def test_arrays_of_the_emulated_gpu(module: str, names: list[str]) -> None:
+    done = run(module, names, emulated_gpu())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == names
 
 
 def test_without_the_library_there_is_no_device_and_a_reason() -> None:

@@ -30,7 +30,7 @@ def test_results(comms: list[cl.Communicator], threads: Any, check: Callable[...
     assert threads(comms, check) == [[]] * len(comms)
 
 
-@some_or_all(24)
+@some_or_all(40)
 def test_every_algorithm_in_every_mode(
     comms: list[cl.Communicator], threads: Any, share: int
 ) -> None:
