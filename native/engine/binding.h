@@ -164,6 +164,7 @@ class Binding {
   void bind_ready_moves();
   std::size_t most_short_steps(std::size_t moves) const noexcept;
   void bind_short_steps();
+  ShortStep move_of(const Fold& fold) const noexcept;
   void add_waits(const BoundOp& op);
   void add_flags(ShortStep::What what, std::uint32_t first, std::uint32_t end, std::size_t offset);
   void point_ready_moves() noexcept;

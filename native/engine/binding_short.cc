@@ -37,7 +37,7 @@ void Binding::bind_short_steps() {
       const std::size_t pieces = op.pieces_end - op.pieces;
       for (std::size_t m = 0; m < pieces; ++m) {
         const Fold& fold = ready_[op.ready + slot * pieces + m];
-        if (fold.n > 0) short_steps_.push_back({.fold = &fold, .what = What::fold});
+        if (fold.n > 0) short_steps_.push_back(move_of(fold));
       }
       add_flags(What::raise, op.writes, op.writes_end, slot * slot_bytes);
       if (op.post && i + 1 < ops_.size())
@@ -46,6 +46,13 @@ void Binding::bind_short_steps() {
     short_steps_.push_back({.what = What::leave});
     if (slot == 0) short_steps_of_slot_ = short_steps_.size();
   }
+}
+
+ShortStep Binding::move_of(const Fold& fold) const noexcept {
+  const std::size_t n = fold.n * element_bytes_;
+  const bool few = n <= kFewBytes && fold.k == 1 && fold.m == 1 && fold.divisor == 1;
+  if (!few || user_ != nullptr) return {.fold = &fold, .what = What::fold};
+  return {.fold = &fold, .when = n, .what = What::copy};
 }
 
 void Binding::add_waits(const BoundOp& op) {

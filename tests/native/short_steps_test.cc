@@ -11,6 +11,7 @@
 #include "bootstrap/membership.h"
 #include "check.h"
 #include "engine/executor.h"
+#include "engine/short_step.h"
 #include "plan/lower.h"
 
 namespace {
@@ -96,6 +97,15 @@ const coll::Algorithm& allreduce(const char* name) {
   return *coll::algorithms()[static_cast<std::size_t>(index)];
 }
 
+TEST(few_bytes_are_copied_and_no_more) {
+  for (std::size_t n = 0; n <= coll::kFewBytes; ++n) {
+    std::vector<std::byte> from(n), to(n + 16, std::byte{7}), wanted = to;
+    for (std::size_t i = 0; i < n; ++i) from[i] = wanted[8 + i] = static_cast<std::byte>(100 + i);
+    coll::copy_few(to.data() + 8, from.data(), n);
+    CHECK(to == wanted);
+  }
+}
+
 TEST(calls_of_one_tile_have_steps) {
   const coll::Algorithm& one_shot = allreduce("direct_one_shot");
   CHECK(Players(one_shot, 3, Mode::inlined, 2, 0).short_steps());
@@ -112,7 +122,7 @@ TEST(all_algorithms_come_to_the_sum) {
     for (const int p : {1, 2, 3, 4, 5, 8}) {
       if (!a->fits(p)) continue;
       for (const Mode mode : {Mode::staged, Mode::inlined}) {
-        for (const std::size_t count : {1, 2, 50}) {
+        for (const std::size_t count : {1, 2, 16, 17, 50}) {
           Players players(*a, p, mode, count, 0);
           CHECK(players.short_steps());
           players.play(turns);
