@@ -19,8 +19,10 @@ python_add_library(
   "${generated}" "${PROJECT_SOURCE_DIR}/native/bindings/dlpack.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_arrays.c"
+  "${PROJECT_SOURCE_DIR}/native/bindings/plain_finish.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_nccl.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_parts.c"
+  "${PROJECT_SOURCE_DIR}/native/bindings/plain_persistent.c"
 )
 target_link_libraries(_native PRIVATE collectives_core Python::NumPy)
 # What the static library exports is of no use to others in a Python process, and could clash

@@ -586,15 +586,23 @@ class _Lib:
     def coll_free(self, data: CData, /) -> None: ...
 
 # Of plain.c: the addresses of a coll_door and a coll_call, x, out, and the root; of unequal parts
-# their lengths, too; or of a coll_door and a coll_persistent, and its kind. All return a status, or
-# -1 where they have done nothing. rows_of_parts() returns how long the result of this rank is along
-# its first axis, or -1.
+# their lengths, too. All return a status, or -1 where they have done nothing. rows_of_parts()
+# returns how long the result of this rank is along its first axis, or -1.
 def run_plain(door: int, call: int, x: object, out: object, root: int, /) -> int: ...
 def run_plain_parts(
     door: int, call: int, x: object, out: object, root: int, counts: object, /
 ) -> int: ...
 def rows_of_parts(door: int, call: int, counts: object, /) -> int: ...
-def run_persistent(door: int, persistent: int, kind: int, /) -> int: ...
+
+# Of plain_persistent.c: what the call works on; _door and _address are addresses.
+class PlainPersistent:
+    _comm: Any
+    _result: Any
+    _target: Any
+    _door: int
+    _address: int
+    _kind: int
+    def __call__(self) -> Any: ...
 
 # Of plain_nccl.c: the addresses of ncclAllReduce and of a communicator, x, out, and the number of
 # the operation by NCCL. Returns what NCCL does, or -1 where it has done nothing.

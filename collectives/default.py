@@ -45,7 +45,9 @@ def init(
     and all have the same UCX, ``"auto"`` takes it; ``"ucx"`` then raises InvalidArgumentError where
     a rank meets the others elsewhere. ``comm.transport`` tells what was taken.
 
-    With COLLECTIVES_TUNE=seconds it also calls :meth:`Communicator.tune`, on all ranks.
+    With COLLECTIVES_TUNE=seconds it also calls :meth:`Communicator.tune`, on all ranks, and with
+    COLLECTIVES_TUNE=kept :meth:`Communicator.use_kept_table`, which collrun asks for on one machine
+    where such a table may be.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open (where the settings
@@ -69,18 +71,21 @@ def init(
         call_at_end(_leave)  # also where the ranks do not meet, and this one may tell collrun why
         found = place(timeout, env, insecure=insecure, transport=transport, trusted=trusted)
         _default = join(found, timeout)
-        if (seconds := tuning_seconds()) > 0:
+        if (seconds := tuning_seconds()) is not None:
             _tune(_default, seconds)
         return _default
 
 
 def _tune(comm: Communicator, seconds: float) -> None:
     try:
-        comm.tune(seconds)
+        if seconds > 0:
+            comm.tune(seconds)
+        else:
+            comm.use_kept_table()
     except MismatchError as error:  # ranks without the variable have begun with something else
         raise MismatchError(
-            f"COLLECTIVES_TUNE is set on rank {comm.rank}, so that init() tunes, and must be set "
-            f"on all ranks: {error}",
+            f"COLLECTIVES_TUNE is set on rank {comm.rank}, so that init() looks for a table, and "
+            f"must be set on all ranks: {error}",
             error.rank,
         ) from None
 

@@ -38,6 +38,7 @@ ATTEMPT = "COLLECTIVES_ATTEMPT"
 TIMEOUT = "COLLECTIVES_TIMEOUT"
 SILENCE = "COLLECTIVES_SILENCE"
 TUNE = "COLLECTIVES_TUNE"
+KEPT = "kept"  # as its value
 MASTER = "COLLECTIVES_MASTER"
 PLACEMENT = "COLLECTIVES_PLACEMENT"  # which the native layer reads, on one machine
 
@@ -121,9 +122,16 @@ def silence_seconds(variables: Mapping[str, str]) -> float:
     return _seconds(variables, SILENCE, *SILENCES)
 
 
-def tuning_seconds(variables: Mapping[str, str] | None = None) -> float:
-    """Return for how long init() may tune, 0 where it is not to. Raises InvalidArgumentError."""
-    return _seconds(os.environ if variables is None else variables, TUNE)
+def tuning_seconds(variables: Mapping[str, str] | None = None) -> float | None:
+    """Return for how long init() may tune, 0: it takes a kept table, None: it leaves it.
+
+    Raises InvalidArgumentError.
+    """
+    env = os.environ if variables is None else variables
+    if env.get(TUNE) == KEPT:
+        return 0.0
+    seconds = _seconds(env, TUNE, also=f", or {KEPT!r}")
+    return seconds or None
 
 
 def check_placement(variables: Mapping[str, str]) -> None:
@@ -166,8 +174,10 @@ def checked_silence(what: str, seconds: float) -> float:
     return float(seconds)
 
 
-def _seconds(env: Mapping[str, str], name: str, least: float = 0.0, most: float = 1e9) -> float:
-    """Return the seconds of a variable, 0 where it is not set."""
+def _seconds(
+    env: Mapping[str, str], name: str, least: float = 0.0, most: float = 1e9, also: str = ""
+) -> float:
+    """Return the seconds of a variable, 0 where it is not set. ``also``: what else it may be."""
     written = env.get(name)
     if written is None:
         return 0.0
@@ -177,5 +187,7 @@ def _seconds(env: Mapping[str, str], name: str, least: float = 0.0, most: float 
         seconds = -1.0
     if not seconds > 0 or not least <= seconds <= most:
         bounds = f"from {least:g} to {most:g}" if least > 0 else f"above 0 and at most {most:g}"
-        raise InvalidArgumentError(f"{name}={shown(written)} is not a number of seconds {bounds}")
+        raise InvalidArgumentError(
+            f"{name}={shown(written)} is not a number of seconds {bounds}{also}"
+        )
     return seconds

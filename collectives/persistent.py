@@ -21,7 +21,7 @@ from collectives.gpu_arrays import place_of
 from collectives.movements import Movements
 from collectives.names import Options, how
 from collectives.operations import Operation, operation_of, raise_failure_of
-from collectives.plain_calls import run_persistent
+from collectives.plain_calls import PlainPersistent
 from collectives.reductions import Reductions
 
 _run = lib.coll_run_persistent
@@ -29,7 +29,7 @@ _start = lib.coll_start
 _finish = lib.coll_finish
 
 
-class PersistentCall:
+class PersistentCall(PlainPersistent):
     """A collective that is made again and again: ``call()``, or ``call.start()``, ``call.wait()``.
 
     It works on the arrays that it was made for, in the state in which they are when it is begun,
@@ -40,19 +40,13 @@ class PersistentCall:
     _native: Any
     __slots__ = (
         "__weakref__",
-        "_address",
         "_begun",
-        "_comm",
-        "_door",
         "_failure",
         "_handle",
         "_kept",
-        "_kind",
         "_name",
         "_native",
         "_op",
-        "_result",
-        "_target",
     )
 
     def __init__(
@@ -88,14 +82,14 @@ class PersistentCall:
         self._begun = False  # by start(), and wait() has not been asked
         self._failure: CollectiveError | None = None  # of what was started last
 
-    def __call__(self) -> Array:
-        """Begin it, wait until it is done, and return the result."""
-        if not self._comm._plain:
-            self._in_turn(_run)
-        elif status := run_persistent(self._door, self._address, self._kind):
-            if status > 0:
-                self._fail(status)
-            self._in_turn(_run)
+    def _otherwise(self, status: int) -> Array:
+        """Do what C leaves of a call.
+
+        ``status`` is that of one which failed; below 0 none was made.
+        """
+        if status > 0:
+            self._fail(status)
+        self._in_turn(_run)
         return self._result if self._target is None else arrays.delivered(self._target)
 
     def start(self) -> None:

@@ -16,9 +16,9 @@ if not _installed:
         "above: where none does, reinstall the package"
     )
 
+PlainPersistent = native.PlainPersistent
 dlpack_capsule = native.dlpack_capsule
 rows_of_parts = native.rows_of_parts
 run_nccl_allreduce = native.run_nccl_allreduce
-run_persistent = native.run_persistent
 run_plain = native.run_plain
 run_plain_parts = native.run_plain_parts

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CACHE = "COLLECTIVES_CACHE"
 NOWHERE = "off"
+_MOST = 64  # tables that are looked through
 
 
 def folder(variables: Mapping[str, str] | None = None) -> Path | None:
@@ -45,6 +46,20 @@ def table_path(machine: str) -> Path | None:
     where = folder()
     # Another version of the library may be in use beside this one, with files of its own.
     return None if where is None else where / f"tuned-{VERSION}-{machine}.json"
+
+
+def may_be_kept(ranks: int) -> bool:
+    """Whether a table for so many ranks is kept, of whatever machine."""
+    from collectives.tuning.table import TunedTable
+
+    where = folder()
+    for path in () if where is None else sorted(where.glob(f"tuned-{VERSION}-*.json"))[:_MOST]:
+        try:
+            if TunedTable.load(path).ranks == ranks:
+                return True
+        except (CollectiveError, OSError):
+            continue  # whoever uses it is told
+    return False
 
 
 def costs_path(machine: str) -> Path | None:

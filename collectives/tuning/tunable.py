@@ -120,12 +120,30 @@ class Tunable(Caller):
         self._install()
         return table
 
-    def _take_kept(self) -> TunedTable | None:
+    def use_kept_table(self) -> TunedTable | None:
+        """Use the table that :meth:`tune` has kept for as many ranks on such machines, if it has.
+
+        Every rank must call it; rank 0's cache counts (COLLECTIVES_CACHE). Returns the table, or
+        None: there is none, and the library chooses as before. A table that is damaged or of
+        another version is told of by a ``TuningWarning``, and not used.
+
+        Raises:
+            InvalidArgumentError: it is called within :meth:`force` or :meth:`group`.
+        """
+        from collectives.tuning.machine import fingerprint
+
+        if self._wishes:
+            raise InvalidArgumentError("use_kept_table: leave the block of force() first")
+        self._check_free("use_kept_table")
+        self._machine = fingerprint(cast("Communicator", self))
+        return self._take_kept("the library chooses by itself")
+
+    def _take_kept(self, instead: str = "all race again") -> TunedTable | None:
         """Use the table that rank 0's user has kept for such a machine, if there is one."""
         from collectives.tuning.kept import table_path
 
         path = table_path(self._machine) if self.rank == 0 else None
-        return self._use(path if path is not None and path.is_file() else None, "all race again", 4)
+        return self._use(path if path is not None and path.is_file() else None, instead, 4)
 
     def use_table(self, table: TunedTable | str | os.PathLike[str] | None) -> bool:
         """Choose by a table from now on: one of :meth:`tune`, or the path of one that was saved.

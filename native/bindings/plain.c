@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The short ways of Python: collectives._native.run_plain(), a collective on plain NumPy arrays,
-// and run_persistent().
+// The short ways of Python: collectives._native.run_plain(), a collective on plain NumPy arrays.
 //
 // A small collective costs less than what Python needs to look at two arrays, and cffi to turn five
 // arguments. So these functions are written by hand: run_plain() looks whether dtypes and shapes
@@ -13,8 +12,10 @@
 #include "bindings/dlpack.h"
 #include "bindings/door.h"
 #include "bindings/plain_arrays.h"
+#include "bindings/plain_finish.h"
 #include "bindings/plain_nccl.h"
 #include "bindings/plain_parts.h"
+#include "bindings/plain_persistent.h"
 #include "collectives.h"
 
 // Whether `whole` is p arrays like `part`, joined along the first axis or stacked.
@@ -64,36 +65,9 @@ static int take(coll_call* call, PyObject* x, PyObject* out, npy_intp p, int get
   return 1;
 }
 
-// A signal handler has raised: the peers must not wait for this rank, nor may it write any more.
-static void break_off(coll_comm* comm, int32_t kind) {
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyObject* name = PyType_GetName((PyTypeObject*)type);
-  PyObject* reason = name == NULL ? NULL
-                                  : PyUnicode_FromFormat("it was interrupted in %s by %U",
-                                                         coll_kind_name(kind), name);
-  const char* text = reason == NULL ? NULL : PyUnicode_AsUTF8AndSize(reason, NULL);
-  coll_abort(comm, text == NULL ? "it was interrupted" : text);
-  Py_XDECREF(reason);
-  Py_XDECREF(name);
-  PyErr_Restore(type, value, trace);
-}
-
-// Goes on with a call that has begun. It comes up for air every 50 ms, so that Python runs the
-// signal handlers; one of them may close the communicator, which the call then says.
-static PyObject* finish(coll_door* door, coll_comm* comm, int32_t kind, coll_status status) {
-  while (status == COLL_IN_PROGRESS) {
-    if (PyErr_CheckSignals() != 0) {
-      if (door->comm != NULL) break_off(comm, kind);
-      door->in_call = 0;
-      return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    status = coll_resume(comm);
-    Py_END_ALLOW_THREADS;
-  }
-  door->in_call = 0;
-  return PyLong_FromLong(status);
+static PyObject* finished(coll_door* door, coll_comm* comm, int32_t kind, coll_status status) {
+  status = plain_finish(door, comm, kind, status);
+  return status == COLL_IN_PROGRESS ? NULL : PyLong_FromLong(status);
 }
 
 static PyObject* missed(void) { return PyLong_FromLong(kMissed); }
@@ -106,7 +80,7 @@ static PyObject* make(coll_door* door, const coll_call* call) {
   Py_BEGIN_ALLOW_THREADS;
   status = coll_run(comm, call);
   Py_END_ALLOW_THREADS;
-  return finish(door, comm, call->kind, status);
+  return finished(door, comm, call->kind, status);
 }
 
 static coll_door* door_of(PyObject* address) { return (coll_door*)PyLong_AsVoidPtr(address); }
@@ -173,24 +147,6 @@ static PyObject* rows_of_parts(PyObject* module, PyObject* const* args, Py_ssize
   return PyLong_FromSize_t(rows_got(prepared->kind, lengths, place));
 }
 
-// (address of the coll_door, address of the coll_persistent, its kind) -> as run_plain().
-static PyObject* run_persistent(PyObject* module, PyObject* const* args, Py_ssize_t n) {
-  (void)module;
-  if (n != 3) return PyErr_Format(PyExc_TypeError, "run_persistent takes 3 arguments, not %zd", n);
-  coll_door* door = door_of(args[0]);
-  coll_persistent* persistent = (coll_persistent*)PyLong_AsVoidPtr(args[1]);
-  const long kind = PyLong_AsLong(args[2]);
-  if (PyErr_Occurred() != NULL) return NULL;
-  if (persistent == NULL || door->comm == NULL || door->in_call) return missed();
-  coll_comm* comm = door->comm;
-  coll_status status;
-  door->in_call = 1;
-  Py_BEGIN_ALLOW_THREADS;
-  status = coll_run_persistent(persistent);
-  Py_END_ALLOW_THREADS;
-  return finish(door, comm, (int32_t)kind, status);
-}
-
 int32_t asked_to_stop(void* context);  // what cffi makes of Python's
 
 int32_t main_asked_to_stop(void* context) {
@@ -215,14 +171,14 @@ int32_t install_plain_calls(void) {
       {"run_plain", (PyCFunction)(void (*)(void))run_plain, METH_FASTCALL, NULL},
       {"run_plain_parts", (PyCFunction)(void (*)(void))run_plain_parts, METH_FASTCALL, NULL},
       {"rows_of_parts", (PyCFunction)(void (*)(void))rows_of_parts, METH_FASTCALL, NULL},
-      {"run_persistent", (PyCFunction)(void (*)(void))run_persistent, METH_FASTCALL, NULL},
       {"dlpack_capsule", (PyCFunction)(void (*)(void))dlpack_capsule, METH_FASTCALL, NULL},
       {"run_nccl_allreduce", (PyCFunction)(void (*)(void))run_nccl_allreduce, METH_FASTCALL, NULL},
       {NULL, NULL, 0, NULL},
   };
   const PyGILState_STATE state = PyGILState_Ensure();
   PyObject* module = !know_arrays() ? NULL : PyImport_ImportModule("collectives._native");
-  const int done = module != NULL && PyModule_AddFunctions(module, functions) == 0;
+  const int done = module != NULL && PyModule_AddFunctions(module, functions) == 0 &&
+                   add_plain_persistent(module) == 0;
   Py_XDECREF(module);
   const int32_t found = done ? 1 : fault();
   PyGILState_Release(state);

@@ -13,7 +13,7 @@ import pytest
 import collectives as cl
 from collectives.machine_costs import usual_costs
 from collectives.tuning.host_kind import host_fingerprint
-from collectives.tuning.kept import folder
+from collectives.tuning.kept import folder, may_be_kept
 from collectives.tuning.table import TunedTable, TuningWarning
 from tests.processes.jobs import collrun
 from tests.python.ranks import on_ranks
@@ -83,6 +83,58 @@ def test_a_damaged_table_is_raced_again(cache: Path) -> None:
     assert on_ranks(2, work) == [True, True]
 
 
+def test_it_is_taken_without_a_race(cache: Path) -> None:
+    def source(comm: cl.Communicator, found: TunedTable | None) -> str:
+        assert comm.use_kept_table() == found
+        return comm.explain("allreduce", 8).source
+
+    assert "measured" not in on_ranks(2, lambda comm: source(comm, None))
+    kept = on_ranks(2, _tuned)[0]
+    assert on_ranks(2, lambda comm: source(comm, kept)) == ["measured"] * 2
+    assert "measured" not in on_ranks(3, lambda comm: source(comm, None))
+    (path,) = cache.glob("tuned-*.json")
+    path.write_text("{")
+    with pytest.warns(TuningWarning, match="is not JSON.*chooses by itself") as caught:
+        assert "measured" not in on_ranks(2, lambda comm: source(comm, None))
+    assert len(caught) == 2
+    refused = cl.InvalidArgumentError
+    with cl.local(1)[0] as comm:
+        with comm.force(allreduce="ring"), pytest.raises(refused, match=r"block of force\(\)"):
+            comm.use_kept_table()
+        with comm.group(), pytest.raises(refused, match=r"block of group\(\)"):
+            comm.use_kept_table()
+
+
+def test_whether_one_may_be_kept(cache: Path) -> None:
+    assert not may_be_kept(2)
+    on_ranks(2, _tuned)
+    assert may_be_kept(2)
+    assert not may_be_kept(3)
+    (path,) = cache.glob("tuned-*.json")
+    path.write_text("{")
+    assert not may_be_kept(2)
+
+
+def test_collrun_asks_for_one_that_is_kept(cache: Path) -> None:
+    program = """
+import os, sys, collectives as cl
+source = cl.init().explain("allreduce", 8).source
+sys.stdout.write(f"{os.environ.get('COLLECTIVES_TUNE')} {source}\\n")
+"""
+    words = {"COLLECTIVES_CACHE": str(cache)}
+
+    def run(ranks: int, **more: str) -> list[str]:
+        done = collrun("-n", ranks, "--no-prefix", sys.executable, "-c", program, env=words | more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert run(2, COLLECTIVES_TUNE=str(SHORT)) == [f"{SHORT} measured"] * 2
+    assert run(2) == ["kept measured"] * 2
+    assert "measured" not in "".join(found := run(3))
+    assert all(line.startswith("None ") for line in found)
+    assert run(2, COLLECTIVES_CACHE="off")[0].startswith("None ")
+
+
 def test_what_was_asked_for_by_name_is_not_kept(cache: Path) -> None:
     on_ranks(2, lambda comm: comm.tune(0.1, kinds=["allreduce"]))
     on_ranks(2, lambda comm: comm.tune(0.1, sizes=[8]))
@@ -139,11 +191,6 @@ def test_where_tables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_program_that_is_not_to_be_changed(cache: Path) -> None:
     program = "import collectives as cl; print(cl.init().explain('allreduce', 8).source)"
     words = {"COLLECTIVES_CACHE": str(cache), "COLLECTIVES_TUNE": str(SHORT)}
-    for _ in range(2):
-        done = collrun("-n", 2, sys.executable, "-c", program, env=words)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("measured") == 2
-    assert len(list(cache.glob("tuned-*.json"))) == 1
     one_rank = "import os; r = os.environ['COLLECTIVES_RANK']; os.environ['COLLECTIVES_TUNE'] = "
     one_rank += "'nope' if r == '1' else '0.3'; import collectives as cl; cl.init(timeout=20)"
     done = collrun("-n", 2, sys.executable, "-c", one_rank, timeout=19)

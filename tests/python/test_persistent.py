@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -231,6 +232,34 @@ def test_one_that_nobody_holds_goes_when_it_is_done() -> None:
         np.testing.assert_array_equal(comm.allreduce(np.ones(1)), np.full(1, 2.0))
 
     on_ranks(2, run)
+
+
+def test_it_takes_no_arguments_and_keeps_its_names() -> None:
+    with cl.local(1)[0] as comm:
+        call = comm.persistent.allreduce(np.ones(2))
+        for arguments, options in (((1,), {}), ((), {"x": 1})):
+            with pytest.raises(TypeError, match="it takes none"):
+                call(*arguments, **options)
+        assert call(**{}) is call(*())  # nothing is nothing
+        with pytest.raises(AttributeError):
+            call.unknown = 1
+        assert not hasattr(call, "__dict__")
+
+
+def test_one_of_a_cycle_goes() -> None:
+    """What it returns may refer to it."""
+
+    class Owner(np.ndarray[Any, Any]):
+        call: Any
+
+    with cl.local(1)[0] as comm:
+        x = np.ones(2).view(Owner)
+        x.call = comm.persistent.allreduce(x)
+        known = weakref.ref(x.call)
+        assert known() is not None
+        del x
+        gc.collect()
+        assert known() is None
 
 
 def test_an_operation_that_fails_ends_the_call() -> None:
