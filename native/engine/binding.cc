@@ -163,6 +163,7 @@ void Binding::bind(const CallData& call) {
   const bool folds = plan_.layout.folds();
   user_ = folds ? find_user_op(static_cast<int>(call.op)) : nullptr;
   kernel_ = user_ != nullptr ? fold_user : move_or_fold(call, folds);
+  few_ = folds && user_ == nullptr ? few_kernel(call.dtype, call.op) : nullptr;
   divisor_ = call.op == Reduction::avg && plan_.layout.folds_all() ? plan_.layout.p : 1.0;
   partition_.cut(call.count, call.counts);
   choose_tile();

@@ -11,6 +11,7 @@
 
 #include "engine/call_data.h"
 #include "engine/short_step.h"
+#include "kernels/few.h"
 #include "kernels/kernels.h"
 #include "kernels/user_op.h"
 #include "plan/partition.h"
@@ -116,6 +117,7 @@ class Binding {
     return short_steps_.empty() ? nullptr : short_steps_.data() + slot * short_steps_of_slot_;
   }
   FoldKernel kernel() const noexcept { return kernel_; }
+  FewKernel few() const noexcept { return few_; }  // of a line; nullptr: the kernel's work
   // How messages are packed, null where they are dense, and room for them unpacked: as many
   // messages of an op as it has operands, each of unpacked_bytes().
   const Payload* payload() const noexcept { return call_.payload; }
@@ -182,6 +184,7 @@ class Binding {
   bool bound_ = false, bulky_ = false, uses_scratch_ = false, reads_peers_ = false;
   CallData call_;
   FoldKernel kernel_ = nullptr;
+  FewKernel few_ = nullptr;
   const UserOp* user_ = nullptr;
   double divisor_ = 1;
   std::size_t element_bytes_ = 1;

@@ -49,10 +49,12 @@ void Binding::bind_short_steps() {
 }
 
 ShortStep Binding::move_of(const Fold& fold) const noexcept {
-  const std::size_t n = fold.n * element_bytes_;
-  const bool few = n <= kFewBytes && fold.k == 1 && fold.m == 1 && fold.divisor == 1;
-  if (!few || user_ != nullptr) return {.fold = &fold, .what = What::fold};
-  return {.fold = &fold, .when = n, .what = What::copy};
+  const std::size_t bytes = fold.n * element_bytes_;
+  if (bytes <= kFewBytes && fold.m == 1 && fold.divisor == 1 && user_ == nullptr) {
+    if (fold.k == 1) return {.fold = &fold, .when = bytes, .what = What::copy};
+    if (fold.k == 2 && few_ != nullptr) return {.fold = &fold, .what = What::few};
+  }
+  return {.fold = &fold, .what = What::fold};
 }
 
 void Binding::add_waits(const BoundOp& op) {

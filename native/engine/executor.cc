@@ -168,6 +168,7 @@ void Executor::take_up(const Binding& binding) noexcept {
   binding_ = &binding;
   version_ = binding.version();
   kernel_ = binding.kernel();
+  few_ = binding.few();
   ops_ = binding.ops().data();
   exit_ = binding.ops().size() - 1;
   waits_ = binding.waits();
@@ -320,6 +321,9 @@ inline Progress Executor::follow(int spins) noexcept {
         break;
       case What::fold:
         kernel_(*s->fold);
+        break;
+      case What::few:
+        few_(s->fold->destinations[0], s->fold->sources[0], s->fold->sources[1], s->fold->n);
         break;
       case What::copy:
         copy_few(static_cast<std::byte*>(s->fold->destinations[0]),

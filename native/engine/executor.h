@@ -156,6 +156,7 @@ class Executor {
   std::uint64_t version_ = 0;
   // Of the binding, a load nearer.
   FoldKernel kernel_ = nullptr;
+  FewKernel few_ = nullptr;
   const BoundOp* ops_ = nullptr;
   const BoundWait* waits_ = nullptr;
   const Flag* flags_ = nullptr;

@@ -3,12 +3,14 @@
 // every dtype and operation, and shapes, numbers of sources and copies in general.
 #include "kernels/kernels.h"
 
+#include <algorithm>
 #include <array>
 
 #include "check.h"
 #include "fold_check.h"
 #include "instrumented.h"
 #include "kernels/copy.h"
+#include "kernels/few.h"
 #include "kernels/instruction_set.h"
 #include "random_element.h"
 
@@ -54,6 +56,31 @@ void check_defined(Dtype dtype, const Ops& ops) {
   }
 }
 
+// Of a line no kernel is called, where there is what has its bits.
+template <class T>
+void check_few(Dtype dtype, Reduction op, const std::vector<std::vector<T>>& inputs) {
+  const coll::FewKernel few = coll::few_kernel(dtype, op);
+  if (few == nullptr) return;
+  for (std::size_t n = 0; n <= coll::kFewBytes / sizeof(T); ++n) {
+    for (std::size_t at = 0; at + n <= inputs[0].size(); at += 37) {
+      std::vector<T> wanted(n + 1, inputs[0][0]), found = wanted;
+      const void* sources[] = {&inputs[0][at], &inputs[1][at]};
+      void* destination = wanted.data();
+      const Fold fold{.sources = sources,
+                      .destinations = &destination,
+                      .n = n,
+                      .k = 2,
+                      .m = 1,
+                      .balanced = false,
+                      .streaming = 0,
+                      .divisor = 1};
+      coll::fold_kernel_for(coll::InstructionSet::baseline, dtype, op)(fold);
+      few(found.data(), sources[0], sources[1], n);
+      CHECK(std::ranges::equal(found, wanted, check::same<T>));
+    }
+  }
+}
+
 template <class T>
 void check_dtype(Dtype dtype, const Ops& ops) {
   static_assert(sizeof(T) <= 16);
@@ -61,6 +88,7 @@ void check_dtype(Dtype dtype, const Ops& ops) {
   check_defined(dtype, ops);
   const std::size_t n = 5096 / sizeof(T) + 5;  // streamed, two blocks at least, an odd rest
   for (const Reduction op : ops) {
+    check_few(dtype, op, random_sources<T>(2, n));
     for (const std::size_t k : {1, 2, 3, 4, 5, 7, 8, 9, 17}) {
       if (check::kInstrumented && k != 2 && k != 9) continue;
       const auto inputs = random_sources<T>(k, n);

@@ -11,7 +11,7 @@
 #include "bootstrap/membership.h"
 #include "check.h"
 #include "engine/executor.h"
-#include "engine/short_step.h"
+#include "kernels/few.h"
 #include "plan/lower.h"
 
 namespace {
