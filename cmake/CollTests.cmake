@@ -24,6 +24,12 @@ if("thread" IN_LIST COLL_SANITIZE)
   set(launcher ${thread_launcher})
 endif()
 
+# Only what hangs takes so long, on a slow and busy machine, too.
+set(test_timeout 300)
+if(COLL_SANITIZE OR CMAKE_CROSSCOMPILING_EMULATOR)
+  set(test_timeout 1500)
+endif()
+
 # Half of `make test` is compiling: tests are hardly optimised (what they test is; the thread
 # sanitizer runs so long that a little pays), and read the standard headers once. Not where each
 # file shall be seen on its own (the preset `tidy`). One precompiled header serves all, so all are
@@ -60,7 +66,7 @@ function(coll_add_test source library)
     ${name} PROPERTIES TEST_LAUNCHER "${launcher}" LINKER_TYPE ${test_linker}
   )
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_timeout})
   if(name MATCHES "_speed_test$")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON LABELS speed)
   endif()
@@ -135,7 +141,7 @@ endif()
 target_compile_options(nccl_test PRIVATE -Og) # what they test is optimised
 set_target_properties(nccl_test PROPERTIES TEST_LAUNCHER "${launcher}")
 add_test(NAME nccl_test COMMAND nccl_test)
-set_tests_properties(nccl_test PROPERTIES TIMEOUT 300)
+set_tests_properties(nccl_test PROPERTIES TIMEOUT ${test_timeout})
 
 # A GPU that is made of threads, for tests of what calls the library of kernels, and of the command
 # that measures on a GPU.
@@ -158,7 +164,7 @@ target_include_directories(nccl_gpu_test PRIVATE "${folder}" "${folder}/nccl")
 target_compile_options(nccl_gpu_test PRIVATE -Og)
 set_target_properties(nccl_gpu_test PROPERTIES TEST_LAUNCHER "${launcher}")
 add_test(NAME nccl_gpu_test COMMAND nccl_gpu_test)
-set_tests_properties(nccl_gpu_test PROPERTIES TIMEOUT 300)
+set_tests_properties(nccl_gpu_test PROPERTIES TIMEOUT ${test_timeout})
 add_dependencies(nccl_gpu_test emulated_gpu)
 
 set_tests_properties(
@@ -176,12 +182,12 @@ function(coll_add_races name)
   target_link_options(${name} PRIVATE -fsanitize=thread)
   set_target_properties(${name} PROPERTIES TEST_LAUNCHER "${thread_launcher}")
   add_test(NAME ${name} COMMAND ${name} as_it_is)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_timeout})
   foreach(mutant IN LISTS ARGN)
     add_test(NAME ${name}_${mutant} COMMAND ${name} ${mutant})
     set_tests_properties(
       ${name}_${mutant}
-      PROPERTIES TIMEOUT 300 ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1" PASS_REGULAR_EXPRESSION
+      PROPERTIES TIMEOUT ${test_timeout} ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1" PASS_REGULAR_EXPRESSION
                  "ThreadSanitizer: data race"
     )
   endforeach()
