@@ -23,7 +23,8 @@ static PyObject* plain_word;  // "_plain"
 
 static int goes_at_once(const plain_persistent* self) {
   const coll_door* door = (const coll_door*)(uintptr_t)self->door;
-  if (self->persistent == 0 || self->target != Py_None || self->result == NULL) return 0;
+  if (self->persistent == 0 || self->comm == NULL) return 0;
+  if (self->target != Py_None || self->result == NULL) return 0;
   if (door == NULL || door->comm == NULL || door->in_call) return 0;
   PyObject* plain = PyObject_GetAttr(self->comm, plain_word);
   Py_XDECREF(plain);  // True and False stay
