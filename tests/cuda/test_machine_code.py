@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.extras, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extras, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "build" / "cuda" / "libcollectives_cuda.so"

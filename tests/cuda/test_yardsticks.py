@@ -12,7 +12,7 @@ import pytest
 from bench.gpu import libraries
 from tests.cuda.test_kernels import ROOT, kernels_in
 
-pytestmark = [pytest.mark.extras, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.extras, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from bench.peers.libraries import LIBRARIES
 from bench.peers.venvs import python_of
 from tests.processes.jobs import ROOT, environment
 
-pytestmark = [pytest.mark.extras, pytest.mark.processes]
+# The first installs the launcher.
+pytestmark = [pytest.mark.extras, pytest.mark.processes, pytest.mark.timeout(600)]
 
 SCRIPT = (
     "import sys; {first}\n"
