@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fold of k sources into m destinations, block by block: compiled once, over the loops of a
-// dtype, an operation and an instruction set (block_loops.h).
+// The fold of k sources into m destinations, block by block, written once for all dtypes,
+// operations and CPUs. Everything here is always inlined: into functions that fix the instruction
+// set (versions.h).
+//
+// Cells say how elements lie in memory:
+//   Value                        what is folded
+//   kStoredAsFolded              whether cells are values
+//   bytes(n)                     of n cells
+//   load(to, a, n)               to := a
+//   load_pair<Op>(to, a, b, n)   to := a op b
+//   fold_in<Op>(to, a, n)        to := to op a
+//   store(to, values, n)         the one rounding
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/copy.h"
@@ -12,41 +26,20 @@
 
 namespace coll::kernels {
 
-// Bytes of partial results that stay in the L1 cache while the sources pass by.
-inline constexpr std::size_t kBlockBytes = 4096;
-
-// What is done with the cells of a block, n of them. Cells are elements as they lie in memory, at
-// any address; values are what they are folded as, in blocks of kBlockBytes. nullptr as `load`:
-// cells are values, and so there is no fold_in, join and store. `to` may be a source, never overlap
-// one otherwise.
-struct BlockLoops {
-  std::size_t cell_bytes;
-  std::size_t value_bytes;
-  // to := a op b, of cells to values.
-  void (*combine)(const void* element, void* to, const void* a, const void* b,
-                  std::size_t n) noexcept;
-  void (*load)(const void* element, void* to, const void* a, std::size_t n) noexcept;
-  // to := to op a, of cells to values.
-  void (*fold_in)(const void* element, void* to, const void* a, std::size_t n) noexcept;
-  // to := to op from, of values.
-  void (*join)(void* to, const void* from, std::size_t n) noexcept;
-  // nullptr where there is no average.
-  void (*divide)(void* values, double divisor, std::size_t n) noexcept;
-  // The one rounding.
-  void (*store)(const void* element, void* to, const void* values, std::size_t n) noexcept;
-};
-
-// Any fold. `element` is what the loops are told of the dtype beyond their types.
-void fold_blockwise(const Fold& fold, const BlockLoops& loops, const void* element) noexcept;
+// body(0) ... body(n-1), in vectors: a destination overlaps a source only at the same index.
+template <class Body>
+[[gnu::always_inline]] inline void for_each_element(std::size_t n, Body body) noexcept {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+  for (std::size_t i = 0; i < n; ++i) body(i);
+}
 
 template <class Value>
 [[gnu::always_inline]] inline bool divided(const Fold& fold) noexcept {
   return std::is_floating_point_v<Value> && fold.divisor != 1;
-}
-
-// Whether the results of a fold, of so many bytes each, are written around the cache.
-[[gnu::always_inline]] inline bool streams(const Fold& fold, std::size_t bytes) noexcept {
-  return fold.streaming != 0 && bytes >= kStreamingPays;
 }
 
 [[gnu::always_inline]] inline bool streamed(const Fold& fold, std::uint32_t j) noexcept {
@@ -59,5 +52,140 @@ template <class Value>
     copy_bytes(fold.destinations[j], fold.sources[0], bytes, streamed(fold, j));
   }
 }
+
+template <class Value>
+inline constexpr std::size_t kBlock = 4096 / sizeof(Value);
+template <class Value>
+using Block = std::array<Value, kBlock<Value>>;
+
+// to := to op from.
+template <class Op, class Value>
+[[gnu::always_inline]] inline void join(Value* to, const Value* from, std::size_t n) noexcept {
+  for_each_element(
+      n, [=](std::size_t i) __attribute__((always_inline)) { to[i] = Op::apply(to[i], from[i]); });
+}
+
+template <class Cells, class Op>
+class BlockwiseFold {
+ public:
+  // Any fold. The partial results of a block stay in the L1 cache while the sources pass by.
+  [[gnu::always_inline]] static void run(const Fold& fold, const Cells& cells) noexcept {
+    alignas(64) std::array<Values, kLevels> partials;
+    const bool around_cache = streams(fold, cells);
+    const std::size_t whole = kBlock<Value>;
+    std::size_t n = around_cache ? whole - cells_into_line(fold, cells) : whole;
+    for (std::size_t first = 0; first < fold.n; first += n, n = whole) {
+      n = std::min(n, fold.n - first);
+      if (fold.balanced) {
+        fold_balanced(fold, cells, first, n, partials);
+      } else {
+        fold_left(fold, cells, first, n, partials[0].data());
+      }
+      divide(fold, n, partials[0].data());
+      write(fold, cells, first, n, partials[0].data(), around_cache);
+    }
+    if (around_cache) end_streaming();
+  }
+
+  // Whether the results of a fold are written around the cache.
+  [[gnu::always_inline]] static bool streams(const Fold& fold, const Cells& cells) noexcept {
+    return fold.streaming != 0 && cells.bytes(fold.n) >= kStreamingPays;
+  }
+
+ private:
+  using Value = typename Cells::Value;
+  using Values = Block<Value>;
+
+  // A balanced fold holds one partial result for each binary digit of the number of pairs so far.
+  static constexpr std::size_t kLevels = std::bit_width(kMaxSources / 2);
+
+  [[gnu::always_inline]] static const std::byte* source(const Fold& fold, const Cells& cells,
+                                                        std::size_t j, std::size_t first) noexcept {
+    return static_cast<const std::byte*>(fold.sources[j]) + cells.bytes(first);
+  }
+
+  // Cells of the first streamed destination in front of its first whole cache line, counted from
+  // the line's start: blocks that end where lines end write no line in two parts.
+  [[gnu::always_inline]] static std::size_t cells_into_line(const Fold& fold,
+                                                            const Cells& cells) noexcept {
+    const auto j = static_cast<std::size_t>(std::countr_zero(fold.streaming));
+    if (j >= fold.m) return 0;
+    return reinterpret_cast<std::uintptr_t>(fold.destinations[j]) % 64 / cells.bytes(1);
+  }
+
+  [[gnu::always_inline]] static void fold_left(const Fold& fold, const Cells& cells,
+                                               std::size_t first, std::size_t n,
+                                               Value* to) noexcept {
+    if (fold.k == 1) return cells.load(to, source(fold, cells, 0, first), n);
+    cells.template load_pair<Op>(to, source(fold, cells, 0, first), source(fold, cells, 1, first),
+                                 n);
+    for (std::size_t j = 2; j < fold.k; ++j) {
+      cells.template fold_in<Op>(to, source(fold, cells, j, first), n);
+      // Or else g++ joins the loops of two sources into one that it then does not vectorise.
+      asm volatile("" ::: "memory");
+    }
+  }
+
+  // Pairs are leaves of the tree; two partial results of equal size are joined as soon as both
+  // are there, as a binary counter carries, and the unequal ones that are left from the last on.
+  // That is the tree split at the largest power of two below k.
+  [[gnu::always_inline]] static void fold_balanced(const Fold& fold, const Cells& cells,
+                                                   std::size_t first, std::size_t n,
+                                                   std::array<Values, kLevels>& partials) noexcept {
+    std::size_t depth = 0;
+    for (std::size_t j = 0; j < fold.k; j += 2) {
+      const std::byte* a = source(fold, cells, j, first);
+      const bool last = j + 2 >= fold.k;
+      if (j + 1 < fold.k) {
+        const std::byte* b = source(fold, cells, j + 1, first);
+        cells.template load_pair<Op>(partials[depth++].data(), a, b, n);
+      } else {
+        cells.load(partials[depth++].data(), a, n);
+      }
+      auto joins = last ? depth - 1 : static_cast<std::size_t>(std::countr_zero(j / 2 + 1));
+      for (; joins > 0; --joins, --depth) {
+        join<Op>(partials[depth - 2].data(), partials[depth - 1].data(), n);
+      }
+    }
+  }
+
+  [[gnu::always_inline]] static void divide(const Fold& fold, std::size_t n,
+                                            Value* values) noexcept {
+    if constexpr (std::is_floating_point_v<Value>) {
+      if (!divided<Value>(fold)) return;
+      const auto divisor = static_cast<Value>(fold.divisor);
+      for_each_element(n, [=](std::size_t i)
+                              __attribute__((always_inline)) { values[i] = values[i] / divisor; });
+    }
+  }
+
+  // The one rounding, and the way to the destinations.
+  [[gnu::always_inline]] static void write(const Fold& fold, const Cells& cells, std::size_t first,
+                                           std::size_t n, const Value* values,
+                                           bool around_cache) noexcept {
+    if (fold.m == 1 && !around_cache) {
+      cells.store(static_cast<std::byte*>(fold.destinations[0]) + cells.bytes(first), values, n);
+    } else if constexpr (Cells::kStoredAsFolded) {
+      copy_block(fold, cells, first, n, values, around_cache);
+    } else {
+      alignas(64) std::array<std::byte, sizeof(Values)> rounded;  // cells are no wider than values
+      cells.store(rounded.data(), values, n);
+      copy_block(fold, cells, first, n, rounded.data(), around_cache);
+    }
+  }
+
+  [[gnu::always_inline]] static void copy_block(const Fold& fold, const Cells& cells,
+                                                std::size_t first, std::size_t n, const void* from,
+                                                bool around_cache) noexcept {
+    for (std::uint32_t j = 0; j < fold.m; ++j) {
+      std::byte* to = static_cast<std::byte*>(fold.destinations[j]) + cells.bytes(first);
+      if (around_cache && streamed(fold, j)) {
+        stream_bytes(to, from, cells.bytes(n));
+      } else {
+        std::memcpy(to, from, cells.bytes(n));
+      }
+    }
+  }
+};
 
 }  // namespace coll::kernels

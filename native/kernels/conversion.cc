@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/block_loops.h"
+#include "kernels/blockwise_fold.h"
 #include "kernels/element.h"
 #include "kernels/narrow_format.h"
 

@@ -1,68 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folds of float16 and float8. Blocks are widened to float32, folded there, and rounded; so the
 // arithmetic is compiled once for all formats, and a format is two loops.
-#include <array>
 #include <type_traits>
 
+#include "kernels/blockwise_fold.h"
 #include "kernels/conversion.h"
 #include "kernels/families.h"
 #include "kernels/half_pairs.h"
 #include "kernels/narrow_format.h"
-#include "kernels/versions.h"
+#include "kernels/operation.h"
 
 namespace coll::kernels {
 namespace {
 
-// Widened into a block of its own before it is folded: nothing here depends on format and operation
-// together.
-void load(const void* conversion, void* to, const void* from, std::size_t n) noexcept {
-  static_cast<const Conversion*>(conversion)->widen(static_cast<float*>(to), from, n);
-}
+class Converted {
+ public:
+  using Value = float;
+  static constexpr bool kStoredAsFolded = false;
 
-void store(const void* conversion, void* to, const void* values, std::size_t n) noexcept {
-  static_cast<const Conversion*>(conversion)->round(to, static_cast<const float*>(values), n);
-}
+  Converted(const Conversion& conversion, std::size_t cell, Block<float>& room) noexcept
+      : conversion_(conversion), cell_(cell), room_(room) {}
 
-template <const BlockLoops& kFloats>
-void fold_in(const void* conversion, void* to, const void* next, std::size_t n) noexcept {
-  alignas(64) std::array<std::byte, kBlockBytes> widened;
-  load(conversion, widened.data(), next, n);
-  kFloats.combine(nullptr, to, to, widened.data(), n);
-}
-
-template <const BlockLoops& kFloats>
-void combine(const void* conversion, void* to, const void* first, const void* second,
-             std::size_t n) noexcept {
-  load(conversion, to, first, n);
-  fold_in<kFloats>(conversion, to, second, n);
-}
-
-template <const BlockLoops& kFloats>
-void join(void* to, const void* from, std::size_t n) noexcept {
-  kFloats.combine(nullptr, to, to, from, n);
-}
-
-template <std::size_t kCellBytes, const BlockLoops& kFloats>
-constexpr BlockLoops kNarrow = {.cell_bytes = kCellBytes,
-                                .value_bytes = sizeof(float),
-                                .combine = combine<kFloats>,
-                                .load = load,
-                                .fold_in = fold_in<kFloats>,
-                                .join = join<kFloats>,
-                                .divide = kFloats.divide,
-                                .store = store};
-
-template <class Op, InstructionSet kSet>
-consteval const BlockLoops& floats() noexcept {
-#if defined(__x86_64__)
-  if constexpr (kManyVersions && kSet == InstructionSet::avx512) {
-    return Avx512Loops<Plain<float>, Op>::kLoops;
-  } else if constexpr (kManyVersions && kSet == InstructionSet::avx2) {
-    return Avx2Loops<Plain<float>, Op>::kLoops;
+  [[gnu::always_inline]] std::size_t bytes(std::size_t n) const noexcept { return n * cell_; }
+  [[gnu::always_inline]] void load(float* to, const void* from, std::size_t n) const noexcept {
+    conversion_.widen(to, from, n);
   }
-#endif
-  return BaselineLoops<Plain<float>, Op>::kLoops;
+  template <class Op>
+  [[gnu::always_inline]] void load_pair(float* to, const void* first, const void* second,
+                                        std::size_t n) const noexcept {
+    load(to, first, n);
+    fold_in<Op>(to, second, n);
+  }
+  template <class Op>
+  [[gnu::always_inline]] void fold_in(float* to, const void* next, std::size_t n) const noexcept {
+    load(room_.data(), next, n);
+    join<Op>(to, room_.data(), n);
+  }
+  [[gnu::always_inline]] void store(void* to, const float* values, std::size_t n) const noexcept {
+    conversion_.round(to, values, n);
+  }
+
+ private:
+  const Conversion& conversion_;
+  std::size_t cell_;
+  Block<float>& room_;
+};
+
+template <class Op>
+[[gnu::noinline]] void fold_converted(const Fold& fold, const Conversion& conversion,
+                                      std::size_t cell) noexcept {
+  alignas(64) Block<float> room;
+  BlockwiseFold<Converted, Op>::run(fold, Converted(conversion, cell, room));
 }
+
+#if defined(__x86_64__)
+
+template <class Op>
+[[gnu::noinline, gnu::target("avx2")]] void fold_converted_avx2(const Fold& fold,
+                                                                const Conversion& conversion,
+                                                                std::size_t cell) noexcept {
+  alignas(64) Block<float> room;
+  BlockwiseFold<Converted, Op>::run(fold, Converted(conversion, cell, room));
+}
+
+template <class Op>
+[[gnu::noinline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void fold_converted_avx512(
+    const Fold& fold, const Conversion& conversion, std::size_t cell) noexcept {
+  alignas(64) Block<float> room;
+  BlockwiseFold<Converted, Op>::run(fold, Converted(conversion, cell, room));
+}
+
+#endif
 
 template <class Format, class Op, InstructionSet kSet>
 void fold_narrow(const Fold& fold) noexcept {
@@ -72,7 +80,14 @@ void fold_narrow(const Fold& fold) noexcept {
     if (half_pair_summed(fold, kSet)) return;
   }
   const Conversion conversion = conversion_for<Format>(kSet);
-  fold_blockwise(fold, kNarrow<cell, floats<Op, kSet>()>, &conversion);
+#if defined(__x86_64__)
+  if constexpr (kSet == InstructionSet::avx512) {
+    return fold_converted_avx512<Op>(fold, conversion, cell);
+  } else if constexpr (kSet == InstructionSet::avx2) {
+    return fold_converted_avx2<Op>(fold, conversion, cell);
+  }
+#endif
+  return fold_converted<Op>(fold, conversion, cell);
 }
 
 template <class Format, class Op>

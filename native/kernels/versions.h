@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of an elementwise fold for each instruction set.
+// One function of an elementwise fold for each instruction set.
 #pragma once
 
-#include "kernels/block_loops.h"
+#include "kernels/elementwise.h"
 #include "kernels/instruction_set.h"
 #include "kernels/operation.h"
-#include "kernels/two_sources.h"
 
 namespace coll::kernels {
 
@@ -17,36 +16,15 @@ inline constexpr bool kManyVersions = false;
 inline constexpr bool kManyVersions = true;
 #endif
 
-template <class Element, class Op>
-struct BaselineLoops {
-  using Bodies = LoopBodies<Element, Op>;
-  static void combine(const void* element, void* to, const void* a, const void* b,
-                      std::size_t n) noexcept {
-    Bodies::combine(element, to, a, b, n);
-  }
-  static void load(const void* element, void* to, const void* a, std::size_t n) noexcept {
-    Bodies::load(element, to, a, n);
-  }
-  static void fold_in(const void* element, void* to, const void* a, std::size_t n) noexcept {
-    Bodies::fold_in(element, to, a, n);
-  }
-  static void join(void* to, const void* from, std::size_t n) noexcept {
-    Bodies::join(to, from, n);
-  }
-  static void divide(void* values, double divisor, std::size_t n) noexcept {
-    Bodies::divide(values, divisor, n);
-  }
-  static void store(const void* element, void* to, const void* values, std::size_t n) noexcept {
-    Bodies::store(element, to, values, n);
-  }
-  static constexpr BlockLoops kLoops = loops_of<Element, Op, BaselineLoops>();
-};
+// The blocks of the general fold are not in the frame of the direct one.
+template <class Op, class Element>
+[[gnu::noinline]] void blockwise(const Fold& fold, Element element) noexcept {
+  BlockwiseFold<Elementwise<Element>, Op>::run(fold, {element});
+}
 
 template <class Op, class Element>
 void fold_with(const Fold& fold, Element element) noexcept {
-  if (!folded_directly<Op>(fold, element)) {
-    fold_blockwise(fold, BaselineLoops<Element, Op>::kLoops, &element);
-  }
+  if (!folded_directly<Op>(fold, element)) blockwise<Op>(fold, element);
 }
 
 template <class Element, class Op>
@@ -57,79 +35,24 @@ void fold_baseline(const Fold& fold) noexcept {
 #if defined(__x86_64__)
 
 template <class Element, class Op>
-struct Avx2Loops {
-  using Bodies = LoopBodies<Element, Op>;
-  [[gnu::target("avx2")]] static void combine(const void* element, void* to, const void* a,
-                                              const void* b, std::size_t n) noexcept {
-    Bodies::combine(element, to, a, b, n);
-  }
-  [[gnu::target("avx2")]] static void load(const void* element, void* to, const void* a,
-                                           std::size_t n) noexcept {
-    Bodies::load(element, to, a, n);
-  }
-  [[gnu::target("avx2")]] static void fold_in(const void* element, void* to, const void* a,
-                                              std::size_t n) noexcept {
-    Bodies::fold_in(element, to, a, n);
-  }
-  [[gnu::target("avx2")]] static void join(void* to, const void* from, std::size_t n) noexcept {
-    Bodies::join(to, from, n);
-  }
-  [[gnu::target("avx2")]] static void divide(void* values, double divisor, std::size_t n) noexcept {
-    Bodies::divide(values, divisor, n);
-  }
-  [[gnu::target("avx2")]] static void store(const void* element, void* to, const void* values,
-                                            std::size_t n) noexcept {
-    Bodies::store(element, to, values, n);
-  }
-  static constexpr BlockLoops kLoops = loops_of<Element, Op, Avx2Loops>();
-};
-
-template <class Element, class Op>
-[[gnu::target("avx2")]] void fold_avx2(const Fold& fold) noexcept {
-  if (!folded_directly<Op>(fold, Element{})) {
-    fold_blockwise(fold, Avx2Loops<Element, Op>::kLoops, nullptr);
-  }
+[[gnu::noinline, gnu::target("avx2")]] void blockwise_avx2(const Fold& fold) noexcept {
+  BlockwiseFold<Elementwise<Element>, Op>::run(fold, {});
 }
 
 template <class Element, class Op>
-struct Avx512Loops {
-  using Bodies = LoopBodies<Element, Op>;
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void combine(
-      const void* element, void* to, const void* a, const void* b, std::size_t n) noexcept {
-    Bodies::combine(element, to, a, b, n);
-  }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void load(const void* element,
-                                                                         void* to, const void* a,
-                                                                         std::size_t n) noexcept {
-    Bodies::load(element, to, a, n);
-  }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void fold_in(
-      const void* element, void* to, const void* a, std::size_t n) noexcept {
-    Bodies::fold_in(element, to, a, n);
-  }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void join(void* to, const void* from,
-                                                                         std::size_t n) noexcept {
-    Bodies::join(to, from, n);
-  }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void divide(void* values,
-                                                                           double divisor,
-                                                                           std::size_t n) noexcept {
-    Bodies::divide(values, divisor, n);
-  }
-  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] static void store(const void* element,
-                                                                          void* to,
-                                                                          const void* values,
-                                                                          std::size_t n) noexcept {
-    Bodies::store(element, to, values, n);
-  }
-  static constexpr BlockLoops kLoops = loops_of<Element, Op, Avx512Loops>();
-};
+[[gnu::target("avx2")]] void fold_avx2(const Fold& fold) noexcept {
+  if (!folded_directly<Op>(fold, Element{})) blockwise_avx2<Element, Op>(fold);
+}
+
+template <class Element, class Op>
+[[gnu::noinline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void blockwise_avx512(
+    const Fold& fold) noexcept {
+  BlockwiseFold<Elementwise<Element>, Op>::run(fold, {});
+}
 
 template <class Element, class Op>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void fold_avx512(const Fold& fold) noexcept {
-  if (!folded_directly<Op>(fold, Element{})) {
-    fold_blockwise(fold, Avx512Loops<Element, Op>::kLoops, nullptr);
-  }
+  if (!folded_directly<Op>(fold, Element{})) blockwise_avx512<Element, Op>(fold);
 }
 
 #endif
