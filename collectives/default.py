@@ -45,9 +45,10 @@ def init(
     and all have the same UCX, ``"auto"`` takes it; ``"ucx"`` then raises InvalidArgumentError where
     a rank meets the others elsewhere. ``comm.transport`` tells what was taken.
 
-    With COLLECTIVES_TUNE=seconds it also calls :meth:`Communicator.tune`, on all ranks, and with
+    With COLLECTIVES_TUNE=seconds it also calls :meth:`Communicator.tune`, on all ranks, with
     COLLECTIVES_TUNE=kept :meth:`Communicator.use_kept_table`, which collrun asks for on one machine
-    where such a table may be.
+    where such a table may be, and with COLLECTIVES_TUNE=refine :meth:`Communicator.refine`. Without
+    it ranks that share memory take a kept table some calls later, where rank 0's user has one.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open (where the settings
@@ -57,7 +58,7 @@ def init(
     """
     global _default
     # Not with the package: launchers need sockets, JSON, hashes, which many a program never uses.
-    from collectives.environment import tuning_seconds
+    from collectives.environment import tuning
     from collectives.launchers.detect import place
 
     with _making:
@@ -71,15 +72,40 @@ def init(
         call_at_end(_leave)  # also where the ranks do not meet, and this one may tell collrun why
         found = place(timeout, env, insecure=insecure, transport=transport, trusted=trusted)
         _default = join(found, timeout)
-        if (seconds := tuning_seconds()) is not None:
-            _tune(_default, seconds)
+        _tune(_default, tuning())
         return _default
 
 
-def _tune(comm: Communicator, seconds: float) -> None:
+def _announce_kept(comm: Communicator) -> None:
+    """Let all ranks use a table of earlier runs on such a machine, where rank 0's user has one."""
+    from collectives.tuning.kept import folder
+
+    if comm.transport != "memory" or comm.rank != 0 or comm.size == 1:
+        return
+    where = folder()
+    if where is not None and where.is_dir():
+        from collectives.tuning.announced import announce_kept
+
+        announce_kept(comm)
+
+
+def _tune(comm: Communicator, wish: float | str | None) -> None:
+    """Do what COLLECTIVES_TUNE says."""
+    from collectives.environment import REFINE
+
+    if wish is None:
+        _announce_kept(comm)
+    elif wish != REFINE:
+        _take_table(comm, wish)
+    elif comm.transport == "memory":
+        comm.refine()
+
+
+def _take_table(comm: Communicator, wish: float | str) -> None:
+    """Tune for so many seconds, or take what is kept."""
     try:
-        if seconds > 0:
-            comm.tune(seconds)
+        if isinstance(wish, float):
+            comm.tune(wish)
         else:
             comm.use_kept_table()
     except MismatchError as error:  # ranks without the variable have begun with something else

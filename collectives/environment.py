@@ -38,7 +38,7 @@ ATTEMPT = "COLLECTIVES_ATTEMPT"
 TIMEOUT = "COLLECTIVES_TIMEOUT"
 SILENCE = "COLLECTIVES_SILENCE"
 TUNE = "COLLECTIVES_TUNE"
-KEPT = "kept"  # as its value
+KEPT, REFINE = "kept", "refine"  # as its value
 MASTER = "COLLECTIVES_MASTER"
 PLACEMENT = "COLLECTIVES_PLACEMENT"  # which the native layer reads, on one machine
 
@@ -122,16 +122,16 @@ def silence_seconds(variables: Mapping[str, str]) -> float:
     return _seconds(variables, SILENCE, *SILENCES)
 
 
-def tuning_seconds(variables: Mapping[str, str] | None = None) -> float | None:
-    """Return for how long init() may tune, 0: it takes a kept table, None: it leaves it.
+def tuning(variables: Mapping[str, str] | None = None) -> float | str | None:
+    """Return for how many seconds init() may tune, or KEPT, or REFINE; None: it leaves it.
 
     Raises InvalidArgumentError.
     """
     env = os.environ if variables is None else variables
-    if env.get(TUNE) == KEPT:
-        return 0.0
-    seconds = _seconds(env, TUNE, also=f", or {KEPT!r}")
-    return seconds or None
+    word = env.get(TUNE)
+    if word in (KEPT, REFINE):
+        return word
+    return _seconds(env, TUNE, also=f", or {KEPT!r}, or {REFINE!r}") or None
 
 
 def check_placement(variables: Mapping[str, str]) -> None:

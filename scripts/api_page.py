@@ -101,7 +101,7 @@ GROUPS = (
     Group(
         "Choice",
         "Which plan a call runs: [tuning](tuning.md).",
-        members=("tune", "use_table", "use_kept_table", "force", "explain"),
+        members=("tune", "refine", "use_table", "use_kept_table", "force", "explain"),
     ),
     Group(
         "Traces",

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from collectives._ffi import check, ffi, lib, text
-from collectives.environment import check_placement, tuning_seconds
+from collectives.environment import check_placement, tuning
 from collectives.errors import (
     BootstrapError,
     CollectiveError,
@@ -75,7 +75,7 @@ def wished(
     network, or no number of streams or bytes, or no time to tune for; of ``size`` ranks also where
     COLLECTIVES_ALGORITHM names what they do not have.
     """
-    tuning_seconds(env)
+    tuning(env)
     check_placement(env)
     whole_number(env, SEND_BUFFER, 0, 0, LARGEST)
     if size is not None:

@@ -38,7 +38,8 @@ class Rival:
 class Explanation:
     """What a call runs, and why nothing else. Printed, it is a table.
 
-    ``source`` is "measured", "wished for" (COLLECTIVES_ALGORITHM or force()) or "rule".
+    ``source`` is "measured", "wished for" (COLLECTIVES_ALGORITHM or force()), "announced" (by rank
+    0, from a table that is kept or by refine()) or "rule".
     ``measured`` seconds are those of the race that decided, on vectors of ``measured_at`` bytes;
     ``predicted`` ones those of the cost model, of ranks that share memory (None of others).
     """
@@ -81,6 +82,7 @@ _MOST_PREDICTED = 16  # ranks: of more it would take seconds
 _ALONE = 64 << 10  # bytes from which on races look at one call at a time
 _SOURCES = {
     "measured": "the fastest that was measured here",
+    "announced": "announced by rank 0: by a table that is kept, or refine() found it faster",
     "wished for": "wished for by COLLECTIVES_ALGORITHM or force()",
     "rule": "by the rules of the library: nothing was measured for this size (comm.tune())",
 }
@@ -94,6 +96,8 @@ def explained(
     source = "rule" if not tuned else "measured"
     if tuned and (forced or kind in wished_kinds(os.environ.get(ALGORITHM, ""))):
         source = "wished for"
+    elif tuned and kind not in {choice.kind for choice in comm._measured}:
+        source = "announced"
     cell = _nearest(kind, nbytes, cells) if source == "measured" else None
     times = _fastest(cell)
     predicted = _predicted(comm, choice, nbytes)
@@ -169,6 +173,8 @@ def _why(
         return f"is, among {p} ranks, the same schedule as one before it in the table"
     if source == "wished for":
         return "another one is wished for"
+    if source == "announced":
+        return "rank 0 has announced another one for this size"
     if choice.algorithm == HIERARCHICAL:
         return "sends more between hosts, where ranks share them"
     if times is None and source == "measured":

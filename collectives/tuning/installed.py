@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from collectives._ffi import ffi, lib, text
@@ -31,8 +31,14 @@ def install(comm: Communicator, choices: Iterable[Choice]) -> None:
                 f"a choice of {choice.kind} has mode {choice.mode!r}, which is none of ranks that "
                 f"exchange bytes by {comm.transport}"
             )
-    lines = ffi.new("coll_choice[]", len(listed))
-    for line, choice in zip(lines, listed, strict=True):
+    lines = native_lines(listed)
+    comm._call("tune", lambda native: lib.coll_tune(native, lines, len(listed)))
+
+
+def native_lines(choices: Sequence[Choice]) -> Any:
+    """Return them as an array of ``coll_choice``."""
+    lines = ffi.new("coll_choice[]", len(choices))
+    for line, choice in zip(lines, choices, strict=True):
         line.size = ffi.sizeof("coll_choice")
         line.kind, line.far = KINDS[choice.kind], int(choice.far)
         by_rule = choice.algorithm == RULE
@@ -40,7 +46,7 @@ def install(comm: Communicator, choices: Iterable[Choice]) -> None:
         line.mode = -1 if choice.mode == "wire" else MODES[choice.mode]
         line.lag, line.tile_bytes = choice.lag, choice.tile_bytes
         setattr(line, "from", choice.nbytes)
-    comm._call("tune", lambda native: lib.coll_tune(native, lines, len(listed)))
+    return lines
 
 
 def chosen(comm: Communicator, kind: str, nbytes: int, far: bool = False) -> tuple[Choice, bool]:

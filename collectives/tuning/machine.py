@@ -37,12 +37,24 @@ def fingerprint(comm: Communicator) -> str:
     for row in rows:
         host_of = row[_DIGEST : 2 * _DIGEST]
         cores[host_of] = cores.get(host_of, 0) | int.from_bytes(row[2 * _DIGEST :], "little")
-    counts = ",".join(str(mask.bit_count()) for mask in cores.values())
-    kinds = _short(b"".join(row[:_DIGEST] for row in rows) + counts.encode(), 16)
+    kinds = _kinds([row[:_DIGEST] for row in rows], [mask.bit_count() for mask in cores.values()])
     numbers = {host_of: i for i, host_of in enumerate(cores)}
     places = "".join(f"{numbers[row[_DIGEST : 2 * _DIGEST]]}," for row in rows)
     where = _short(places.encode(), 8) if len(cores) > 1 else "one-host"
     return f"{comm.transport}-{comm.size}-{where}-{kinds}"
+
+
+def one_host(transport: str, ranks: int, cores: int) -> str:
+    """Return what :func:`fingerprint` would of so many ranks of this host with so many cores."""
+    from collectives.tuning.host_kind import host_fingerprint
+
+    own = hashlib.sha256(host_fingerprint().encode()).digest()[:_DIGEST]
+    return f"{transport}-{ranks}-one-host-{_kinds([own] * ranks, [cores])}"
+
+
+def _kinds(hosts: list[bytes], cores: list[int]) -> str:
+    """Name the processors of the ranks' hosts, and how many cores the ranks have on each."""
+    return _short(b"".join(hosts) + ",".join(str(count) for count in cores).encode(), 16)
 
 
 def _usable_cores() -> bytes:

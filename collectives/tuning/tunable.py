@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+from collectives._ffi import ffi, lib
 from collectives.caller import Caller
 from collectives.errors import InvalidArgumentError
 from collectives.names import choose_from, integer
@@ -144,6 +145,28 @@ class Tunable(Caller):
 
         path = table_path(self._machine) if self.rank == 0 else None
         return self._use(path if path is not None and path.is_file() else None, instead, 4)
+
+    def refine(self, budget_s: float = 0.1) -> None:
+        """Refine the library's choices by the times of this program's own calls, while it runs.
+
+        Where nothing was measured, allreduce, reduce_scatter, allgather and alltoall of each size
+        (by powers of two) take turns, after their first 26 calls, with up to four other plans that
+        the cost model finds promising. Rank 0 times them, and what is clearly faster twice stays:
+        all ranks take each change in the same call, without a call for it. ``budget_s``: seconds
+        that plans which turn out slower may cost in all; 0: nothing more is tried. Local, and it
+        does nothing on other ranks than 0, among more than 16, or for one alone. Sums of floats may
+        differ in their last bits from call to call meanwhile, unless ``reproducible=``. Tables and
+        wishes count for more; a group, a ``dup()`` too, begins with the library's rules.
+
+        Raises:
+            InvalidArgumentError: the budget is not a number of seconds.
+            UnsupportedError: the ranks do not share memory.
+        """
+        from collectives.machine_costs import native_of
+
+        budget = _seconds(budget_s, "refine", zero=True)
+        costs = ffi.NULL if self._costs is None else native_of(self._costs)
+        self._call("refine", lambda native: lib.coll_refine(native, budget, costs))
 
     def use_table(self, table: TunedTable | str | os.PathLike[str] | None) -> bool:
         """Choose by a table from now on: one of :meth:`tune`, or the path of one that was saved.
@@ -288,13 +311,14 @@ def _kinds(kinds: Any) -> Sequence[str]:
     return [choose_from(kind, raced, "tune: collective") for kind in named]
 
 
-def _seconds(budget_s: Any) -> float:
+def _seconds(budget_s: Any, what: str = "tune", zero: bool = False) -> float:
     try:
         seconds = float(budget_s)
     except (TypeError, ValueError, OverflowError):
-        seconds = 0.0
-    if not 0 < seconds < 1e6:
-        raise InvalidArgumentError(f"tune: budget_s is {budget_s!r:.40}: give seconds, above 0")
+        seconds = -1.0
+    if not (0 < seconds < 1e6 or (zero and seconds == 0)):
+        least = "0 or more" if zero else "above 0"
+        raise InvalidArgumentError(f"{what}: budget_s is {budget_s!r:.40}: give seconds, {least}")
     return seconds
 
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured choices, behind the C interface.
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "abi/guarded.h"
 #include "abi/handle.h"
+#include "abi/machine.h"
 #include "base/error.h"
 #include "select/forced.h"
 #include "select/tuned.h"
@@ -53,6 +55,31 @@ void fill_choice(WireCommunicator& comm, Kind kind, std::size_t bytes, bool, col
   tuned = choice.table != 0 ? 1 : 0;
 }
 
+std::vector<TunedLine> lines_of(const coll_choice* lines, std::size_t count) {
+  std::vector<TunedLine> made;
+  for (std::size_t i = 0; i < count; ++i) {
+    made.push_back(line_of((&required(lines, "no lines are given"))[i]));
+  }
+  return made;
+}
+
+// What only ranks that share memory can do while they go on.
+Communicator& sharing(coll_comm* comm, const char* what) {
+  if (comm != nullptr && comm->wire != nullptr) {
+    throw Error(Status::unsupported, std::string(what) +
+                                         ": only among ranks that share memory; between machines "
+                                         "tune, or take a table");
+  }
+  return communicator(comm);
+}
+
+double checked_budget(double seconds) {
+  if (!(seconds >= 0 && seconds <= 1e6)) {
+    throw Error(Status::invalid_argument, "refine: the budget is seconds, from 0 to a million");
+  }
+  return seconds;
+}
+
 }  // namespace
 }  // namespace coll
 
@@ -64,11 +91,26 @@ extern "C" {
 
 coll_status coll_tune(coll_comm* comm, const coll_choice* lines, size_t count) {
   return guarded([&] {
-    std::vector<coll::TunedLine> made;
-    for (size_t i = 0; i < count; ++i) {
-      made.push_back(coll::line_of((&required(lines, "no lines are given"))[i]));
-    }
+    std::vector<coll::TunedLine> made = coll::lines_of(lines, count);
     coll::on_either(comm, [&](auto& c) { c.tune(std::move(made)); });
+    return Status::ok;
+  });
+}
+
+coll_status coll_announce(coll_comm* comm, const coll_choice* lines, size_t count, int32_t cores) {
+  return guarded([&] {
+    coll::Communicator& communicator = coll::sharing(comm, "announce");
+    communicator.announce(coll::lines_of(lines, count), cores);
+    return Status::ok;
+  });
+}
+
+coll_status coll_refine(coll_comm* comm, double budget, const coll_machine* machine) {
+  return guarded([&] {
+    coll::Communicator& communicator = coll::sharing(comm, "refine");
+    std::optional<coll::MachineCosts> costs;
+    if (machine != nullptr) costs = coll::costs_in(*machine);
+    communicator.refine(coll::checked_budget(budget), costs);
     return Status::ok;
   });
 }

@@ -67,10 +67,11 @@ constexpr Variable kVariables[] = {
      "What calls run that leave it open, on all ranks, as allreduce:ring,broadcast:chain: "
      "`collbench "
      "list` shows what there is."},
-    {"COLLECTIVES_TUNE", "seconds or kept", "",
+    {"COLLECTIVES_TUNE", "seconds, kept or refine", "",
      "How long init() may race the plans that calls could run, on all ranks, where no table of an "
      "earlier race is found for such a machine; kept: it only looks for one, as it does under "
-     "collrun on one machine where one is kept for as many ranks."},
+     "collrun on one machine where one is kept for as many ranks; refine: the program's own calls "
+     "take turns with other plans, until it is clear which are faster."},
     {"COLLECTIVES_CACHE", "path or off", "",
      "Where tables of races are kept, by rank 0; else collectives in XDG_CACHE_HOME or ~/.cache."},
     {"COLLECTIVES_UCX", "path", "",

@@ -40,8 +40,11 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       plans_(segment_, rank, !shares_memory),
       heap_(membership_.arena->heap()),
       executor_(segment_, rank, heap_, assumed_placement()),
+      announced_(segment_),
+      times_(segment_, rank),
       pairwise_(segment_, rank) {
-  tuned_ = Tuned(ranks_, false, most_lag(), forced_lines(forced_algorithms(), ranks_, false));
+  base_ = forced_lines(forced_algorithms(), ranks_, false);
+  tuned_ = Tuned(ranks_, false, most_lag(), base_);
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
   watch.fenced.store(all_cores_fence_register() ? 1 : 0, std::memory_order_relaxed);
@@ -123,7 +126,10 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
   const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
-  out.choices = choose(call.kind, ranks_, bytes, wish_of(call), tuned_);
+  const Wish wish = wish_of(call);
+  out.choices = choose(call.kind, ranks_, bytes, wish, tuned_);
+  const bool by_rule = wish == Wish{} && call.counts == nullptr && call.purpose == Purpose::itself;
+  out.by_rule_bytes = by_rule ? bytes : 0;
   if (!heap_) out.choices.within_reach.reset();
   check_given(call, plans_.given());
   const Choice& near = out.choices.near;
@@ -172,6 +178,8 @@ void Communicator::begin(Prepared& prepared) {
   const bool told =
       prepared.within != nullptr && tells_reach(segment_, clock_.calls, prepared.names);
   if (watch_.on()) watch_.begin(event_of(prepared.note, ranks_));
+  if (attentive_) [[unlikely]]
+    observe_begin(prepared);
   executor_.begin(*prepared.binding, clock_,
                   {prepared.choices.placed, prepared.far, told ? prepared.within : nullptr});
 }
@@ -279,6 +287,7 @@ Status Communicator::resume() {
     throw Error(Status::invalid_argument, "there is no call in progress to resume");
   }
   patience_.resume();
+  times_.forget();
   return active_ ? drive() : drive_pairwise();
 }
 

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bootstrap/membership.h"
+#include "communicator/announcement.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
 #include "communicator/last_call.h"
@@ -20,6 +22,7 @@
 #include "communicator/prepared.h"
 #include "communicator/process_forks.h"
 #include "communicator/recent.h"
+#include "communicator/refining.h"
 #include "engine/executor.h"
 #include "engine/ladder.h"
 #include "transport/failure.h"
@@ -59,6 +62,13 @@ class Communicator {
   // From the next call on, and not of persistent calls that are there. All ranks must take the same
   // at the same place in their calls.
   void tune(std::vector<TunedLine> lines);
+  // Of rank 0, on others it does nothing: refines the rules by the times of the program's own
+  // calls, at a cost of about `budget` seconds; what it finds, all ranks take in the same call.
+  // Without `machine` the rivals are those that would be fast on a usual one.
+  void refine(double budget, const std::optional<MachineCosts>& machine);
+  // Of rank 0: choices that all ranks take in the same call, soon. They go behind those of tune().
+  // `cores`: only if the ranks have so many between them; 0: however many.
+  void announce(std::vector<TunedLine> lines, int cores);
   // What a call of so many bytes would run; Error as of choose().
   Choices choices(Kind kind, std::size_t bytes, const Wish& wish) const {
     return choose(kind, ranks_, bytes, wish, tuned_);
@@ -119,12 +129,20 @@ class Communicator {
   const Choice& ran() const noexcept;
   void end_watched() noexcept;
   void look_at_cores();
+  int cores_of_ranks() const noexcept;
+  void choose_by(const std::vector<TunedLine>& announced);
+  void take_news();
+  void renew(Persistent& persistent);
+  void observe_begin(const Prepared& prepared) noexcept;
+  void observe_end();
   // The call in progress is done.
   void end() {
     active_ = false;
     now_->accumulation.end();
     if (watch_.active()) [[unlikely]]
       end_watched();
+    if (attentive_) [[unlikely]]
+      observe_end();
   }
   Status drive() {
     const Progress progress = executor_.advance(policy_.spins);
@@ -139,6 +157,8 @@ class Communicator {
     check_failed();
     if (active_ || pairwise_.active()) [[unlikely]]
       refuse_second_call();
+    if (announced_.news() || attentive_) [[unlikely]]
+      take_news();
   }
   [[noreturn]] static void refuse_second_call();
   void enter(const PairCall& call);
@@ -174,6 +194,16 @@ class Communicator {
   WaitPolicy policy_;
   Watch watch_;
   Tuned tuned_;
+  std::vector<TunedLine> base_;  // what tune() has given, and wishes
+  std::uint64_t tunes_ = 0;      // times that it has
+  Announcement announced_;
+  std::unique_ptr<Refining> refining_;  // of rank 0, as are these:
+  std::vector<TunedLine> given_;        // what it is to announce besides what refining finds
+  int given_cores_ = 0;                 // if the ranks have so many
+  bool given_news_ = false;             // that was not announced yet
+  CallTimes times_;
+  bool timed_ = false;        // all ranks tell the times of their calls
+  bool attentive_ = false;    // this one has an eye on every call
   Recent recent_;             // small calls
   Prepared large_;            // the last other one that was not persistent
   Prepared* last_ = &large_;  // the last call that was not persistent

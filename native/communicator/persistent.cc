@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The persistent calls of a communicator.
 #include <algorithm>
+#include <optional>
 
 #include "communicator/communicator.h"
 #include "communicator/guard.h"
@@ -15,6 +16,7 @@ Persistent& Communicator::prepare(const Call& call) {
   auto made = std::make_unique<Persistent>();
   const Call kept = settled(call, plans_.given());
   Kept& own = made->kept;
+  made->announcement = announced_.taken();
   resolve(kept, own.prepared);
   keep(kept, own);
   bind(kept, own.prepared, own.scratch);
@@ -35,11 +37,31 @@ void Communicator::forget(Persistent& persistent) {
   persistent_.erase(at);
 }
 
+// Chooses anew what was prepared before an announcement: all ranks do so in the same call, wherever
+// each has prepared it. The words of its caller may be gone; the note knows what they were.
+void Communicator::renew(Persistent& persistent) {
+  Kept& own = persistent.kept;
+  Prepared& prepared = own.prepared;
+  Call call = prepared.call;
+  call.words = {};
+  const std::optional<CallDetail> detail = prepared.note.detail;
+  resolve(call, prepared);
+  prepared.note.detail = detail;
+  prepared.packed = pack(prepared.note);
+  prepared.hash = hash_of(prepared.note);
+  keep(call, own);
+  bind(call, prepared, own.scratch);
+  persistent.announcement = announced_.taken();
+}
+
 void Communicator::start(Persistent& persistent) {
   const Guard guard(*this);
   enter();
+  if (persistent.announcement != announced_.taken()) [[unlikely]]
+    renew(persistent);
   arrive(persistent.kept.prepared.call);
   begin(persistent.kept.prepared);
+  times_.forget();
   persistent.state = Persistent::State::started;
   // What can be done without waiting is done: it may be all that the peers need.
   const Progress progress = executor_.advance(0);
@@ -70,6 +92,8 @@ Status Communicator::finish(Persistent& persistent) {
 Status Communicator::run(Persistent& persistent) {
   const Guard guard(*this);
   enter();
+  if (persistent.announcement != announced_.taken()) [[unlikely]]
+    renew(persistent);
   arrive(persistent.kept.prepared.call);
   begin(persistent.kept.prepared);
   return drive();

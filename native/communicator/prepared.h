@@ -31,8 +31,9 @@ struct Prepared {
   Accumulation accumulation;
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
   BufferNames names{};
-  std::uint64_t user_op = 0;  // which operation of the program had the number then
-  Sides sides{};              // elements that this rank hands in and gets
+  std::uint64_t user_op = 0;      // which operation of the program had the number then
+  Sides sides{};                  // elements that this rank hands in and gets
+  std::size_t by_rule_bytes = 0;  // of the vector, where nothing but the rules or a table chooses
   bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.
@@ -61,6 +62,7 @@ struct Kept {
 // A call that may be begun again at no cost.
 struct Persistent {
   Kept kept;
+  std::uint64_t announcement = 0;  // what had been announced when it was prepared
   enum class State : std::uint8_t { idle, started, done } state = State::idle;
 };
 

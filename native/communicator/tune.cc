@@ -29,10 +29,14 @@ std::vector<TunedLine> behind_wishes(std::vector<TunedLine> lines, int ranks, bo
 void Communicator::tune(std::vector<TunedLine> lines) {
   const Guard guard(*this);
   enter();
-  tuned_ = Tuned(ranks_, false, most_lag(), behind_wishes(std::move(lines), ranks_, false));
-  recent_.forget();
-  large_.binding = nullptr;
-  large_.bound = false;
+  std::vector<TunedLine> all = behind_wishes(std::move(lines), ranks_, false);
+  (void)Tuned(ranks_, false, most_lag(), all);
+  base_ = std::move(all);
+  ++tunes_;
+  choose_by({});
+  given_news_ = !given_.empty();
+  if (refining_) refining_->refiner().withdrawn();
+  attentive_ = given_news_ || refining_ != nullptr;
 }
 
 void WireCommunicator::tune(std::vector<TunedLine> lines) {

@@ -6,6 +6,7 @@
 #define COLLECTIVES_TUNING_H
 
 #include "collectives.h"
+#include "collectives_prediction.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,19 @@ coll_status coll_check_wishes(const char* words, int32_t ranks);
  * *tuned becomes whether the lines of coll_tune() say so. */
 coll_status coll_chosen(coll_comm* comm, int32_t kind, size_t bytes, int32_t far, coll_choice* out,
                         int32_t* tuned);
+
+/* Of rank 0 of ranks that share memory: choices that all ranks take in the same call, soon, without
+ * a call for it (at most 128 lines; they replace what was announced before). They go behind those
+ * of coll_tune(). `cores`: only if the ranks have so many (of the first 64) between them, which is
+ * known once all have made a call; 0: however many. COLL_INVALID_ARGUMENT on other ranks. */
+coll_status coll_announce(coll_comm* comm, const coll_choice* lines, size_t count, int32_t cores);
+/* Refines the library's choices while the program runs: its own calls take turns with other plans,
+ * and rank 0, by how long they take, decides and announces; of allreduce, reduce_scatter, allgather
+ * and alltoall, whose ranks all wait for each other. What that costs, about `budget` seconds in all
+ * at most (0: nothing more is tried). `machine` (NULL: a usual one) is for a first guess. On other
+ * ranks than 0, of one rank alone and of more than 16, it does nothing. COLL_UNSUPPORTED between
+ * machines. */
+coll_status coll_refine(coll_comm* comm, double budget, const coll_machine* machine);
 
 #ifdef __cplusplus
 }

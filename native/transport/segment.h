@@ -66,11 +66,22 @@ struct alignas(kLine) LifeLine {
 };
 static_assert(sizeof(LifeLine) == kLine);  // full on Arm: its mutex has 48 bytes
 
+// When this rank entered and left its last calls, in nanoseconds of a clock that all ranks have;
+// of call number i, at i mod 8, while rank 0 wants to know (communicator/call_times.h).
+inline constexpr int kTimedCalls = 8;
+struct alignas(kLine) TimesRing {
+  struct Times {
+    std::atomic<std::uint64_t> call, entered, left;
+  } of_call[kTimedCalls];
+};
+static_assert(kTimedCalls > kFingerprints);
+
 struct alignas(kLine) RankControl {
   ProgressLine progress;
   DoneLine done;
   WatchLine watch;
   LifeLine life;
+  TimesRing times;
   CallRecord records[kRecords];
   DetailRecord details[kRecords];
 };
@@ -123,6 +134,17 @@ struct alignas(kLine) PlacementLine {
 };
 static_assert(std::extent_v<decltype(PlacementLine::of_call)> > kFingerprints);
 
+// Choices that rank 0 has found while the ranks go on (communicator/announcement.h), as words, and
+// the call from which on all ranks take them; 0: none so far.
+inline constexpr int kMostAnnounced = 128, kAnnouncedWords = 4;
+struct alignas(kLine) AnnouncementBlock {
+  std::atomic<std::uint64_t> from;
+  std::atomic<std::uint64_t> base;
+  std::atomic<std::uint64_t> lines;
+  std::atomic<std::uint64_t> timed;  // 1: all ranks tell the times of their calls from then on
+  std::atomic<std::uint64_t> word[kMostAnnounced][kAnnouncedWords];
+};
+
 struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint64_t> magic;  // written last by the creator
   std::uint64_t version;
@@ -133,10 +155,11 @@ struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint64_t> reach_from;
   std::atomic<std::uint64_t> successor;  // the group of those that live; 0: there is none
   PlacementLine cores;
+  AnnouncementBlock announced;
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 5;
+inline constexpr std::uint64_t kSegmentVersion = 6;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {
