@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint64_t kFirstCalls = 16;  // calls of a class before any is timed
 constexpr int kSkippedCalls = 2;           // calls of a turn: plans are made, caches filled
 constexpr double kHopeless = 1.25;         // times what the rule takes: no second turn
-constexpr double kClearly = 0.97;          // of what the rule takes, in both turns
+constexpr double kClearly = 0.95;          // of what the rule takes, in both turns,
+constexpr double kStill = 0.97;            // and once more
 constexpr std::size_t kMostClasses = 30;   // with rivals: so many lines can be announced
 
 // Others that run meanwhile, and ranks that come late, make calls longer, never shorter.
@@ -74,7 +75,7 @@ void Refiner::judge(Class& c) {
   const Rival& rule = c.field.front();
   if (c.turn == kTurns) {
     // Machines change: who has won proves it once more.
-    return settle(c, taken < std::min(rule.taken[0], rule.taken[1]) ? c.running : 0);
+    return settle(c, taken < kStill * std::min(rule.taken[0], rule.taken[1]) ? c.running : 0);
   }
   const auto turn = static_cast<std::size_t>(c.turn);
   Rival& ran = c.field[c.running];
