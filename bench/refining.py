@@ -62,7 +62,7 @@ def measured(
     for _ in range(SETTLED):
         found()
     repeats = 1 if buffers.large else max(1, min(100, math.ceil(TURN / usual)))
-    pairs = []
+    pairs: list[list[float]] = []
     end = np.array([time.perf_counter() + SECONDS])
     comm.broadcast(end)
     going = np.ones(1)
