@@ -8,7 +8,7 @@ import os
 import subprocess
 from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 from collectives.nccl import Library
 from collectives.nccl.declarations import HOST_ARRAYS, SINCE
@@ -19,9 +19,15 @@ NEWEST = Version(2, 30, 7)
 
 
 @lru_cache(maxsize=1)
+def _folder() -> TemporaryDirectory[str]:
+    """Return where the objects lie, as long as this process lives."""
+    return TemporaryDirectory(prefix="standin-")
+
+
+@lru_cache(maxsize=1)
 def _objects() -> list[str]:
     """Compile the sources, once in a process."""
-    folder = Path(mkdtemp(prefix="standin-"))
+    folder = Path(_folder().name)
     made = []
     for source in sorted(HERE.glob("standin_*.c")):
         made.append(str(folder / f"{source.stem}.o"))
