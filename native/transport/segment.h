@@ -70,12 +70,13 @@ static_assert(sizeof(LifeLine) == kLine);  // full on Arm: its mutex has 48 byte
 // of call number i, at i mod 8, while rank 0 wants to know (communicator/call_times.h).
 inline constexpr int kTimedCalls = 8;
 struct alignas(kLine) TimesRing {
-  struct Times {
+  struct alignas(kLine / 2) Times {
     std::atomic<std::uint64_t> call, entered, left;
   } of_call[kTimedCalls];
 };
 static_assert(kTimedCalls > kFingerprints);
 
+// An even number of lines, so that each rank's first ones are a pair as all prefetchers see it.
 struct alignas(kLine) RankControl {
   ProgressLine progress;
   DoneLine done;
@@ -85,6 +86,7 @@ struct alignas(kLine) RankControl {
   CallRecord records[kRecords];
   DetailRecord details[kRecords];
 };
+static_assert(sizeof(RankControl) % (2 * kLine) == 0);
 
 // Messages between two ranks (mailbox/). How a rank that sleeps is woken, whoever has something for
 // it; what it waits for is for the text of an error.
