@@ -6,16 +6,12 @@
 #include <atomic>
 #include <cstddef>
 
+#include "communicator/ahead.h"
+
 namespace coll {
 namespace {
 
 using LineWords = std::array<std::uint64_t, kAnnouncedWords>;
-
-// Calls by which an announcement comes before it holds. Who has entered a call has seen all others
-// leave the one kFingerprints before it. So whoever is about to enter the call from which it holds,
-// and has entered the one before, has seen rank 0 leave the call before which it was written; and
-// rank 0, once it has entered as many calls from there on, has seen all others enter that one.
-constexpr std::uint64_t kAhead = kFingerprints + 1;
 
 LineWords line_words(const TunedLine& line) noexcept {
   return {static_cast<std::uint64_t>(line.kind) | static_cast<std::uint64_t>(line.placement) << 8 |

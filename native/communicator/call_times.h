@@ -18,11 +18,12 @@ class CallTimes {
 
   // This rank enters a call.
   void enter() noexcept { entered_ = now(); }
+  bool entered() const noexcept { return entered_ != 0; }
   // It does not say anything of that call.
   void forget() noexcept { entered_ = 0; }
-  // It leaves it: call number `call`. Readers may be looking: the number is written last.
+  // It leaves it, once it has entered: call number `call`. Readers may be looking: the number is
+  // written last.
   void leave(std::uint64_t call) noexcept {
-    if (entered_ == 0) return;
     TimesRing::Times& own = segment_.rank(rank_).times.of_call[call % kTimedCalls];
     own.call.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);

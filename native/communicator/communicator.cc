@@ -42,9 +42,11 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       executor_(segment_, rank, heap_, assumed_placement()),
       announced_(segment_),
       times_(segment_, rank),
+      placements_(segment_),
       pairwise_(segment_, rank) {
   base_ = forced_lines(forced_algorithms(), ranks_, false);
   tuned_ = Tuned(ranks_, false, most_lag(), base_);
+  if (rank_ == 0 && ranks_ > 1) say_placements();
   clock_.fingerprint = mix(segment_.group());
   WatchLine& watch = segment_.rank(rank_).watch;
   watch.fenced.store(all_cores_fence_register() ? 1 : 0, std::memory_order_relaxed);
@@ -130,6 +132,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.choices = choose(call.kind, ranks_, bytes, wish, tuned_);
   const bool by_rule = wish == Wish{} && call.counts == nullptr && call.purpose == Purpose::itself;
   out.by_rule_bytes = by_rule ? bytes : 0;
+  out.placement_class = out.choices.ahead ? placement_class(call.kind, bytes) : -1;
   if (!heap_) out.choices.within_reach.reset();
   check_given(call, plans_.given());
   const Choice& near = out.choices.near;
@@ -163,6 +166,24 @@ void Communicator::look_at_cores() {
   policy_.spins = std::min(policy_.spins, most_spins_);
 }
 
+// Of rank 0, before its first call.
+void Communicator::say_placements() {
+  if (const std::optional<Placement> assumed = assumed_placement()) {
+    if (*assumed == Placement::far) placements_.say({.far = ~std::uint64_t{0}}, 0);
+  } else {
+    trials_ = std::make_unique<PlacementTrials>();
+  }
+}
+
+// Whether the call that begins, of those for which it is said ahead, runs as for far cores.
+bool Communicator::placed_far(const Prepared& prepared) noexcept {
+  const int of_class = prepared.placement_class;
+  if (trials_) trials_->before(of_class, prepared.hash, clock_.calls, placements_, times_);
+  const PlacementsSaid said = placements_.of(clock_.calls);
+  if ((said.timed >> of_class & 1) != 0) times_.enter();
+  return (said.far >> of_class & 1) != 0;
+}
+
 void Communicator::begin(Prepared& prepared) {
   prepared.accumulation.begin();
   ++clock_.calls;
@@ -180,8 +201,10 @@ void Communicator::begin(Prepared& prepared) {
   if (watch_.on()) watch_.begin(event_of(prepared.note, ranks_));
   if (attentive_) [[unlikely]]
     observe_begin(prepared);
-  executor_.begin(*prepared.binding, clock_,
-                  {prepared.choices.placed, prepared.far, told ? prepared.within : nullptr});
+  const bool far = prepared.placement_class >= 0 && placed_far(prepared);
+  const bool placed = prepared.choices.placed && !prepared.choices.ahead;
+  executor_.begin(far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
+                  {far, placed, prepared.far, told ? prepared.within : nullptr});
 }
 
 // Which of the call's choices has run.

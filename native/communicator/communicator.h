@@ -18,6 +18,8 @@
 #include "communicator/last_call.h"
 #include "communicator/pairwise.h"
 #include "communicator/patience.h"
+#include "communicator/placement_ahead.h"
+#include "communicator/placement_trials.h"
 #include "communicator/plans.h"
 #include "communicator/prepared.h"
 #include "communicator/process_forks.h"
@@ -126,6 +128,8 @@ class Communicator {
   }
   void arrive_watched(const Call& call) noexcept;
   void begin(Prepared& prepared);
+  void say_placements();
+  bool placed_far(const Prepared& prepared) noexcept;
   const Choice& ran() const noexcept;
   void end_watched() noexcept;
   void look_at_cores();
@@ -139,6 +143,8 @@ class Communicator {
   void end() {
     active_ = false;
     now_->accumulation.end();
+    if (times_.entered()) [[unlikely]]
+      times_.leave(clock_.calls);
     if (watch_.active()) [[unlikely]]
       end_watched();
     if (attentive_) [[unlikely]]
@@ -202,12 +208,14 @@ class Communicator {
   int given_cores_ = 0;                 // if the ranks have so many
   bool given_news_ = false;             // that was not announced yet
   CallTimes times_;
-  bool timed_ = false;        // all ranks tell the times of their calls
-  bool attentive_ = false;    // this one has an eye on every call
-  Recent recent_;             // small calls
-  Prepared large_;            // the last other one that was not persistent
-  Prepared* last_ = &large_;  // the last call that was not persistent
-  Prepared* now_ = &large_;   // the call in progress, or the last one
+  PlacementAhead placements_;
+  std::unique_ptr<PlacementTrials> trials_;  // of rank 0, where nobody has said where the cores are
+  bool timed_ = false;                       // all ranks tell the times of their calls
+  bool attentive_ = false;                   // this one has an eye on every call
+  Recent recent_;                            // small calls
+  Prepared large_;                           // the last other one that was not persistent
+  Prepared* last_ = &large_;                 // the last call that was not persistent
+  Prepared* now_ = &large_;                  // the call in progress, or the last one
   std::vector<std::unique_ptr<Persistent>> persistent_;
   std::unique_ptr<Persistent> forgotten_;  // which the last call was: `now_` still tells of it
   std::vector<std::byte> scratch_;

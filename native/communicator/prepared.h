@@ -34,6 +34,7 @@ struct Prepared {
   std::uint64_t user_op = 0;      // which operation of the program had the number then
   Sides sides{};                  // elements that this rank hands in and gets
   std::size_t by_rule_bytes = 0;  // of the vector, where nothing but the rules or a table chooses
+  int placement_class = -1;       // where it is said ahead where the cores are
   bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.

@@ -165,7 +165,6 @@ void Communicator::observe_begin(const Prepared& prepared) noexcept {
 
 void Communicator::observe_end() {
   const std::uint64_t call = clock_.calls;
-  times_.leave(call);
   if (!refining_) return;
   refining_->learn(times_, call);
   const Kind kind = now_->call.kind;

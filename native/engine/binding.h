@@ -130,6 +130,10 @@ class Binding {
   std::size_t element_bytes() const noexcept { return element_bytes_; }
   std::size_t tile_elements() const noexcept { return partition_.tile_elements(); }
   int tiles() const noexcept { return partition_.tiles(); }
+  // Where in a slot a tile is staged: `turn_bytes()` further in each turn of the ring, until after
+  // `turn_mask()` of them it is at the slot's beginning again.
+  std::uint64_t turn_mask() const noexcept { return turn_mask_; }
+  std::size_t turn_bytes() const noexcept { return turn_bytes_; }
   std::uint64_t ticks() const noexcept {
     return 2 + static_cast<std::uint64_t>(tiles() + plan_.max_lag) *
                    static_cast<std::uint64_t>(plan_.stride);
@@ -152,6 +156,7 @@ class Binding {
   void bind_runs(const PlanOp& op);
   void mark_first_waits();
   void choose_tile();
+  void choose_turns() noexcept;
   void place_areas();
   void bind_pieces();
   void add_piece(const PlanOp& op, const Run& run, int skip, int cells);
@@ -186,6 +191,8 @@ class Binding {
   FoldKernel kernel_ = nullptr;
   FewKernel few_ = nullptr;
   const UserOp* user_ = nullptr;
+  std::uint64_t turn_mask_ = 0;
+  std::size_t turn_bytes_ = 0;
   double divisor_ = 1;
   std::size_t element_bytes_ = 1;
   std::vector<BoundOp> ops_;

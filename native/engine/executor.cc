@@ -178,20 +178,22 @@ void Executor::take_up(const Binding& binding) noexcept {
   ticks_ = binding.ticks();
   stride_ = static_cast<std::uint64_t>(plan.stride);
   depth_ = static_cast<std::size_t>(plan.depth);
+  depth_bits_ = std::countr_zero(depth_);
   closed_ = plan.layout.closed();
   ring_ = plan.inlined() ? 1 : 0;
   slot_bytes_ = ring_bytes_[ring_];
 }
 
 inline void Executor::find_slots() noexcept {
-  first_slot_ = clock_->tiles_used[ring_] & (depth_ - 1);
+  first_tile_ = clock_->tiles_used[ring_];
+  first_slot_ = first_tile_ & (depth_ - 1);
   at_ = binding_->short_steps(first_slot_);
 }
 
 void Executor::begin(const Binding& binding, GroupClock& clock, const Large& large) noexcept {
   if (binding_ != &binding || version_ != binding.version()) take_up(binding);
   large_ = large;
-  streams_ = false;
+  streams_ = large.streams;
   timed_ = false;
   clock_ = &clock;
   find_slots();
@@ -273,7 +275,7 @@ void Executor::choose_plan() noexcept {
   auto& said = segment_.header().cores.at(clock_->calls);
   const auto told = said.load(std::memory_order_relaxed);
   const bool far = large_.placed && static_cast<Placement>(told) == Placement::far;
-  streams_ = far;
+  streams_ = streams_ || far;
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
   if (instead != nullptr) {
     take_up(*instead);

@@ -43,7 +43,8 @@ enum class Progress : std::uint8_t { done, blocked, mismatch, failed };
 // In a large call the ranks may first tell each other where their buffers lie, and rank 0 where the
 // cores are. What then runs instead, unless null, is the same call bound to another plan.
 struct Large {
-  bool placed = false;              // where the cores are counts
+  bool streams = false;             // the cores are known to be far: stages may go around caches
+  bool placed = false;              // where the cores are counts, and is told in the call
   const Binding* far = nullptr;     // where the cores share no cache
   const Binding* within = nullptr;  // where any rank's buffer is within reach of the others
 
@@ -142,6 +143,11 @@ class Executor {
   std::size_t slot(int tile) const noexcept {
     return (first_slot_ + static_cast<std::size_t>(tile)) & (depth_ - 1);
   }
+  // Where a tile is staged, in the ring of any rank.
+  std::size_t stage_of(int tile) const noexcept {
+    const std::uint64_t turn = (first_tile_ + static_cast<std::uint64_t>(tile)) >> depth_bits_;
+    return slot(tile) * slot_bytes_ + (turn & binding_->turn_mask()) * binding_->turn_bytes();
+  }
   std::uint64_t tile_ticks(int tile) const noexcept {
     return static_cast<std::uint64_t>(tile) * stride_;
   }
@@ -172,6 +178,8 @@ class Executor {
   int iterations_ = 0, tiles_ = 1;
   std::uint64_t stride_ = 1, ticks_ = 0;
   std::size_t ring_ = 0, first_slot_ = 0, depth_ = 1, slot_bytes_ = 0;
+  std::uint64_t first_tile_ = 0;  // of all that went through this ring
+  int depth_bits_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
   std::size_t fingerprint_ = 0;  // where this call's goes
   bool streams_ = false;         // what is staged may be written around the caches

@@ -102,7 +102,7 @@ Fold Executor::gather_operands(const BoundOp& op, const BoundOperand* operand,
 std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool around) noexcept {
   const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
   const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
-  const std::size_t start = slot(tile) * slot_bytes_;
+  const std::size_t start = stage_of(tile);
   const bool packed = binding_->payload() != nullptr;
   if (packed) unpack_messages(op, tile);
   std::size_t done = 0, moved = 0;
@@ -157,7 +157,7 @@ void Executor::unpack_messages(const BoundOp& op, int tile) noexcept {
   const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
   for (std::size_t k = 0; k < op.k; ++k) {
     if (operand[k].home != Home::stage) continue;
-    const std::byte* message = operand[k].base + slot(tile) * slot_bytes_;
+    const std::byte* message = operand[k].base + stage_of(tile);
     MessageHeader header{};
     std::memcpy(&header, message, sizeof(header));
     binding_->payload()->unpack(binding_->unpacked(k), n, message + sizeof(header), header.bytes,
@@ -173,7 +173,7 @@ void Executor::pack_messages(const BoundOp& op, int tile) noexcept {
   const BoundOperand* operand = binding_->operands() + binding_->pieces()[op.pieces].operands;
   for (std::size_t m = op.k; m < static_cast<std::size_t>(op.k + op.m); ++m) {
     if (operand[m].home != Home::stage) continue;
-    std::byte* message = operand[m].base + slot(tile) * slot_bytes_;
+    std::byte* message = operand[m].base + stage_of(tile);
     MessageHeader header{};
     header.bytes = binding_->payload()->pack(message + sizeof(header), binding_->unpacked(m), n,
                                              binding_->dtype());

@@ -58,26 +58,28 @@ constexpr std::array kRules = {
     Rule{Kind::exscan, kManyRanks, kAny, "doubling_123"},
 };
 
-// From here on what ranks tell each other first is worth a line's way between cores: whose buffers
-// are within reach, and where the cores are, as stages go around the caches of far ones: a line
-// that a far core has written comes at 1.7 GB/s on some machines. More than two ranks may share
-// cores; then to tell costs a turn of all of them, so they do where they tell the other thing
-// anyway.
-constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10;
+// From here on it is worth a line's way between cores to tell each other first whose buffers are
+// within reach, and from there where the cores are, as stages go around the caches of far ones: a
+// line that a far core has written comes at 1.7 GB/s on some machines. Up to kAheadBytes such a way
+// is a tenth of the call, so that rank 0 says it calls before.
+constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10, kAheadBytes = 256 << 10;
 
 constexpr std::size_t placed_bytes(int ranks) noexcept {
   return ranks == 2 ? kPlacedBytes : kReachedBytes;
 }
 
 // What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
-// one rank to the next, the next begins when a tile is there, which of large tiles takes half as
-// long a byte as of small ones: two tiles, of the length that others have at most. Short vectors
-// fly through the caches in pages: in tiles of two pages they took up to 1.4 times as long.
+// one rank to the next, the next begins when a tile is there. Short vectors fly through the caches
+// in pages: in tiles of two pages they took up to 1.4 times as long. Two ranks go on so, in tiles
+// that the caches still hold when the other reads them; of more, which may share cores and yield to
+// each other for every tile, longer vectors have two, of the length that others have at most.
 constexpr std::size_t kTileBytes = 256 << 10, kPage = 4 << 10, kOfPages = 16 << 10;
 
-std::size_t tile_bytes(Kind kind, std::size_t bytes) noexcept {
+std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes) noexcept {
   if (kind != Kind::broadcast && kind != Kind::reduce) return kTileBytes;
-  return bytes <= kOfPages ? kPage : std::min(std::bit_ceil(bytes) / 2, kTileBytes);
+  if (bytes <= kOfPages) return kPage;
+  if (ranks == 2) return bytes <= std::size_t{128} << 10 ? 4 * kPage : 16 * kPage;
+  return std::min(std::bit_ceil(bytes) / 2, kTileBytes);
 }
 
 int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers, Placement placement) {
@@ -131,7 +133,7 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
   choice.mode =
       wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
-  choice.tile_bytes = choice.mode == Mode::inlined ? 0 : tile_bytes(kind, bytes);
+  choice.tile_bytes = choice.mode == Mode::inlined ? 0 : tile_bytes(kind, ranks, bytes);
   return choice;
 }
 
@@ -170,9 +172,10 @@ Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish, const 
   choices.far = chosen(kind, ranks, bytes, wish, Buffers::own, Placement::far);
   take_tuned(choices, kind, ranks, bytes, wish, tuned);
   if (ranks == 1) return choices;
-  choices.placed = choices.far != choices.near;
-  if (choices.near.mode != Mode::staged) return choices;
-  choices.placed |= bytes >= placed_bytes(ranks);
+  const bool staged = choices.near.mode == Mode::staged;
+  choices.placed = choices.far != choices.near || (staged && bytes >= placed_bytes(ranks));
+  choices.ahead = choices.placed && bytes <= kAheadBytes;
+  if (!staged) return choices;
   if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
   }

@@ -41,11 +41,12 @@ struct Wish {
   bool operator==(const Wish&) const = default;
 };
 
-// What a call may run: which it is, the ranks first tell each other.
+// What a call may run: which it is, the ranks tell each other, at its entrance or before.
 struct Choices {
   Choice near, far;                    // by how far apart the cores are
   std::optional<Choice> within_reach;  // where some rank's buffer is within reach of the others
-  bool placed = false;                 // it matters how far apart the cores are
+  bool placed = false;                 // it matters how far apart the cores are:
+  bool ahead = false;                  // rank 0 says so before the call; else at its entrance
   std::uint64_t table = 0;             // the id of what was measured, where it chose
 };
 

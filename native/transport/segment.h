@@ -136,6 +136,16 @@ struct alignas(kLine) PlacementLine {
 };
 static_assert(std::extent_v<decltype(PlacementLine::of_call)> > kFingerprints);
 
+// Of shorter calls it says so before them (communicator/placement_ahead.h), one bit for each class
+// of them: whether they run as for far cores, and whether all ranks tell their times. `from` is
+// twice the call from which on told[from & 1] holds, and `from & 1`; before that the other does.
+struct alignas(kLine) AheadLine {
+  std::atomic<std::uint64_t> from;
+  struct Told {
+    std::atomic<std::uint64_t> far, timed;
+  } told[2];
+};
+
 // Choices that rank 0 has found while the ranks go on (communicator/announcement.h), as words, and
 // the call from which on all ranks take them; 0: none so far.
 inline constexpr int kMostAnnounced = 128, kAnnouncedWords = 4;
@@ -157,11 +167,12 @@ struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint64_t> reach_from;
   std::atomic<std::uint64_t> successor;  // the group of those that live; 0: there is none
   PlacementLine cores;
+  AheadLine ahead;
   AnnouncementBlock announced;
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 6;
+inline constexpr std::uint64_t kSegmentVersion = 7;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

@@ -21,9 +21,11 @@ using coll::Mode;
 // All ranks of an allreduce of float32, played by one thread: each advances until it has to wait.
 class Players {
  public:
-  Players(const coll::Algorithm& a, int p, Mode mode, std::size_t count, std::size_t tile_bytes)
-      : plan_(coll::lower(coll::make_schedule(a, p), {.mode = mode, .depth = 4, .lag = 0})),
-        members_(coll::local_group({.ranks = static_cast<std::uint32_t>(p)})) {
+  Players(const coll::Algorithm& a, int p, Mode mode, std::size_t count, std::size_t tile_bytes,
+          int lag = 0, std::size_t slot_bytes = coll::SegmentShape{}.slot_bytes)
+      : plan_(coll::lower(coll::make_schedule(a, p), {.mode = mode, .depth = 4, .lag = lag})),
+        members_(
+            coll::local_group({.ranks = static_cast<std::uint32_t>(p), .slot_bytes = slot_bytes})) {
     for (int rank = 0; rank < p; ++rank) {
       const coll::Segment& segment = members_[static_cast<std::size_t>(rank)].segment;
       players_.push_back(std::make_unique<Player>(plan_, segment, rank, count, tile_bytes));
@@ -32,9 +34,19 @@ class Players {
 
   bool short_steps() const { return players_[0]->binding.short_steps(0) != nullptr; }
 
+  // Bytes of a slot that its turns use: the same for all ranks.
+  std::size_t turned_bytes() const {
+    const coll::Binding& first = players_[0]->binding;
+    for (const auto& player : players_) {
+      CHECK(player->binding.turn_mask() == first.turn_mask());
+      CHECK(player->binding.turn_bytes() == first.turn_bytes());
+    }
+    return (first.turn_mask() + 1) * first.turn_bytes();
+  }
+
   // Several calls in a row, so that slots are used again.
-  void play(std::mt19937& turns) {
-    for (int call = 1; call <= 9; ++call) {
+  void play(std::mt19937& turns, int calls = 9) {
+    for (int call = 1; call <= calls; ++call) {
       for (std::size_t r = 0; r < players_.size(); ++r)
         players_[r]->begin(call + static_cast<int>(r));
       std::vector<std::size_t> playing(players_.size());
@@ -113,6 +125,27 @@ TEST(calls_of_one_tile_have_steps) {
   CHECK(!Players(one_shot, 3, Mode::staged, 1000, 400).short_steps());  // tiles
   // Where peers' buffers lie is not known yet.
   CHECK(!Players(allreduce("ring"), 3, Mode::pull, 2, 0).short_steps());
+}
+
+// Short tiles go through more of the slots than they need, and never beyond them.
+TEST(turns_of_a_ring_stay_in_its_slots) {
+  std::mt19937 turns(20261127);
+  constexpr std::size_t kSlot = 8192;
+  for (const coll::Algorithm* a : coll::algorithms()) {
+    if (a->kind != coll::Kind::allreduce) continue;
+    for (const int p : {2, 3, 5}) {
+      if (!a->fits(p)) continue;
+      for (const std::size_t count : {0, 1, 17, 300, 2000, 6000}) {
+        Players players(*a, p, Mode::staged, count, 0, 1, kSlot);
+        CHECK(players.turned_bytes() <= kSlot &&
+              (count != 17 || players.turned_bytes() > kSlot / 2));
+        players.play(turns, 40);
+      }
+    }
+  }
+  CHECK(Players(allreduce("ring"), 4, Mode::staged, 1 << 20, 0, 1).turned_bytes() <= 512 << 10);
+  CHECK(Players(allreduce("direct_one_shot"), 2, Mode::staged, 2048, 0, 1).turned_bytes() ==
+        32 << 10);
 }
 
 TEST(all_algorithms_come_to_the_sum) {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator/placement_trials.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace coll {
+namespace {
+
+constexpr Placement other(Placement placement) noexcept {
+  return placement == Placement::near ? Placement::far : Placement::near;
+}
+
+}  // namespace
+
+double PlacementTrials::Samples::median() noexcept {
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(seconds.begin(), middle, seconds.begin() + static_cast<std::ptrdiff_t>(count));
+  return *middle;
+}
+
+Placement PlacementTrials::now() const noexcept {
+  return trial_.turn % 2 == 0 ? trial_.usual : other(trial_.usual);
+}
+
+// From which call on it holds.
+std::uint64_t PlacementTrials::say(Placement placement, std::uint64_t call,
+                                   PlacementAhead& ahead) noexcept {
+  const std::uint64_t bit = std::uint64_t{1} << trial_.of_class;
+  said_.far = placement == Placement::far ? said_.far | bit : said_.far & ~bit;
+  said_.timed = on_ ? bit : 0;
+  return ahead.say(said_, call);
+}
+
+void PlacementTrials::begin(int of_class, std::uint64_t plan, std::uint64_t call,
+                            PlacementAhead& ahead) noexcept {
+  if (!ahead.free(call)) return;
+  const bool far = (said_.far >> of_class & 1) != 0;
+  trial_ = {.of_class = of_class, .plan = plan, .usual = far ? Placement::far : Placement::near};
+  on_ = true;
+  trial_.from = say(trial_.usual, call, ahead);
+}
+
+void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call,
+                            PlacementAhead& ahead, const CallTimes& times) noexcept {
+  learn(call, times);
+  const bool enough = trial_.samples >= kSamples || call > trial_.from + kManyCalls;
+  if (enough && ahead.free(call)) {
+    if (++trial_.turn == kTurns) {
+      end(call, ahead);
+      return;
+    }
+    trial_.samples = 0;
+    trial_.asked = {};
+    trial_.from = say(now(), call, ahead);
+  }
+  const bool counts = of_class == trial_.of_class && plan == trial_.plan && call >= trial_.from;
+  trial_.asked[call % kTimedCalls] = counts ? call : 0;
+}
+
+// All ranks have left calls before this one, or will soon, and said when.
+void PlacementTrials::learn(std::uint64_t call, const CallTimes& times) noexcept {
+  Samples& samples = trial_.of[static_cast<std::size_t>(now())];
+  for (std::uint64_t& asked : trial_.asked) {
+    if (asked == 0 || asked >= call || trial_.samples == kSamples) continue;
+    if (const std::optional<double> seconds = times.of(asked)) {
+      samples.seconds[samples.count++] = *seconds;
+      ++trial_.samples;
+      asked = 0;
+    }
+  }
+}
+
+void PlacementTrials::end(std::uint64_t call, PlacementAhead& ahead) noexcept {
+  on_ = false;
+  Placement best = trial_.usual;
+  bool clear = false;
+  auto& [near, far] = trial_.of;
+  if (near.count >= kSamples && far.count >= kSamples) {
+    const double gain = near.median() / far.median();
+    best = gain > kClearly ? Placement::far : Placement::near;
+    clear = gain > kClearly || gain * kClearly < 1;
+  }
+  Uses& uses = uses_[static_cast<std::size_t>(trial_.of_class)];
+  const bool stays = clear && best == trial_.usual;
+  uses.interval = stays ? std::min(2 * uses.interval, kSeldom) : kOften;
+  uses.due = uses.interval;
+  uses.calls = 0;
+  say(best, call, ahead);
+}
+
+}  // namespace coll

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rank 0's choice of what to say ahead (placement_ahead.h): now and then it has all ranks time the
+// calls of a class, as for near and as for far cores in turns, and keeps what was faster.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/placement.h"
+#include "communicator/call_times.h"
+#include "communicator/placement_ahead.h"
+
+namespace coll {
+
+class PlacementTrials {
+ public:
+  // Before call number `call`, one of the class. `plan` tells apart calls of a class whose times
+  // say nothing of each other.
+  void before(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
+              const CallTimes& times) noexcept {
+    if (on_) [[unlikely]] {
+      go_on(of_class, plan, call, ahead, times);
+      return;
+    }
+    Uses& uses = uses_[static_cast<std::size_t>(of_class)];
+    if (++uses.calls >= uses.due) [[unlikely]]
+      begin(of_class, plan, call, ahead);
+  }
+
+ private:
+  // How many calls of a class go by between two trials of it, of which each takes about a hundred.
+  static constexpr unsigned kFirst = 16, kOften = 1024, kSeldom = 4096;
+  // The usual way and the other one, twice each; a turn ends without its samples after many calls.
+  static constexpr int kTurns = 4;
+  static constexpr std::size_t kSamples = 12;
+  static constexpr std::uint64_t kManyCalls = 256;
+  // Of near: what is a little faster now may not be soon.
+  static constexpr double kClearly = 1.04;
+
+  struct Uses {
+    unsigned calls = 0, due = kFirst, interval = kOften;
+  };
+  // Of one placement.
+  struct Samples {
+    std::array<double, kTurns / 2 * kSamples> seconds{};
+    std::size_t count = 0;
+    double median() noexcept;
+  };
+  // A trial of one class, by the calls of one plan.
+  struct Trial {
+    int of_class = 0;
+    std::uint64_t plan = 0;
+    Placement usual = Placement::near;
+    int turn = 0;
+    std::uint64_t from = 0;   // the call from which on the turn holds
+    std::size_t samples = 0;  // of the turn
+    std::array<Samples, kPlacements> of{};
+    std::array<std::uint64_t, kTimedCalls> asked{};  // numbers of calls that count; 0: none
+  };
+
+  void begin(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead) noexcept;
+  void go_on(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
+             const CallTimes& times) noexcept;
+  void learn(std::uint64_t call, const CallTimes& times) noexcept;
+  void end(std::uint64_t call, PlacementAhead& ahead) noexcept;
+  std::uint64_t say(Placement placement, std::uint64_t call, PlacementAhead& ahead) noexcept;
+  Placement now() const noexcept;
+
+  PlacementsSaid said_;
+  std::array<Uses, kPlacementClasses> uses_{};
+  bool on_ = false;
+  Trial trial_;
+};
+
+}  // namespace coll

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the cores are, as rank 0 says it some calls before: all ranks take it in the same call, and
+// what was faster of late is what it says.
+#include "communicator/placement_ahead.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "collectives_trace.h"
+#include "communicator/call_times.h"
+#include "communicator/placement_trials.h"
+#include "groups_of_test.h"
+#include "instrumented.h"
+#include "select/choose.h"
+
+namespace {
+
+using namespace coll;
+using namespace std::chrono_literals;
+using namespace coll::testing;
+
+// Memory of two ranks of which nobody else knows.
+class Laid {
+ public:
+  Laid()
+      : memory_(Segment::bytes(kShape) / kLine + 1),
+        segment_(Segment::create(memory_.data(), kShape, 7)) {}
+  const Segment& segment() const { return segment_; }
+
+ private:
+  struct alignas(kLine) Line {
+    std::byte bytes[kLine];
+  };
+  static constexpr SegmentShape kShape{
+      .ranks = 2, .depth = 4, .inline_bytes = 4096, .slot_bytes = 4096, .mail_bytes = 4096};
+  std::vector<Line> memory_;
+  Segment segment_;
+};
+
+TEST(what_is_said_holds_from_a_call_on) {
+  const Laid laid;
+  PlacementAhead ahead(laid.segment());
+  CHECK(ahead.of(1).far == 0 && ahead.free(1));
+  const std::uint64_t from = ahead.say({.far = 5, .timed = 2}, 1);
+  CHECK(from == 1 + kAhead && !ahead.free(from) && ahead.free(from + kAhead));
+  CHECK(ahead.of(from - 1).far == 0 && ahead.of(from - 1).timed == 0);
+  CHECK(ahead.of(from).far == 5 && ahead.of(from).timed == 2);
+  const std::uint64_t next = ahead.say({.far = 4}, 100);
+  CHECK(ahead.of(next - 1).far == 5 && ahead.of(next).far == 4 && ahead.of(next).timed == 0);
+}
+
+TEST(every_kind_and_length_has_a_class) {
+  std::set<int> classes;
+  for (int kind = 0; kind < kKinds; ++kind) {
+    for (std::size_t bytes = 1; bytes <= 256 << 10; bytes *= 2) {
+      const int of_class = placement_class(static_cast<Kind>(kind), bytes);
+      CHECK(of_class >= 0 && of_class < kPlacementClasses);
+      classes.insert(of_class);
+    }
+  }
+  CHECK(classes.size() == 5 * kKinds);
+}
+
+// Rank 0's calls of one class, of which `took` says how long each takes on the slowest rank: as for
+// near or for far cores. Returns how many ran as for far ones.
+int calls_as_far(PlacementTrials& trials, const Segment& segment, std::uint64_t& call, int calls,
+                 const std::function<std::uint64_t(bool far)>& took) {
+  constexpr int kClass = 9;
+  PlacementAhead ahead(segment);
+  const CallTimes times(segment, 0);
+  int far_ones = 0;
+  for (int i = 0; i < calls; ++i) {
+    trials.before(kClass, 77, ++call, ahead, times);
+    const PlacementsSaid said = ahead.of(call);
+    const bool far = (said.far >> kClass & 1) != 0;
+    far_ones += far ? 1 : 0;
+    if ((said.timed >> kClass & 1) == 0) continue;
+    for (int rank = 0; rank < 2; ++rank) {
+      TimesRing::Times& told = segment.rank(rank).times.of_call[call % kTimedCalls];
+      told.entered.store(1000);
+      told.left.store(1000 + took(far) / (rank == 0 ? 2 : 1));
+      told.call.store(call);
+    }
+  }
+  return far_ones;
+}
+
+TEST(what_was_faster_of_late_is_said) {
+  const Laid laid;
+  PlacementTrials trials;
+  std::uint64_t call = 0;
+  const auto far_pays = [](bool far) -> std::uint64_t { return far ? 1000 : 2000; };
+  const auto near_pays = [](bool far) -> std::uint64_t { return far ? 2000 : 1000; };
+  const auto same = [](bool) -> std::uint64_t { return 1000; };
+  calls_as_far(trials, laid.segment(), call, 200, far_pays);
+  CHECK(calls_as_far(trials, laid.segment(), call, 10'000, far_pays) > 9'800);
+  calls_as_far(trials, laid.segment(), call, 5'000, near_pays);
+  CHECK(calls_as_far(trials, laid.segment(), call, 10'000, near_pays) < 300);
+  // Of two that are alike it is the one for near cores.
+  calls_as_far(trials, laid.segment(), call, 5'000, same);
+  CHECK(calls_as_far(trials, laid.segment(), call, 10'000, same) < 600);
+}
+
+// Then nobody says how long calls take, and none is waited for.
+TEST(calls_without_times_end_a_trial) {
+  const Laid laid;
+  PlacementAhead ahead(laid.segment());
+  const CallTimes times(laid.segment(), 0);
+  PlacementTrials trials;
+  int timed = 0;
+  for (std::uint64_t call = 1; call <= 2000; ++call) {
+    trials.before(3, 77, call, ahead, times);
+    timed += ahead.of(call).timed != 0 ? 1 : 0;
+  }
+  CHECK(timed > 900 && timed < 1200 && ahead.of(2000).far == 0);
+}
+
+coll_choice broadcast_by(const char* name, bool far) {
+  return {.size = sizeof(coll_choice),
+          .kind = COLL_BROADCAST,
+          .far = far ? 1 : 0,
+          .algorithm = find_algorithm(Kind::broadcast, name),
+          .mode = COLL_MODE_STAGED,
+          .lag = 1,
+          .from = 8 << 10,
+          .tile_bytes = 8192};
+}
+
+// Calls of which one rank only sends, many in a row, so that it runs ahead: short ones and those
+// for which it is said ahead go through rings of their own. Each tells which algorithm it ran.
+std::vector<int> ran(coll_comm* comm, unsigned seed) {
+  const coll_choice ways[] = {broadcast_by("linear", false), broadcast_by("chain", true)};
+  ok(coll_tune(comm, ways, 2));
+  std::mt19937 turn(seed);
+  std::vector<float> x(2 << 10);
+  std::vector<int> algorithms;
+  int root = 0;
+  for (int i = 0; i < 300; ++i) {
+    if (turn() % 12 == 0) root = 1 - root;
+    const std::size_t n = i % 2 == 0 ? 3 : x.size();
+    if (coll_rank(comm) == 0 && i % 7 == 0) std::this_thread::sleep_for(20us);
+    x.assign(x.size(), coll_rank(comm) == root ? static_cast<float>(i) : -1.0F);
+    ok(coll_broadcast(comm, x.data(), x.data(), n, COLL_FLOAT32, root));
+    CHECK(x[0] == static_cast<float>(i) && x[n - 1] == static_cast<float>(i));
+    coll_last_call last{};
+    last.size = sizeof last;
+    ok(coll_last(comm, &last));
+    algorithms.push_back(last.algorithm);
+  }
+  return algorithms;
+}
+
+TEST(all_ranks_take_it_in_the_same_call) {
+  const int chain = find_algorithm(Kind::broadcast, "chain");
+  coll_options options = options_of(0, 2);
+  options.slot_bytes = 0;
+  std::ptrdiff_t far = 0;
+  for (unsigned seed = 0; seed < (check::kInstrumented ? 20 : 100); ++seed) {
+    std::vector<coll_comm*> comms(2);
+    ok(coll_local(&options, comms.data()));
+    std::vector<std::vector<int>> seen(2);
+    run_ranks(2, [&](int rank) {
+      const Comm comm(comms[static_cast<std::size_t>(rank)]);
+      seen[static_cast<std::size_t>(rank)] = ran(comm.get(), seed);
+    });
+    CHECK(seen[0] == seen[1]);
+    far += std::ranges::count(seen[0], chain);
+  }
+  CHECK(far > 200);
+}
+
+}  // namespace
