@@ -143,7 +143,7 @@ inline void Executor::end() noexcept {
   const std::uint64_t finished = clock_->base + ticks_;
   auto& free = clock_->slot_free[ring_];
   if (tiles_ == 1) {
-    free[first_slot_] = finished;
+    free[slot(0)] = finished;
   } else {
     const int used = std::min(tiles_, static_cast<int>(depth_));
     for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
@@ -186,8 +186,7 @@ void Executor::take_up(const Binding& binding) noexcept {
 
 inline void Executor::find_slots() noexcept {
   first_tile_ = clock_->tiles_used[ring_];
-  first_slot_ = first_tile_ & (depth_ - 1);
-  at_ = binding_->short_steps(first_slot_);
+  at_ = binding_->short_steps(slot(0));
 }
 
 void Executor::begin(const Binding& binding, GroupClock& clock, const Large& large) noexcept {
@@ -335,7 +334,7 @@ inline Progress Executor::follow(int spins) noexcept {
         publish(*s->word, flag_value(s->when));
         break;
       case What::earn:
-        goes_on = has_credit(0) || earn_credit(clock_->slot_free[ring_][first_slot_], spins);
+        goes_on = has_credit(0) || earn_credit(clock_->slot_free[ring_][slot(0)], spins);
         break;
       case What::post:
         publish(own_->progress.tick, clock_->base + s->when);

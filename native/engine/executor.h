@@ -141,7 +141,7 @@ class Executor {
 
   // Which slot of the ring a tile has. Rings have a power of two of slots: no division here.
   std::size_t slot(int tile) const noexcept {
-    return (first_slot_ + static_cast<std::size_t>(tile)) & (depth_ - 1);
+    return (first_tile_ + static_cast<std::uint64_t>(tile)) & (depth_ - 1);
   }
   // Where a tile is staged, in the ring of any rank.
   std::size_t stage_of(int tile) const noexcept {
@@ -177,7 +177,7 @@ class Executor {
   std::uint32_t credit_ = 0;  // how many peers are known to be where all have to be
   int iterations_ = 0, tiles_ = 1;
   std::uint64_t stride_ = 1, ticks_ = 0;
-  std::size_t ring_ = 0, first_slot_ = 0, depth_ = 1, slot_bytes_ = 0;
+  std::size_t ring_ = 0, depth_ = 1, slot_bytes_ = 0;
   std::uint64_t first_tile_ = 0;  // of all that went through this ring
   int depth_bits_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};

@@ -58,10 +58,11 @@ constexpr std::array kRules = {
     Rule{Kind::exscan, kManyRanks, kAny, "doubling_123"},
 };
 
-// From here on it is worth a line's way between cores to tell each other first whose buffers are
-// within reach, and from there where the cores are, as stages go around the caches of far ones: a
-// line that a far core has written comes at 1.7 GB/s on some machines. Up to kAheadBytes such a way
-// is a tenth of the call, so that rank 0 says it calls before.
+// From kReachedBytes on it is worth a line's way between cores to tell each other first whose
+// buffers are within reach. From kPlacedBytes on it counts where the cores are, as stages go around
+// the caches of far ones: a line that a far core has written comes at 1.7 GB/s on some machines. Up
+// to kAheadBytes rank 0 says so calls before, as such a way takes a tenth of the call or more. More
+// than two ranks: what it gains below kReachedBytes was not measured.
 constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10, kAheadBytes = 256 << 10;
 
 constexpr std::size_t placed_bytes(int ranks) noexcept {
