@@ -127,7 +127,8 @@ Segment Segment::create(void* base, const SegmentShape& shape, std::uint64_t gro
                     std::to_string(shape.slot_bytes) + " bytes and " +
                     std::to_string(shape.mail_bytes) +
                     " bytes of mail cannot be: sizes are positive multiples of 64, slots 1, 2, 4 "
-                    "... 1024, mail a power of two from 4096");
+                    "... 1024, mail a power of two from " +
+                    std::to_string(kPage));
   }
   const Segment segment(base, shape);
   SegmentHeader* header = new (base) SegmentHeader{};

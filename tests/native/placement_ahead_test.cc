@@ -20,6 +20,7 @@
 #include "groups_of_test.h"
 #include "instrumented.h"
 #include "select/choose.h"
+#include "transport/memory.h"
 
 namespace {
 
@@ -40,7 +41,7 @@ class Laid {
     std::byte bytes[kLine];
   };
   static constexpr SegmentShape kShape{
-      .ranks = 2, .depth = 4, .inline_bytes = 4096, .slot_bytes = 4096, .mail_bytes = 4096};
+      .ranks = 2, .depth = 4, .inline_bytes = 4096, .slot_bytes = 4096, .mail_bytes = kPage};
   std::vector<Line> memory_;
   Segment segment_;
 };
