@@ -594,6 +594,12 @@ def run_plain(door: int, call: int, x: object, out: object, root: int, /) -> int
 def run_plain_parts(
     door: int, call: int, x: object, out: object, root: int, counts: object, /
 ) -> int: ...
+
+# Of plain_sparse.c: as run_plain(), with a coll_sparse_call; but what is made are new
+# indices and values, or all values. dtype: of integers in the place of values; -1: the array says.
+def run_plain_sparse(
+    door: int, call: int, indices: object, values: object, length: object, dtype: int, /
+) -> Any: ...
 def rows_of_parts(door: int, call: int, counts: object, /) -> int: ...
 
 # Of plain_persistent.c: what the call works on; _door and _address are addresses.

@@ -119,16 +119,10 @@ def borrow(x: Array) -> tuple[Any, int, int] | None:
     return (_cast(_POINTER, address), x.numel(), code) if address else None
 
 
-def readable(x: Array) -> tuple[Any, int, int] | None:
-    """Address, count and dtype of a contiguous NumPy array, also a read-only one; else None."""
-    code = _numpy_codes.get(x.dtype) if type(x) is np.ndarray else None
-    if code is None:
-        return None
-    try:
-        seen = x.view(_OPAQUE[code]) if code in _OPAQUE else x
-        return _from_buffer(_BYTES, seen, False), x.size, code
-    except (ValueError, BufferError):
-        return None
+def as_integers(x: Array) -> tuple[Any, int] | None:
+    """Return an array of ml_dtypes as integers, and its dtype; None for anything else."""
+    code = _numpy_codes.get(x.dtype, -1) if type(x) is np.ndarray else -1
+    return (x.view(_OPAQUE[code]), code) if code in _OPAQUE else None
 
 
 def as_array(x: Array) -> Any:

@@ -102,6 +102,11 @@ class Handle:
         self._door.in_call = value
 
     @property
+    def taken_by_sparse(self) -> Any:
+        """What the last sparse allreduce in C's short way took, a coll_sparse_taken."""
+        return self._door.sparse_taken
+
+    @property
     def open(self) -> bool:
         """Whether calls are possible."""
         return self._native is not None

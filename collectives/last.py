@@ -12,6 +12,8 @@ from collectives.names import KIND_NAMES, MODES
 
 if TYPE_CHECKING:
     from collectives.handle import Handle
+    from collectives.sparse.calls import SparseTaken
+    from collectives.sparse.plan import PlanTaken
 
 MODE_NAMES = {code: name for name, code in MODES.items()} | {lib.COLL_MODE_AUTO: "wire"}
 _WAYS = {0: "", lib.COLL_GPU_LAUNCH: "launch", lib.COLL_GPU_HOST: "host"}
@@ -110,8 +112,8 @@ def last_call(handle: Handle) -> LastCall | None:
         handle.times_all = True
     if found.kind < 0:
         return None
-    sparse = handle.last_sparse
-    if sparse is not None and sparse.sequence == found.number:  # a part of it
+    sparse = _sparse_of(handle, found.number)  # this is a part of it
+    if sparse is not None:
         return sparse.told()
     kind = KIND_NAMES[found.kind]
     seconds = float(found.seconds) or math.nan
@@ -130,6 +132,17 @@ def last_call(handle: Handle) -> LastCall | None:
         blocks=int(found.blocks),
         reason=text(found.reason),
     )
+
+
+def _sparse_of(handle: Handle, number: int) -> SparseTaken | PlanTaken | None:
+    """Return what the sparse call or plan of this number took."""
+    taken = handle.taken_by_sparse
+    if taken.sequence != number:
+        taken = handle.last_sparse
+        return taken if taken is not None and taken.sequence == number else None
+    from collectives.sparse.calls import SparseTaken
+
+    return SparseTaken("allreduce", taken.view, taken.seconds, number, taken.dtype)
 
 
 def _amount(nbytes: int) -> str:

@@ -2,61 +2,66 @@
 """The short way of an allreduce of a :class:`Sparse` of NumPy's arrays, without any option.
 
 To look at two arrays in every way, and at options that nobody has given, costs several times what
-two ranks take to add up a hundred elements. What is not as usual is not judged here: then nothing
-was done, and the long way serves the call, or says what is wrong.
+two ranks take to add up a hundred elements: here C does it (native/bindings/plain_sparse.c). What
+is not as usual is not judged there: then nothing was done, and the long way serves the call, or
+says what is wrong.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from collectives import arrays
-from collectives._ffi import ffi, lib
+from collectives._ffi import check, ffi, lib
+from collectives.arrays import as_integers
 from collectives.names import KINDS, OPS
-from collectives.sparse.calls import Ready, made
-from collectives.sparse.conversion import Converted, Shape
-from collectives.sparse.vector import INDEX_DTYPES, Sparse
+from collectives.plain_calls import run_plain_sparse
+from collectives.sparse.vector import Sparse
 
 if TYPE_CHECKING:
     from collectives.caller import Caller
 
-_REQUEST = ffi.typeof("coll_sparse_call *")
+_AS_IT_IS = -1  # dtype of values that C knows
+_PREPARED = ffi.new("coll_sparse_call[]", len(OPS))  # lives as long as the addresses
 
 
-def _usual() -> Any:
-    request = ffi.new(_REQUEST)
-    request.size = ffi.sizeof("coll_sparse_call")
-    request.kind = KINDS["allreduce"]
-    request.algorithm = lib.COLL_SPARSE_CHOOSE
-    return request[0]
+def _prepare(op: str, place: int) -> int:
+    """Return the address of the call of an operation."""
+    call = _PREPARED[place]
+    call.size = ffi.sizeof("coll_sparse_call")
+    call.kind, call.op = KINDS["allreduce"], OPS[op]
+    call.algorithm = lib.COLL_SPARSE_CHOOSE
+    return int(ffi.cast("uintptr_t", ffi.addressof(_PREPARED, place)))
 
 
-_USUAL = _usual()
+_CALLS = {op: _prepare(op, place) for place, op in enumerate(OPS)}
 
 
 def allreduce(comm: Caller, x: Sparse, op: Any) -> Any:
     """Make the call if it is a usual one, and return its result; else None."""
-    code = OPS.get(op) if type(op) is str else None
-    if code is None or not comm._plain:
+    call = _CALLS.get(op) if type(op) is str else None
+    if call is None or not comm._plain:
         return None
-    places, values = arrays.readable(x.indices), arrays.readable(x.values)
-    if places is None or values is None or places[1] != values[1]:
-        return None
-    if places[2] not in INDEX_DTYPES or x.indices.ndim != 1 or x.values.ndim != 1:
-        return None
-    request = ffi.new(_REQUEST, _USUAL)
-    request.op = code
-    request.indices, request.entries, request.index_dtype = places
-    request.values, _, request.dtype = values
-    request.length = x.length
-    return made(
-        comm, "allreduce", Ready(request, _whole(x), x.indices, values[2], (places, values))
-    )
-
-
-def _whole(x: Sparse) -> Converted:
-    return Converted(x, "", (x.length,), _as_found, _as_found)
-
-
-def _as_found(found: Any, _: Shape) -> Any:
+    found = run_plain_sparse(comm._door, call, x.indices, x.values, x.length, _AS_IT_IS)
+    if type(found) is int:
+        if found > 0:
+            check(found)
+        return _of_ml_dtypes(comm, x, call)
+    if type(found) is tuple:
+        return Sparse.of_result(found[0], found[1], x.length)
     return found
+
+
+def _of_ml_dtypes(comm: Caller, x: Sparse, call: int) -> Any:
+    """Make the call where the values are of a dtype that C does not see in NumPy's arrays."""
+    seen = as_integers(x.values)
+    if seen is None:
+        return None
+    found = run_plain_sparse(comm._door, call, x.indices, seen[0], x.length, seen[1])
+    if type(found) is int:
+        if found > 0:
+            check(found)
+        return None
+    dtype = x.values.dtype
+    if type(found) is tuple:
+        return Sparse.of_result(found[0], found[1].view(dtype), x.length)
+    return found.view(dtype)

@@ -6,9 +6,19 @@
 
 #include "collectives.h"
 
+/* What a sparse allreduce in the short way took. */
+typedef struct coll_sparse_taken {
+  uint64_t sequence; /* 0: there was none */
+  double seconds;
+  int32_t dtype;         /* of the values */
+  coll_sparse_view view; /* of its result, whose memory may be gone */
+} coll_sparse_taken;
+
 typedef struct coll_door {
-  coll_comm* comm; /* NULL: closed */
-  int32_t in_call; /* a call is in progress, or a persistent one was started */
+  coll_comm* comm;     /* NULL: closed */
+  int32_t in_call;     /* a call is in progress, or a persistent one was started */
+  coll_sparse* sparse; /* where a sparse allreduce puts its result */
+  coll_sparse_taken sparse_taken;
 } coll_door;
 
 int32_t install_plain_calls(void);

@@ -16,6 +16,7 @@
 #include "bindings/plain_nccl.h"
 #include "bindings/plain_parts.h"
 #include "bindings/plain_persistent.h"
+#include "bindings/plain_sparse.h"
 #include "collectives.h"
 
 // Whether `whole` is p arrays like `part`, joined along the first axis or stacked.
@@ -172,11 +173,13 @@ int32_t install_plain_calls(void) {
       {"run_plain_parts", (PyCFunction)(void (*)(void))run_plain_parts, METH_FASTCALL, NULL},
       {"rows_of_parts", (PyCFunction)(void (*)(void))rows_of_parts, METH_FASTCALL, NULL},
       {"dlpack_capsule", (PyCFunction)(void (*)(void))dlpack_capsule, METH_FASTCALL, NULL},
+      {"run_plain_sparse", (PyCFunction)(void (*)(void))run_plain_sparse, METH_FASTCALL, NULL},
       {"run_nccl_allreduce", (PyCFunction)(void (*)(void))run_nccl_allreduce, METH_FASTCALL, NULL},
       {NULL, NULL, 0, NULL},
   };
   const PyGILState_STATE state = PyGILState_Ensure();
   PyObject* module = !know_arrays() ? NULL : PyImport_ImportModule("collectives._native");
+  know_making_arrays();  // else the long way serves
   const int done = module != NULL && PyModule_AddFunctions(module, functions) == 0 &&
                    add_plain_persistent(module) == 0;
   Py_XDECREF(module);

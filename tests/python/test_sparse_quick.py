@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,15 +61,79 @@ def test_read_only_arrays_and_dense_results(alone: cl.Communicator) -> None:
     found += 1  # a result is the caller's
 
 
+def test_a_result_lives_as_long_as_one_of_its_arrays(alone: cl.Communicator) -> None:
+    x = vector(FEW, np.array([1.0, 2.0, 3.0, 4.0]))
+    results = [quick.allreduce(alone, x, "sum") for _ in range(100)]
+    places, values = [r.indices for r in results[::2]], [r.values for r in results[1::2]]
+    del results
+    gc.collect()
+    for _ in range(100):
+        quick.allreduce(alone, x, "max")
+    assert all(p.tolist() == [3, 5, 99] and p.flags.writeable for p in places)
+    assert all(v.tolist() == [2, 4, 4] and v.flags.writeable for v in values)
+    memory = places[0].base
+    del places, values
+    gc.collect()
+    assert sys.getrefcount(memory) == 2  # this name's, and the call's own
+
+
+@pytest.mark.parametrize("dtype", ["float64", ml_dtypes.bfloat16])
+def test_vectors_without_entries_and_without_length(alone: cl.Communicator, dtype: Any) -> None:
+    for length in (0, 7):
+        none = vector(np.zeros(0, "int32"), np.zeros(0, dtype), length)
+        found = quick.allreduce(alone, none, "sum")
+        assert (found.length, found.nnz) == (length, 0)
+        assert found.values.dtype == np.dtype(dtype)
+    full = quick.allreduce(alone, vector(np.arange(3), np.ones(3, dtype), 3), "sum")
+    assert full.dtype == np.dtype(dtype)
+    assert full.tolist() == [1, 1, 1]
+
+
+def test_the_last_call_is_told_whichever_way_it_went(alone: cl.Communicator) -> None:
+    x = vector(FEW, np.ones(4, "float32"))
+    ways: list[Any] = [{}, {"output": "dense"}, {}]
+    for way in ways:
+        alone.allreduce(x, **way)
+        last = alone.last
+        assert last is not None
+        assert (last.kind, last.algorithm, last.messages) == ("sparse allreduce", "at_once", 0)
+        assert 0 < last.seconds < 1
+        alone.allreduce(np.ones(3))
+        assert alone.last is not None
+        assert alone.last.kind == "allreduce"
+
+
+def test_a_call_beside_another_and_after_the_end_is_refused() -> None:
+    one, other = cl.local(2)
+    x = vector(FEW, np.ones(4, "float32"))
+    waiting = threading.Thread(target=one.allreduce, args=(x,))
+    waiting.start()
+    while not one._handle._in_call:
+        time.sleep(0.001)
+    with pytest.raises(InvalidArgumentError, match="another thread is in a call"):
+        one.allreduce(x)
+    found = other.allreduce(x)
+    waiting.join()
+    np.testing.assert_array_equal(found.values, [2, 4, 2])
+    for comm in (one, other):
+        comm.close()
+        with pytest.raises(cl.ClosedError):
+            comm.allreduce(x)
+
+
 def test_what_is_not_usual_is_left_to_the_long_way(alone: cl.Communicator) -> None:
     x = vector(FEW, np.ones(4, "float32"))
     changed = vector(FEW, np.ones(4, "float32"))
     changed.values = np.ones(3, "float32")
     flat = vector(FEW, np.ones(4, "float32"))
     flat.indices = FEW.reshape(2, 2)
+    turned = vector(FEW, np.ones(4, "float32"))
+    turned.values = np.ones(4, ">f4")
     for other, op in (
         (vector(np.repeat(FEW, 2)[::2], np.ones(4, "float32")), "sum"),
         (vector(memoryview(FEW), np.ones(4, "float32")), "sum"),
+        (turned, "sum"),
+        (vector(FEW, np.ones(4, "float32"), (1 << 31) + 1), "sum"),
         (changed, "sum"),
         (flat, "sum"),
         (x, "median"),
