@@ -34,8 +34,7 @@ from collectives.sparse.calls import (
 )
 from collectives.sparse.conversion import is_sparse
 from collectives.sparse.plan import SparsePlan, make_plan
-from collectives.sparse.quick import allreduce as allreduce_of_sparse
-from collectives.sparse.vector import Sparse
+from collectives.sparse.quick import first as sparse_first
 
 _ALLREDUCE = KINDS["allreduce"]
 
@@ -44,6 +43,7 @@ class Reductions(Caller):
     """Results are folds of what the ranks hand in."""
 
     @quick.alike
+    @sparse_first
     def allreduce(
         self,
         x: Array,
@@ -81,10 +81,10 @@ class Reductions(Caller):
         array where that takes fewer bytes; for its options see docs/sparse.md, for ``compress`` and
         ``op="adasum"`` docs/compression.md.
         """
-        usual = algorithm is mode is accumulate is timeout is None
-        usual = usual and reproducible is async_op is False and out is None
-        if usual and not sparse and (found := self._usual_allreduce(x, op)) is not None:
-            return found
+        usual = algorithm is mode is accumulate is timeout is out is None
+        usual = usual and reproducible is async_op is False and not sparse and op != "adasum"
+        if usual and self._borrowed_allreduce(x, op):
+            return x
         if is_unusual(x, op, sparse):
             no = {"accumulate": accumulate, "mode": mode}
             call = SparseCall(op, algorithm, timeout, async_op, reproducible=reproducible)
@@ -102,12 +102,6 @@ class Reductions(Caller):
         return self._begin(
             "allreduce", "allreduce", source, target, options, op=code, async_op=async_op
         )
-
-    def _usual_allreduce(self, x: Array, op: Op) -> Array | None:
-        """Return the result without options where a short way has it, else None."""
-        if type(x) is Sparse:
-            return allreduce_of_sparse(self, x, op)
-        return x if op != "adasum" and self._borrowed_allreduce(x, op) else None
 
     def _borrowed_allreduce(self, x: Array, op: Op) -> bool:
         """Reduce a tensor, or an array that NumPy's buffer protocol hides, in place, if it can."""

@@ -9,7 +9,9 @@ says what is wrong.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import as_integers
@@ -19,6 +21,8 @@ from collectives.sparse.vector import Sparse
 
 if TYPE_CHECKING:
     from collectives.caller import Caller
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _AS_IT_IS = -1  # dtype of values that C knows
 _PREPARED = ffi.new("coll_sparse_call[]", len(OPS))  # lives as long as the addresses
@@ -34,6 +38,20 @@ def _prepare(op: str, place: int) -> int:
 
 
 _CALLS = {op: _prepare(op, place) for place, op in enumerate(OPS)}
+
+
+def first(long: _Method) -> _Method:
+    """Serve what is usual before the method of an allreduce looks at its options."""
+
+    @wraps(long)
+    def method(comm: Caller, x: Any, out: Any = None, **options: Any) -> Any:
+        if type(x) is Sparse and out is None and len(options) == ("op" in options):
+            found = allreduce(comm, x, options.get("op", "sum"))
+            if found is not None:
+                return found
+        return long(comm, x, out, **options)
+
+    return cast("_Method", method)
 
 
 def allreduce(comm: Caller, x: Sparse, op: Any) -> Any:

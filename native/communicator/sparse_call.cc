@@ -63,7 +63,7 @@ Status SparseCall::begin() {
     }
   });
   opening_ = Opening::of(terms_, own_);
-  opening_.cores = usable_cores();
+  opening_.cores = usable_cores_of_late();
   take_room();
   return agree(&opening_, openings_.data(), sizeof opening_, words_);
 }
