@@ -16,6 +16,7 @@
 #include "communicator/gpu_team.h"
 #include "communicator/steps.h"
 #include "communicator/wire_communicator.h"
+#include "sparse/openings.h"
 
 struct coll_comm {
   // One of the two: of ranks that share memory, or of ranks on several machines.
@@ -30,6 +31,8 @@ struct coll_comm {
   // Whom it shares GPUs with, by GPU.
   std::map<int, std::shared_ptr<coll::GpuTeam>> gpus = {};
   std::map<int, std::shared_ptr<coll::GpuSparseTeam>> sparse_gpus = {};
+  // How long vectors may be that go with the first step of sparse collectives.
+  coll::OpeningRooms opening_rooms = {};
   // What processes have found about each other's GPUs.
   std::shared_ptr<coll::GpuMeetings> meetings = std::make_shared<coll::GpuMeetings>();
   // What calls through memory of the host keep, by GPU; and what the last call on a GPU took.

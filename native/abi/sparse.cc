@@ -59,7 +59,8 @@ Status run_on(coll_comm& comm, C& communicator, const SparseWish& wish, coll_spa
   constexpr bool memory = std::is_same_v<C, Communicator>;
   const SparseCosts& costs = memory ? kSharedMemory : kNetwork;
   constexpr Coding usual = memory ? Coding::raw : Coding::coded;
-  auto steps = std::make_unique<StepsOn<SparseCall, C>>(communicator, costs, usual, wish);
+  auto steps = std::make_unique<StepsOn<SparseCall, C>>(communicator, costs, usual, wish,
+                                                        comm.opening_rooms);
   SparseCall* own = steps.get();
   return take_steps(comm, std::move(steps),
                     [own, result] { *result = new coll_sparse{own->take()}; });

@@ -15,12 +15,12 @@
 
 namespace coll {
 SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,
-                       const SparseWish& wish)
+                       const SparseWish& wish, OpeningRooms& rooms)
     : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, purpose_of(wish),
                    wish.of_timeout),
       costs_(costs),
       wish_(wish),
-      openings_(static_cast<std::size_t>(ranks)) {
+      rooms_(rooms) {
   // What the others hand in to a broadcast is not looked at.
   if (wish.kind == Kind::broadcast && rank != wish.root) wish_.pairs.n = 0;
   validate(wish_, ranks);
@@ -62,10 +62,11 @@ Status SparseCall::begin() {
       refuse(wish_, error.what());
     }
   });
-  opening_ = Opening::of(terms_, own_);
-  opening_.cores = usable_cores_of_late();
+  openings_.emplace(ranks(), may_follow() ? rooms_.of(hash_words(words_)) : 0);
+  openings_->tell(terms_, own_);
+  openings_->mine().cores = usable_cores_of_late();
   take_room();
-  return agree(&opening_, openings_.data(), sizeof opening_, words_);
+  return agree(openings_->told(), openings_->heard(), openings_->bytes_each(), words_);
 }
 
 // That of a vector with all values that there will be in any case; 0: of none.
@@ -89,15 +90,15 @@ void SparseCall::take_room() {
   try {
     room_ = room_of(bytes, 1);
   } catch (const NoRoom&) {
-    opening_.whole = Opening::kLacksRoom;
-    opening_.entries = bytes;
+    openings_->mine().whole = Opening::kLacksRoom;
+    openings_->mine().entries = bytes;
   }
 }
 
 // All ranks know alike, so the communicator works on.
 void SparseCall::check_room() const {
   for (int r = 0; r < ranks(); ++r) {
-    const Opening& opening = openings_[static_cast<std::size_t>(r)];
+    const Opening& opening = openings_->of(r);
     if (opening.whole != Opening::kLacksRoom) continue;
     throw labelled(Error(Status::out_of_memory,
                          "rank " + std::to_string(r) + " has no memory for the " +
@@ -116,7 +117,12 @@ bool SparseCall::step(Status& status) {
   if (stage_ == Stage::agreeing) {
     check_room();
     if (guarded([this] { return hears_all(); })) return false;
-    result_.algorithm = wish_.algorithm < 0 ? choose() : wish_.algorithm;
+    result_.algorithm = wish_.algorithm;
+    if (wish_.algorithm < 0) {
+      const SparseProblem known = problem();
+      result_.algorithm = choose_sparse(known);
+      if (may_follow()) find_room(known, result_.algorithm);
+    }
     if (result_.algorithm == kSparseDense) {
       status = begin_dense();
       return true;
@@ -134,13 +140,12 @@ bool SparseCall::step(Status& status) {
 // Whether what the ranks have told is all that there is.
 bool SparseCall::hears_all() {
   const bool free = wish_.algorithm < 0;
-  if (free && std::ranges::all_of(openings_, [](const Opening& o) { return o.whole != 0; })) {
+  if (free && openings_->all_are_whole()) {
     deliver_at_once();
     return true;
   }
   for (int r = 0; r < ranks(); ++r) {
-    const Opening& opening = openings_[static_cast<std::size_t>(r)];
-    sketches_.push_back(opening.sketch(terms_, stretch_of(r)));
+    sketches_.push_back(openings_->of(r).sketch(terms_, stretch_of(r)));
   }
   return false;
 }
@@ -148,8 +153,7 @@ bool SparseCall::hears_all() {
 void SparseCall::deliver_at_once() {
   std::vector<SparseStream> streams;
   for (int r = 0; r < ranks(); ++r) {
-    const Opening& opening = openings_[static_cast<std::size_t>(r)];
-    streams.push_back(opening.stream(terms_, stretch_of(r)));
+    streams.push_back(openings_->stream(terms_, r, stretch_of(r)));
   }
   if (wish_.kind == Kind::broadcast) {
     streams = {streams[static_cast<std::size_t>(wish_.root)]};
@@ -228,25 +232,41 @@ bool SparseCall::next_round() {
   return true;
 }
 
-// By what all ranks know.
-int SparseCall::choose() const {
+// What all ranks know.
+SparseProblem SparseCall::problem() const {
   double entries = 0;
   for (const Sketch& sketch : sketches_) entries += static_cast<double>(sketch.entries);
   std::uint64_t cores = 0;
-  for (const Opening& opening : openings_) cores |= opening.cores;
-  return choose_sparse({.kind = wish_.kind,
-                        .ranks = ranks(),
-                        .length = static_cast<double>(total()),
-                        .entries = entries,
-                        .united = estimated_union(sketches_),
-                        .fullest = fullest_part(sketches_, total(), ranks()) * ranks(),
-                        .value_bytes = static_cast<double>(terms_.value_bytes()),
-                        .index_bytes = static_cast<double>(terms_.index_bytes),
-                        .dense_above = terms_.dense_above,
-                        .costs = costs_,
-                        .coded = terms_.coding == Coding::coded,
-                        .crowded = std::popcount(cores) < ranks(),
-                        .needs = needs_of(wish_)});
+  for (int r = 0; r < ranks(); ++r) cores |= openings_->of(r).cores;
+  return {.kind = wish_.kind,
+          .ranks = ranks(),
+          .length = static_cast<double>(total()),
+          .entries = entries,
+          .united = estimated_union(sketches_),
+          .fullest = fullest_part(sketches_, total(), ranks()) * ranks(),
+          .value_bytes = static_cast<double>(terms_.value_bytes()),
+          .index_bytes = static_cast<double>(terms_.index_bytes),
+          .dense_above = terms_.dense_above,
+          .costs = costs_,
+          .coded = terms_.coding == Coding::coded,
+          .crowded = std::popcount(cores) < ranks(),
+          .needs = needs_of(wish_)};
+}
+
+bool SparseCall::may_follow() const noexcept {
+  return wish_.kind == Kind::allreduce && wish_.algorithm < 0;
+}
+
+// For the next call like this one, where that would have taken longer without.
+void SparseCall::find_room(const SparseProblem& problem, int chosen) {
+  std::size_t needed = openings_->most_needed();
+  if (openings_->room() == 0) {
+    double most = 0;
+    for (const Sketch& s : sketches_) most = std::max(most, static_cast<double>(s.entries));
+    needed = static_cast<std::size_t>(message_bytes(problem, most));
+  }
+  const double at_once = at_once_seconds(problem, static_cast<double>(needed));
+  rooms_.set(hash_words(words_), at_once < sparse_cost(chosen, problem) ? needed : 0);
 }
 
 // Where parts have owners for the length of the call only, these get about as many entries; but

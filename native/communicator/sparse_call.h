@@ -14,7 +14,7 @@
 #include "communicator/message_steps.h"
 #include "communicator/sparse_wish.h"
 #include "sparse/largest_of_all.h"
-#include "sparse/opening.h"
+#include "sparse/openings.h"
 #include "sparse/sparse_run.h"
 
 namespace coll {
@@ -33,9 +33,10 @@ class SparseCall : public MessageSteps {
   SparseResult take() { return std::move(result_); }
 
  protected:
-  // The arrays of the wish must live as long. `usual` is what automatic coding is.
+  // The arrays of the wish must live as long. `usual` is what automatic coding is; `rooms` are of
+  // the communicator.
   SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,
-             const SparseWish& wish);
+             const SparseWish& wish, OpeningRooms& rooms);
 
  private:
   enum class Stage : std::uint8_t { agreeing, by_messages, counting, dividing, dense };
@@ -52,7 +53,9 @@ class SparseCall : public MessageSteps {
   bool goes_on_selecting();
   Status exchange_counts();
   bool next_round();
-  int choose() const;
+  SparseProblem problem() const;
+  bool may_follow() const noexcept;
+  void find_room(const SparseProblem& problem, int chosen);
   SparseStream stretch_of(int rank) const noexcept;
   SparseStream added(const std::vector<SparseStream>& streams) const;
   Stretches stretches_of(const SparseAlgorithm& chosen, int chunks) const;
@@ -71,8 +74,8 @@ class SparseCall : public MessageSteps {
   bool divided_ = false;           // an average is one already
   SparseStream own_;
   std::shared_ptr<std::byte[]> room_;  // of a dense result, so that it is there
-  Opening opening_;
-  std::vector<Opening> openings_;
+  OpeningRooms& rooms_;
+  std::optional<Openings> openings_;
   std::vector<Sketch> sketches_;
   Stage stage_ = Stage::agreeing;
   std::optional<SparseRun> run_;

@@ -71,14 +71,19 @@ double doubling_seconds(const SparseProblem& problem) noexcept {
   return seconds;
 }
 
+// One vector after the other is added to those before.
+double sum_of_all_seconds(const SparseProblem& problem) noexcept {
+  const double each = problem.entries / problem.ranks;
+  const double added = each * (problem.ranks * (problem.ranks + 1) / 2.0 - 1);
+  return sum_seconds(problem, added, problem.united, problem.length);
+}
+
 double gather_seconds(const SparseProblem& problem) noexcept {
   const double share = 1 - 1.0 / problem.ranks;
   const double each = problem.entries / problem.ranks;
   const double bytes = share * problem.ranks * pairs_bytes(problem, each, problem.length);
-  // One vector after the other is added to those before.
-  const double added = each * (problem.ranks * (problem.ranks + 1) / 2.0 - 1);
   return ceil_log2(problem.ranks) * problem.costs.message + bytes * problem.costs.byte +
-         sum_seconds(problem, added, problem.united, problem.length);
+         sum_of_all_seconds(problem);
 }
 
 double split_seconds(const SparseProblem& problem, bool dense) noexcept {
@@ -146,6 +151,15 @@ double sparse_cost(int algorithm, const SparseProblem& problem) noexcept {
   if (schedule == "recursive_doubling") return doubling_seconds(problem);
   if (schedule == "split_allgather") return split_seconds(problem, a.dense_when_folded);
   return on_the_way_seconds(problem, schedule == "ring");
+}
+
+double message_bytes(const SparseProblem& problem, double entries) noexcept {
+  constexpr double kHeaders = 32;
+  return kHeaders + pairs_bytes(problem, entries, problem.length);
+}
+
+double at_once_seconds(const SparseProblem& problem, double bytes) noexcept {
+  return (problem.ranks - 1) * bytes * problem.costs.byte + sum_of_all_seconds(problem);
 }
 
 int choose_sparse(const SparseProblem& wanted) noexcept {

@@ -53,6 +53,11 @@ double united_of(const SparseProblem& problem, double n) noexcept;
 // Seconds that an algorithm is expected to take; a place in sparse_algorithms(), or kSparseDense.
 double sparse_cost(int algorithm, const SparseProblem& problem) noexcept;
 
+// Bytes of a vector of so many entries as a message, and seconds where all vectors go with the
+// first step, which is made in any case, the longest in so many bytes.
+double message_bytes(const SparseProblem& problem, double entries) noexcept;
+double at_once_seconds(const SparseProblem& problem, double bytes) noexcept;
+
 // The one that costs least.
 int choose_sparse(const SparseProblem& wanted) noexcept;
 

@@ -43,7 +43,7 @@ Opening Opening::of(const SparseTerms& terms, const SparseStream& pairs) noexcep
 }
 
 Sketch Opening::sketch(const SparseTerms& terms, const SparseStream& stretch) const {
-  if (whole != 0) return sketch_of(terms, stream(terms, stretch));
+  if (whole == 1) return sketch_of(terms, stream(terms, stretch));
   Sketch sketch;
   std::memcpy(&sketch, bytes.data(), sizeof sketch);
   return sketch;

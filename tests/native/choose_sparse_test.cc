@@ -87,3 +87,19 @@ TEST(ranks_that_take_turns_on_cores_stay_sparse_for_longer) {
   problem.crowded = false;
   CHECK(coll::sparse_cost(coll::kSparseDense, problem) == apart);
 }
+
+// All bytes of the others come, but in no message of their own.
+TEST(vectors_that_go_at_once_cost_their_bytes) {
+  const SparseProblem plain = bytes_between_two(1e6, 1000, false);
+  CHECK(coll::message_bytes(plain, 1000) == 8032);
+  CHECK(coll::at_once_seconds(plain, 8032) == 8032);
+  SparseProblem problem = plain;
+  problem.ranks = 4;
+  problem.entries = problem.united = 4000;
+  problem.costs = coll::kNetwork;
+  const auto pays = [&](double bytes) {
+    return coll::at_once_seconds(problem, bytes) <
+           coll::sparse_cost(coll::choose_sparse(problem), problem);
+  };
+  CHECK(pays(8032) && !pays(80'320));
+}
