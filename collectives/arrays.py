@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from collectives._ffi import ffi, lib
-from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.dlpack_device import device_type
+from collectives.errors import InvalidArgumentError, OutOfMemoryError, UnsupportedError
 from collectives.repeats import repeats
 
 # A NumPy array, torch tensor, or an object with the buffer protocol or DLPack.
@@ -150,7 +151,7 @@ def operand(x: Array, what: str) -> Operand:
     code = code_of(array.dtype, what)
     packed = None
     if not array.flags.c_contiguous:
-        packed, array = array, np.ascontiguousarray(array)
+        packed, array = array, _in_one_piece(array, what)
     seen = array.view(_OPAQUE[code]) if code in _OPAQUE else array
     pointer = _from_buffer(_BYTES, seen, False)
     return Operand(pointer, array.size, code, array.shape, writable, array, x, packed)
@@ -183,10 +184,23 @@ def _repeats(array: Any) -> bool:
     return repeats(array.shape, [step * size for step in array.stride()], size)
 
 
+def _in_one_piece(array: Any, what: str) -> Any:
+    try:
+        return np.ascontiguousarray(array)
+    except MemoryError as error:
+        raise OutOfMemoryError(
+            f"{what} is strided: there is no memory for a copy of its {array.nbytes} bytes"
+        ) from error
+
+
 def fresh(like: Operand, shape: tuple[int, ...]) -> Operand:
     """Return a new array of the same framework and dtype, not initialised."""
     if isinstance(like.array, np.ndarray):
-        return operand(np.empty(shape, like.array.dtype), "result")
+        dtype = like.array.dtype
+        try:
+            return operand(np.empty(shape, dtype), "result")
+        except MemoryError as error:
+            raise OutOfMemoryError(f"there is no memory for a result {shape} of {dtype}") from error
     torch = sys.modules["torch"]
     return operand(torch.empty(shape, dtype=like.array.dtype), "result")
 
@@ -331,10 +345,10 @@ def _as_numpy(x: Array, what: str) -> tuple[Any, bool]:
 
 
 def _from_dlpack(x: Array, what: str) -> tuple[Any, bool]:
-    device = x.__dlpack_device__()[0]
+    device = device_type(x, what)
     if device not in _CPU_DEVICES:
         raise UnsupportedError(
-            f"{what} is not in CPU memory (DLPack device type {int(device)}): "
+            f"{what} is not in CPU memory (DLPack device type {device}): "
             "this build serves CPU memory only; copy it to the CPU first"
         )
     try:

@@ -9,27 +9,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from collectives import arrays
-from collectives._ffi import ffi, lib
+from collectives._ffi import check, ffi, lib
 from collectives.arrays import Array, Operand, operand, repack
 from collectives.defined import own_by_number
-from collectives.errors import CollectiveError, InvalidArgumentError
-from collectives.fusion import (
-    Deferred,
-    abandon,
-    agreed,
-    batches,
-    fused,
-    fusion_key,
-    overlapping,
-)
+from collectives.errors import CollectiveError
+from collectives.fusion import Deferred, abandon, agreed, batches, fused, fusion_key
 from collectives.gpu_arrays import place_of
 from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.handle import Handle
 from collectives.names import KINDS, Options, rest_of
 from collectives.operations import Operation, operation_of, raise_failure_of
-from collectives.pending import Block, Pending, Whole, Worker
-from collectives.sparse.conversion import is_sparse
-from collectives.trees import leaves, rebuilt
+from collectives.pending import Block, Pending, Worker
+from collectives.structures import for_each
 
 NOTHING = ffi.NULL
 _MAKING = threading.Lock()  # held to begin a worker: a communicator has one
@@ -151,6 +142,7 @@ class Caller:
             return None if target is None else arrays.delivered(target)
 
         if (calls := self._collected()) is not None:
+            self._refuse_early(name, kind, source, target, options, op, root, count, counts)
             pending = self._deferred_pending(name) if async_op else None
             key = fusion_key(kind, source, target, op, options)
             calls.append(Deferred(name, run, key, source, target, pending))
@@ -158,6 +150,12 @@ class Caller:
         if async_op:
             return self._submit(name, run)
         return self._in_order(name, run)
+
+    def _refuse_early(self, name: str, *call: Any) -> None:
+        """Raise what is wrong with a call of a group, of which none was made yet."""
+        with self._handle.held(name) as native:
+            request, _kept = self._request(*call)
+            check(lib.coll_validate(native, request))
 
     def _collected(self) -> list[Deferred] | None:
         """Return the calls of the group, None without one; a job in flight has its own."""
@@ -369,32 +367,5 @@ class Caller:
         self._run(batch[0].name, operation_of(op), *call)
 
     def _each(self, name: str, tree: Any, make: Callable[..., Any], async_op: bool) -> Any:
-        """Make a call for every array of a structure, together; return the same structure."""
-        arrays_of, results = leaves(name, tree), []
-        outermost = self._collected() is None
-        with self.group():
-            calls = self._collected()
-            assert calls is not None
-            before = len(calls)
-            try:
-                for label, leaf in arrays_of:
-                    if not async_op and not outermost and is_sparse(leaf):
-                        raise InvalidArgumentError(
-                            f"{name}: {label} is sparse, and its result, a new array, is not there "
-                            "before the end of the group: pass async_op=True"
-                        )
-                    results.append(make(leaf, async_op=async_op or is_sparse(leaf)))
-                    calls[-1].label = label
-                if name == "allreduce" and (again := overlapping(calls[before:])):
-                    raise InvalidArgumentError(
-                        f"allreduce: {again.label} shares memory with an array before it in the "
-                        "structure, and would be reduced twice: pass it once"
-                    )
-            except BaseException as error:
-                abandon(calls[before:], error)
-                del calls[before:]  # of a group around this call
-                raise
-        if not async_op:
-            ended = (result.wait() if isinstance(result, Pending) else result for result in results)
-            return rebuilt(tree, ended)
-        return Whole(name, results, lambda values: rebuilt(tree, iter(values)))
+        """Make a call for every array of a structure."""
+        return for_each(self, name, tree, make, async_op)

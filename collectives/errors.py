@@ -68,7 +68,7 @@ class ClosedError(CollectiveError):
 
 
 class OutOfMemoryError(CollectiveError, MemoryError):
-    """Memory for the communicator or for a plan could not be had."""
+    """Memory for the communicator, a plan, a copy or a result could not be had."""
 
 
 class SystemCallError(CollectiveError, OSError):

@@ -178,7 +178,7 @@ def _exported(x: Any, what: str) -> Operand | None:
     """Resolve what has DLPack alone; None for memory of the host."""
     from collectives import gpu_dlpack  # it loads ctypes, which no other call needs
 
-    if not gpu_dlpack.on_gpu(x):
+    if not gpu_dlpack.on_gpu(x, what):
         return None
     stream = given_stream() or LEGACY
     shown = gpu_dlpack.shown(x, stream, what)

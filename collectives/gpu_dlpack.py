@@ -14,6 +14,7 @@ import numpy as np
 
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import DTYPES, NAMES
+from collectives.dlpack_device import device_type
 from collectives.errors import InvalidArgumentError
 from collectives.gpu_streams import LEGACY
 from collectives.plain_calls import dlpack_capsule
@@ -78,10 +79,9 @@ _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
 
 
-def on_gpu(x: Any) -> bool:
+def on_gpu(x: Any, what: str) -> bool:
     """Whether an array says by DLPack that it is on a GPU of CUDA's."""
-    tell = getattr(x, "__dlpack_device__", None)
-    return tell is not None and int(tell()[0]) in (_GPU, _MANAGED)
+    return device_type(x, what) in (_GPU, _MANAGED)
 
 
 def shown(x: Any, stream: int, what: str) -> Shown:

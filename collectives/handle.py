@@ -225,8 +225,9 @@ class Handle:
     def busy(self, name: str) -> InvalidArgumentError:
         """Return the error of a call that meets another one."""
         return InvalidArgumentError(
-            f"{name}: another thread is in a call on this communicator (rank {self.rank}): "
-            "one thread at a time, or one communicator per thread"
+            f"{name}: another thread is in a call on this communicator (rank {self.rank}), or this "
+            "one is, in whose operation or signal handler this is: one call at a time, or one "
+            "communicator per thread"
         )
 
     def gone(self, name: str) -> ClosedError:

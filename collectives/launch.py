@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -130,7 +131,13 @@ def _start(
     try:
         return Job(line, environments, printers, feed, grace)
     except OSError as error:
-        raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from error
+        raise click.ClickException(f"{_what_failed(line[0], error)}: {error.strerror}") from error
+
+
+def _what_failed(program: str, error: OSError) -> str:
+    if error.errno not in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM):
+        return f"cannot run {program}"
+    return "cannot start so many ranks within the limits of this process (ulimit -a)"
 
 
 def _run_on_hosts(

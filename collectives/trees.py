@@ -15,7 +15,12 @@ def leaves(name: str, tree: Any) -> list[tuple[str, Any]]:
 
     Raises InvalidArgumentError, as of the collective ``name``, for what cannot be one.
     """
-    found = list(_leaves(tree, "x"))
+    try:
+        found = list(_leaves(tree, "x"))
+    except RecursionError as error:
+        raise InvalidArgumentError(
+            f"{name}: x is a {type(tree).__name__} that contains itself, or is nested too deeply"
+        ) from error
     for _, leaf in found:
         if isinstance(leaf, bool | int | float | complex | str | None):
             raise InvalidArgumentError(

@@ -82,7 +82,8 @@ def main() -> None:
         print(f"{len(words)} words; a step has {total.density:.1%} of the gradient")
         print(f"loss {losses[0]:.2f} -> {losses[-1]:.2f}")
         print("all sums are the dense ones, but for rounding")
-        print(f"a rank sent {sent / STEPS:.0f} bytes a step, dense it is {dense:.0f}")
+        if comm.size > 1:
+            print(f"a rank sent {sent / STEPS:.0f} bytes a step, dense it is {dense:.0f}")
 
 
 if __name__ == "__main__":

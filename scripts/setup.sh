@@ -17,6 +17,11 @@ lock
 
 installed=.venv/stamps/installed # a file, as what installs runs beside this shell
 
+no_packages() {
+  echo "setup: packages could not be had: it takes PyPI, or an index that pip finds (PIP_INDEX_URL)." >&2
+  exit 1
+}
+
 make_environment() {
   echo "setup: .venv with $python"
   rm -rf .venv
@@ -24,13 +29,13 @@ make_environment() {
   mkdir -p .venv/stamps
   printf '%s\n' "$python" >.venv/stamps/python
   # Groups of dependencies need pip 25.1; Python 3.11 brings an older one.
-  .venv/bin/python -m pip install -qq --no-compile --upgrade 'pip>=25.1'
+  .venv/bin/python -m pip install -qq --no-compile --upgrade 'pip>=25.1' || no_packages
 }
 
 # Python compiles a module when it is first imported; most of those of large packages never are.
 install_group() {
   echo "setup: installing the packages of group $1"
-  .venv/bin/python -m pip install -qq --no-compile --group "$1"
+  .venv/bin/python -m pip install -qq --no-compile --group "$1" || no_packages
   touch "$installed"
 }
 

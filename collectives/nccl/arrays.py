@@ -174,7 +174,7 @@ def _exports_gpu(x: Any) -> bool:
         return False
     from collectives import gpu_dlpack  # it loads ctypes, which no other call needs
 
-    return gpu_dlpack.on_gpu(x)
+    return gpu_dlpack.on_gpu(x, "x")
 
 
 def _exported(x: Any, what: str) -> Operand:

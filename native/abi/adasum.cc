@@ -13,7 +13,7 @@ coll_status coll_adasum(coll_comm* comm, const void* input, void* output, size_t
   return coll::guarded([&] {
     if (!(timeout >= 0)) {
       throw coll::Error(coll::Status::invalid_argument,
-                        "adasum: the time-out must not be negative");
+                        "adasum: the time-out must be 0 seconds or more");
     }
     const coll::AdasumWish wish{.input = input,
                                 .output = output,

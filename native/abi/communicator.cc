@@ -27,7 +27,7 @@ coll_options known_options(const coll_options* given) {
   const auto* bytes = reinterpret_cast<const char*>(given);
   if (given->size < sizeof(std::size_t)) refuse("set options.size to sizeof(coll_options)");
   std::copy_n(bytes, std::min(given->size, sizeof(options)), reinterpret_cast<char*>(&options));
-  if (!(options.timeout >= 0)) refuse("the time-out must not be negative");
+  if (!(options.timeout >= 0)) refuse("the time-out must be 0 seconds or more");
   if (options.timeout == 0) options.timeout = kDefaultTimeout;
   return options;
 }
@@ -218,6 +218,15 @@ coll_status coll_run(coll_comm* comm, const coll_call* given) {
   return guarded([&] {
     return on_either(
         comm, [given](auto& communicator) { return communicator.run(coll::to_call(given)); });
+  });
+}
+
+coll_status coll_validate(coll_comm* comm, const coll_call* given) {
+  return guarded([&] {
+    on_either(comm, [given](const auto& communicator) {
+      coll::validate(coll::to_call(given), communicator.rank(), communicator.ranks());
+    });
+    return Status::ok;
   });
 }
 

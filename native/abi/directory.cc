@@ -26,7 +26,7 @@ coll_directory& opened(coll_directory* directory) {
 
 Deadline end_of(double timeout) {
   if (!(timeout >= 0)) {
-    throw Error(Status::invalid_argument, "the time-out must not be negative");
+    throw Error(Status::invalid_argument, "the time-out must be 0 seconds or more");
   }
   return Deadline(timeout > 0 ? timeout : kDirectoryTimeout);
 }
@@ -40,7 +40,7 @@ coll_directory* open_mesh_directory(const coll_directory_options& options, const
                                               ": there are 1 ... 1024 ranks, counted from 0");
   }
   if (!(options.silence >= 0)) {
-    throw Error(Status::invalid_argument, "the time of silence must not be negative");
+    throw Error(Status::invalid_argument, "the time of silence must be 0 seconds or more");
   }
   std::array<std::uint8_t, Secret::kBytes> secret{};
   std::copy_n(&required(options.secret, "the secret"), secret.size(), secret.begin());

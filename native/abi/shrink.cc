@@ -44,7 +44,7 @@ coll_status coll_shrink(coll_comm* comm, double timeout, coll_comm** made) {
     }
     *made = nullptr;
     if (!(timeout >= 0)) {
-      throw coll::Error(Status::invalid_argument, "shrink: the time-out must not be negative");
+      throw coll::Error(Status::invalid_argument, "shrink: the time-out must be 0 seconds or more");
     }
     // Steps that were left end with their communicator.
     coll::on_either(comm, [](auto& parent) { parent.revoke(); });

@@ -31,8 +31,8 @@ coll_wire_options known_wire_options(const coll_wire_options* given) {
   if (all.size < sizeof(std::size_t)) refuse_wire("set options.size to sizeof(coll_wire_options)");
   coll_wire_options options{};
   std::memcpy(&options, given, std::min(all.size, sizeof options));
-  if (!(options.timeout >= 0)) refuse_wire("the time-out must not be negative");
-  if (!(options.silence >= 0)) refuse_wire("the time of silence must not be negative");
+  if (!(options.timeout >= 0)) refuse_wire("the time-out must be 0 seconds or more");
+  if (!(options.silence >= 0)) refuse_wire("the time of silence must be 0 seconds or more");
   if (options.ranks < 1 || options.ranks > 1024) refuse_wire("ranks must be 1 ... 1024");
   if (options.rank < 0 || options.rank >= options.ranks) {
     refuse_wire("rank " + std::to_string(options.rank) + " is none of " +

@@ -88,7 +88,7 @@ void validate_enums(const Call& call, int ranks) {
   }
   validate_accumulate(call);
   validate_reproducible(call);
-  if (!(call.timeout >= 0)) refuse(call, "the time-out must not be negative");
+  if (!(call.timeout >= 0)) refuse(call, "the time-out must be 0 seconds or more");
 }
 
 // Elements of the parts [first, last) of the ranks.

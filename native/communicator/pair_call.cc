@@ -52,7 +52,7 @@ void validate(const PairCall& call, int ranks) {
                                                  call.into, call.room * size_of(call.into_dtype))) {
     refuse(call, "the two arrays overlap: pass two that share no memory");
   }
-  if (!(call.timeout >= 0)) refuse(call, "the time-out must not be negative");
+  if (!(call.timeout >= 0)) refuse(call, "the time-out must be 0 seconds or more");
 }
 
 const char* name_of(PairKind kind) noexcept {

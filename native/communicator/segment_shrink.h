@@ -22,11 +22,13 @@ class SegmentShrink final : public Shrinking {
   std::vector<int> missing() const override;
   bool lives(int rank) const noexcept;
   void decide();
+  bool all_have_entered() const;
   void enter(std::uint64_t group);
 
   Communicator& parent_;
   Segment segment_;
-  int rank_ = -1;  // in the new communicator
+  bool decided_ = false;  // by this rank
+  int rank_ = -1;         // in the new communicator
   Membership place_;
 };
 

@@ -149,7 +149,7 @@ void validate(const SparseWish& wish, int ranks) {
   validate_reproducible(as_dense(wish));
   check_quantised(wish);
   check_largest(wish);
-  if (!(wish.timeout >= 0)) refuse(wish, "the time-out must not be negative");
+  if (!(wish.timeout >= 0)) refuse(wish, "the time-out must be 0 seconds or more");
   if (wish.algorithm == -1 || (wish.algorithm == kSparseDense && wish.kind == Kind::allreduce)) {
     return;
   }

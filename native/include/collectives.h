@@ -207,6 +207,9 @@ double coll_timeout(const coll_comm* comm);
 /* Makes the call and returns when this rank's part is done and its buffers are its own again. All
  * ranks must make the same calls in the same order; where they do not, all get COLL_MISMATCH. */
 coll_status coll_run(coll_comm* comm, const coll_call* call);
+/* Refuses what coll_run() would refuse of its arguments, on this rank alone: makes no call. May run
+ * beside one. */
+coll_status coll_validate(coll_comm* comm, const coll_call* call);
 /* Goes on with a call that returned COLL_IN_PROGRESS. */
 coll_status coll_resume(coll_comm* comm);
 

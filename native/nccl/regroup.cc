@@ -64,7 +64,7 @@ ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t* place,
   ncclComm& from = ready(comm);
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
     throw Refusal(ncclInvalidArgument, "color is " + std::to_string(color) +
-                                           "; it must not be negative, but for "
+                                           "; it must be 0 seconds or more, but for "
                                            "NCCL_SPLIT_NOCOLOR");
   }
   std::unique_ptr<ncclComm> born;

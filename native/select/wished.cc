@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "schedule/kind_name.h"
 
 namespace coll {
 namespace {
@@ -61,8 +62,9 @@ int wished_algorithm(Kind kind, int ranks, const Wish& wish) {
   const auto table = algorithms();
   if (wish.algorithm < 0 || wish.algorithm >= static_cast<int>(table.size()) ||
       algorithm_at(wish.algorithm).kind != kind) {
-    throw Error(Status::invalid_argument, "algorithm number " + std::to_string(wish.algorithm) +
-                                              " is not one for this collective");
+    throw Error(Status::invalid_argument, std::string(name_of(kind)) + ": algorithm number " +
+                                              std::to_string(wish.algorithm) +
+                                              " is none of its own: -1 lets the library choose");
   }
   const Algorithm& a = algorithm_at(wish.algorithm);
   if (!a.fits(ranks)) {

@@ -94,7 +94,7 @@ struct alignas(kLine) MailLine {
   std::atomic<std::uint32_t> bell;      // counted up by who wakes this rank
   std::atomic<std::uint32_t> sleepers;  // 1: it sleeps on the bell, or is about to
   std::atomic<std::uint64_t> waits;     // mailbox/waits.h; 0: for nothing
-  std::atomic<std::uint64_t> shrinks;   // 1: it wants a communicator of those that live
+  std::atomic<std::uint64_t> shrinks;   // 1: it wants one of those that live; 2: it is in it
   std::atomic<std::uint64_t> place;     // its rank there and 1; 0: none
 };
 

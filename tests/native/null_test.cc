@@ -52,6 +52,7 @@ int rooted(coll_comm* c) {
 }
 
 const std::vector<Row> kCollectives = {
+    {"coll_validate", [](coll_comm* c) -> int { return coll_validate(c, nullptr); }, kGone, kNone},
     {"coll_run", [](coll_comm* c) -> int { return coll_run(c, nullptr); }, kGone, kNone},
     {"coll_resume", [](coll_comm* c) -> int { return coll_resume(c); }, kGone, kNone},
     {"coll_collective",

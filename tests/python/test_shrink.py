@@ -67,3 +67,8 @@ def test_what_is_refused() -> None:
                 call()
 
     on_ranks(1, work)
+
+
+def test_what_comes_of_it_may_be_given_up_at_once() -> None:
+    for _ in range(20):
+        assert on_ranks(P, lambda comm: comm.shrink().size) == [P] * P
