@@ -222,6 +222,15 @@ class Handle:
             reason = f"it was interrupted in {name} by {type(error).__name__}"
             lib.coll_abort(native, reason.encode())
 
+    def told(self, name: str, status: int) -> None:
+        """Raise the error of a call that C has made, or what a signal handler raised in it."""
+        try:
+            raise_what_came()
+        except BaseException as error:
+            self.interrupted(name, error)
+            raise
+        check(status)
+
     def busy(self, name: str) -> InvalidArgumentError:
         """Return the error of a call that meets another one."""
         return InvalidArgumentError(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from collectives._ffi import check, ffi, lib
+from collectives._ffi import ffi, lib
 from collectives.arrays import as_integers
 from collectives.names import KINDS, OPS
 from collectives.plain_calls import run_plain_sparse
@@ -62,7 +62,7 @@ def allreduce(comm: Caller, x: Sparse, op: Any) -> Any:
     found = run_plain_sparse(comm._door, call, x.indices, x.values, x.length, _AS_IT_IS)
     if type(found) is int:
         if found > 0:
-            check(found)
+            comm._handle.told("sparse allreduce", found)
         return _of_ml_dtypes(comm, x, call)
     if type(found) is tuple:
         return Sparse.of_result(found[0], found[1], x.length)
@@ -77,7 +77,7 @@ def _of_ml_dtypes(comm: Caller, x: Sparse, call: int) -> Any:
     found = run_plain_sparse(comm._door, call, x.indices, seen[0], x.length, seen[1])
     if type(found) is int:
         if found > 0:
-            check(found)
+            comm._handle.told("sparse allreduce", found)
         return None
     dtype = x.values.dtype
     if type(found) is tuple:

@@ -178,8 +178,8 @@ int32_t install_plain_calls(void) {
       {NULL, NULL, 0, NULL},
   };
   const PyGILState_STATE state = PyGILState_Ensure();
-  PyObject* module = !know_arrays() ? NULL : PyImport_ImportModule("collectives._native");
-  know_making_arrays();  // else the long way serves
+  const int known = know_arrays() && know_making_arrays();
+  PyObject* module = !known ? NULL : PyImport_ImportModule("collectives._native");
   const int done = module != NULL && PyModule_AddFunctions(module, functions) == 0 &&
                    add_plain_persistent(module) == 0;
   Py_XDECREF(module);

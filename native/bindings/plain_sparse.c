@@ -145,7 +145,10 @@ PyObject* run_plain_sparse(PyObject* module, PyObject* const* args, Py_ssize_t n
 
 int know_making_arrays(void) {
   if (_import_array() == 0) return 1;
-  PyErr_Clear();
   PyArray_API = NULL;
-  return 0;
+  if (!PyErr_ExceptionMatches(PyExc_ImportError) && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {
+    return 0;
+  }
+  PyErr_Clear();  // the long way serves
+  return 1;
 }

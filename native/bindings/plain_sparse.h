@@ -10,7 +10,8 @@
  * values; or all values, a new array; or the coll_status of what failed; or kMissed. */
 PyObject* run_plain_sparse(PyObject* module, PyObject* const* args, Py_ssize_t n);
 
-/* Gets what makes NumPy's arrays; 0: there is none, or it would not do. */
+/* Gets what makes NumPy's arrays. Where that does not fit, nothing goes this way; 0: an exception.
+ */
 int know_making_arrays(void);
 
 #endif
