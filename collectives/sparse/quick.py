@@ -45,13 +45,22 @@ def first(long: _Method) -> _Method:
 
     @wraps(long)
     def method(comm: Caller, x: Any, out: Any = None, **options: Any) -> Any:
-        if type(x) is Sparse and out is None and len(options) == ("op" in options):
+        if type(x) is Sparse and out is None and not (options and _given(options)):
             found = allreduce(comm, x, options.get("op", "sum"))
             if found is not None:
                 return found
         return long(comm, x, out, **options)
 
     return cast("_Method", method)
+
+
+def _given(options: dict[str, Any]) -> bool:
+    """Whether something but the operation is asked for."""
+    return any(name != "op" and not _is_nothing(wish) for name, wish in options.items())
+
+
+def _is_nothing(wish: Any) -> bool:
+    return wish is None or wish is False or (type(wish) is str and wish == "auto")
 
 
 def allreduce(comm: Caller, x: Sparse, op: Any) -> Any:

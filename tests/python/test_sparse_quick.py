@@ -89,6 +89,19 @@ def test_vectors_without_entries_and_without_length(alone: cl.Communicator, dtyp
     assert full.tolist() == [1, 1, 1]
 
 
+def test_options_that_ask_for_nothing_are_none(alone: cl.Communicator, monkeypatch: Any) -> None:
+    def long(*_: Any, **__: Any) -> None:
+        raise AssertionError("the long way")
+
+    x = vector(FEW, np.ones(4, "float32"))
+    monkeypatch.setattr("collectives.reductions.unusual_allreduce", long)
+    assert alone.allreduce(x, op="max", algorithm=None, timeout=None, async_op=False).nnz == 3
+    assert alone.allreduce(x, algorithm="auto", output="auto", coding="auto").nnz == 3
+    for options in ({"timeout": 3.0}, {"async_op": True}, {"algorithm": "ring"}):
+        with pytest.raises(AssertionError, match="the long way"):
+            alone.allreduce(x, **options)  # type: ignore[arg-type]
+
+
 def test_the_last_call_is_told_whichever_way_it_went(alone: cl.Communicator) -> None:
     x = vector(FEW, np.ones(4, "float32"))
     ways: list[Any] = [{}, {"output": "dense"}, {}]
