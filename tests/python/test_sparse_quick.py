@@ -99,7 +99,7 @@ def test_options_that_ask_for_nothing_are_none(alone: cl.Communicator, monkeypat
     assert alone.allreduce(x, algorithm="auto", output="auto", coding="auto").nnz == 3
     for options in ({"timeout": 3.0}, {"async_op": True}, {"algorithm": "ring"}):
         with pytest.raises(AssertionError, match="the long way"):
-            alone.allreduce(x, **options)  # type: ignore[arg-type]
+            alone.allreduce(x, **options)
 
 
 def test_the_last_call_is_told_whichever_way_it_went(alone: cl.Communicator) -> None:
