@@ -180,7 +180,7 @@ bool Communicator::placed_far(const Prepared& prepared) noexcept {
   const int of_class = prepared.placement_class;
   if (trials_) trials_->before(of_class, prepared.hash, clock_.calls, placements_, times_);
   const PlacementsSaid said = placements_.of(clock_.calls);
-  if ((said.timed >> of_class & 1) != 0) times_.enter();
+  if ((said.timed >> of_class & 1) != 0 || PlacementTrials::watches(clock_.calls)) times_.enter();
   return (said.far >> of_class & 1) != 0;
 }
 

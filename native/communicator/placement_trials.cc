@@ -38,6 +38,7 @@ void PlacementTrials::begin(int of_class, std::uint64_t plan, std::uint64_t call
   const bool far = (said_.far >> of_class & 1) != 0;
   trial_ = {.of_class = of_class, .plan = plan, .usual = far ? Placement::far : Placement::near};
   on_ = true;
+  watched_ = {};
   trial_.from = say(trial_.usual, call, ahead);
 }
 
@@ -56,6 +57,18 @@ void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call
   }
   const bool counts = of_class == trial_.of_class && plan == trial_.plan && call >= trial_.from;
   trial_.asked[call % kTimedCalls] = counts ? call : 0;
+}
+
+// Whether calls take as long as they did.
+void PlacementTrials::look(std::uint64_t call, const CallTimes& times) noexcept {
+  const std::optional<double> seconds = times.of(watched_.call);
+  if (seconds) {
+    Uses& uses = uses_[static_cast<std::size_t>(watched_.of_class)];
+    if (uses.drift.shown_by(watched_.plan, *seconds)) {
+      uses.due = std::min(uses.due, std::max(uses.calls, kRest));
+    }
+  }
+  if (seconds || call >= watched_.call + kTimedCalls) watched_ = {};
 }
 
 // All ranks have left calls before this one, or will soon, and said when.
@@ -86,6 +99,7 @@ void PlacementTrials::end(std::uint64_t call, PlacementAhead& ahead) noexcept {
   uses.interval = stays ? std::min(2 * uses.interval, kSeldom) : kOften;
   uses.due = uses.interval;
   uses.calls = 0;
+  uses.drift = {};
   say(best, call, ahead);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0's choice of what to say ahead (placement_ahead.h): now and then it has all ranks time the
-// calls of a class, as for near and as for far cores in turns, and keeps what was faster.
+// calls of a class, as for near and as for far cores in turns, and keeps what was faster. Between
+// trials one call in a few is timed; where these take another time than before, a trial is due.
 #pragma once
 
 #include <array>
@@ -9,12 +10,16 @@
 
 #include "base/placement.h"
 #include "communicator/call_times.h"
+#include "communicator/drift.h"
 #include "communicator/placement_ahead.h"
 
 namespace coll {
 
 class PlacementTrials {
  public:
+  // Whether all ranks time a call, of those for which it is said ahead, in any case.
+  static constexpr bool watches(std::uint64_t call) noexcept { return call % kWatched == 0; }
+
   // Before call number `call`, one of the class. `plan` tells apart calls of a class whose times
   // say nothing of each other.
   void before(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
@@ -23,6 +28,10 @@ class PlacementTrials {
       go_on(of_class, plan, call, ahead, times);
       return;
     }
+    if (watched_.call != 0) [[unlikely]]
+      look(call, times);
+    if (watches(call)) [[unlikely]]
+      watched_ = {.call = call, .plan = plan, .of_class = of_class};
     Uses& uses = uses_[static_cast<std::size_t>(of_class)];
     if (++uses.calls >= uses.due) [[unlikely]]
       begin(of_class, plan, call, ahead);
@@ -31,6 +40,9 @@ class PlacementTrials {
  private:
   // How many calls of a class go by between two trials of it, of which each takes about a hundred.
   static constexpr unsigned kFirst = 16, kOften = 1024, kSeldom = 4096;
+  // Of calls in a row that are timed anyway; and the least calls between trials, however it looks.
+  static constexpr std::uint64_t kWatched = 32;
+  static constexpr unsigned kRest = 256;
   // The usual way and the other one, twice each; a turn ends without its samples after many calls.
   static constexpr int kTurns = 4;
   static constexpr std::size_t kSamples = 12;
@@ -40,6 +52,12 @@ class PlacementTrials {
 
   struct Uses {
     unsigned calls = 0, due = kFirst, interval = kOften;
+    Drift drift = {};
+  };
+  // A call that all ranks time, and have not all left yet.
+  struct Watched {
+    std::uint64_t call = 0, plan = 0;  // 0: there is none
+    int of_class = 0;
   };
   // Of one placement.
   struct Samples {
@@ -62,6 +80,7 @@ class PlacementTrials {
   void begin(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead) noexcept;
   void go_on(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
              const CallTimes& times) noexcept;
+  void look(std::uint64_t call, const CallTimes& times) noexcept;
   void learn(std::uint64_t call, const CallTimes& times) noexcept;
   void end(std::uint64_t call, PlacementAhead& ahead) noexcept;
   std::uint64_t say(Placement placement, std::uint64_t call, PlacementAhead& ahead) noexcept;
@@ -69,6 +88,7 @@ class PlacementTrials {
 
   PlacementsSaid said_;
   std::array<Uses, kPlacementClasses> uses_{};
+  Watched watched_;
   bool on_ = false;
   Trial trial_;
 };

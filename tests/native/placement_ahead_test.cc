@@ -16,6 +16,7 @@
 #include "algorithms/algorithm.h"
 #include "collectives_trace.h"
 #include "communicator/call_times.h"
+#include "communicator/drift.h"
 #include "communicator/placement_trials.h"
 #include "groups_of_test.h"
 #include "instrumented.h"
@@ -83,7 +84,7 @@ int calls_as_far(PlacementTrials& trials, const Segment& segment, std::uint64_t&
     const PlacementsSaid said = ahead.of(call);
     const bool far = (said.far >> kClass & 1) != 0;
     far_ones += far ? 1 : 0;
-    if ((said.timed >> kClass & 1) == 0) continue;
+    if ((said.timed >> kClass & 1) == 0 && !PlacementTrials::watches(call)) continue;
     for (int rank = 0; rank < 2; ++rank) {
       TimesRing::Times& told = segment.rank(rank).times.of_call[call % kTimedCalls];
       told.entered.store(1000);
@@ -108,6 +109,34 @@ TEST(what_was_faster_of_late_is_said) {
   // Of two that are alike it is the one for near cores.
   calls_as_far(trials, laid.segment(), call, 5'000, same);
   CHECK(calls_as_far(trials, laid.segment(), call, 10'000, same) < 600);
+}
+
+// Whatever is said for thousands of calls, as nothing has changed, gives way soon after it has.
+TEST(what_changes_is_seen_before_a_trial_would_be_due) {
+  const Laid laid;
+  PlacementTrials trials;
+  std::uint64_t call = 0;
+  const auto far_pays = [](bool far) -> std::uint64_t { return far ? 1000 : 2000; };
+  const auto near_pays = [](bool far) -> std::uint64_t { return far ? 3000 : 1000; };
+  calls_as_far(trials, laid.segment(), call, 30'000, far_pays);
+  calls_as_far(trials, laid.segment(), call, 800, near_pays);
+  CHECK(calls_as_far(trials, laid.segment(), call, 1000, near_pays) < 100);
+  calls_as_far(trials, laid.segment(), call, 30'000, near_pays);
+  calls_as_far(trials, laid.segment(), call, 800, far_pays);
+  CHECK(calls_as_far(trials, laid.segment(), call, 1000, far_pays) > 850);
+}
+
+TEST(a_drift_is_of_one_plan_and_of_most_calls) {
+  Drift drift;
+  const auto shown = [&](std::uint64_t plan, const std::vector<double>& times) {
+    bool any = false;
+    for (const double t : times) any = drift.shown_by(plan, t) || any;
+    return any;
+  };
+  CHECK(!shown(1, {3, 1, 2, 9}) && !shown(1, {1.2, 5, 5, 5}) && !shown(1, {1, 1, 0.8, 1}));
+  CHECK(!shown(2, {9, 9, 9, 9}) && !shown(2, {9, 8, 9, 10}));
+  CHECK(!shown(1, {1, 1, 1, 1}) && shown(1, {1.5, 1.4, 2, 1.6}));
+  CHECK(!shown(3, {10, 10, 10}) && !shown(3, {10}) && shown(3, {9, 9, 7, 9}));
 }
 
 // Then nobody says how long calls take, and none is waited for.
