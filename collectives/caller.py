@@ -142,7 +142,9 @@ class Caller:
             return None if target is None else arrays.delivered(target)
 
         if (calls := self._collected()) is not None:
-            self._refuse_early(name, kind, source, target, options, op, root, count, counts)
+            # An algorithm of the program is made known in the call's turn.
+            plain = (-1, *options[1:])
+            self._refuse_early(name, kind, source, target, plain, op, root, count, counts)
             pending = self._deferred_pending(name) if async_op else None
             key = fusion_key(kind, source, target, op, options)
             calls.append(Deferred(name, run, key, source, target, pending))

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
+# What is as if an option were not there.
+_NOTHING: dict[str, tuple[Any, ...]] = {
+    "algorithm": (None, "auto"),
+    "output": (None, "auto"),
+    "coding": (None, "auto"),
+    "async_op": (False,),
+    "reproducible": (False,),
+} | dict.fromkeys(("accumulate", "compress", "dense_above", "largest", "mode", "timeout"), (None,))
+
 _AS_IT_IS = -1  # dtype of values that C knows
 _PREPARED = ffi.new("coll_sparse_call[]", len(OPS))  # lives as long as the addresses
 
@@ -55,12 +64,13 @@ def first(long: _Method) -> _Method:
 
 
 def _given(options: dict[str, Any]) -> bool:
-    """Whether something but the operation is asked for."""
-    return any(name != "op" and not _is_nothing(wish) for name, wish in options.items())
+    """Whether something but the operation is asked for, or what no option means."""
+    return any(not _is_nothing(name, wish) for name, wish in options.items() if name != "op")
 
 
-def _is_nothing(wish: Any) -> bool:
-    return wish is None or wish is False or (type(wish) is str and wish == "auto")
+def _is_nothing(name: str, wish: Any) -> bool:
+    known = _NOTHING.get(name, ())
+    return wish in known if type(wish) is str else any(wish is nothing for nothing in known)
 
 
 def allreduce(comm: Caller, x: Sparse, op: Any) -> Any:
@@ -68,27 +78,22 @@ def allreduce(comm: Caller, x: Sparse, op: Any) -> Any:
     call = _CALLS.get(op) if type(op) is str else None
     if call is None or not comm._plain:
         return None
-    found = run_plain_sparse(comm._door, call, x.indices, x.values, x.length, _AS_IT_IS)
-    if type(found) is int:
-        if found > 0:
-            comm._handle.told("sparse allreduce", found)
-        return _of_ml_dtypes(comm, x, call)
+    found = _made(comm, call, x, x.values, _AS_IT_IS)
+    if found is not None or (seen := as_integers(x.values)) is None:
+        return found
+    found = _made(comm, call, x, *seen)  # a dtype that C does not see in NumPy's arrays
+    if type(found) is Sparse:
+        found.values = found.values.view(x.values.dtype)
+        return found
+    return None if found is None else found.view(x.values.dtype)
+
+
+def _made(comm: Caller, call: int, x: Sparse, values: Any, dtype: int) -> Any:
+    found = run_plain_sparse(comm._door, call, x.indices, values, x.length, dtype)
     if type(found) is tuple:
         return Sparse.of_result(found[0], found[1], x.length)
-    return found
-
-
-def _of_ml_dtypes(comm: Caller, x: Sparse, call: int) -> Any:
-    """Make the call where the values are of a dtype that C does not see in NumPy's arrays."""
-    seen = as_integers(x.values)
-    if seen is None:
-        return None
-    found = run_plain_sparse(comm._door, call, x.indices, seen[0], x.length, seen[1])
-    if type(found) is int:
-        if found > 0:
-            comm._handle.told("sparse allreduce", found)
-        return None
-    dtype = x.values.dtype
-    if type(found) is tuple:
-        return Sparse.of_result(found[0], found[1].view(dtype), x.length)
-    return found.view(dtype)
+    if type(found) is not int:
+        return found
+    if found > 0:
+        comm._handle.told("sparse allreduce", found)
+    return None

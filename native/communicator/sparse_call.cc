@@ -142,6 +142,9 @@ bool SparseCall::hears_all() {
   const bool free = wish_.algorithm < 0;
   if (free && openings_->all_are_whole()) {
     deliver_at_once();
+    // Room that is no longer needed would be sent for nothing.
+    const std::size_t needed = openings_->most_needed();
+    if (2 * needed < openings_->room()) rooms_.set(hash_words(words_), needed);
     return true;
   }
   for (int r = 0; r < ranks(); ++r) {

@@ -29,7 +29,9 @@ Opening* Openings::at(int place) const noexcept {
 void Openings::tell(const SparseTerms& terms, const SparseStream& pairs) {
   mine() = Opening::of(terms, pairs);
   const std::size_t raw = pairs.entries * terms.value_bytes();  // a bound from below
-  if (mine().whole != 0 || room_ == 0 || raw > OpeningRooms::kMost) return;
+  if (mine().whole != 0 || room_ == 0) return;
+  mine().needed = raw;
+  if (raw > OpeningRooms::kMost) return;
   const SparseMessage message = packed(terms, kName, {&pairs, 1});
   mine().needed = message.size;
   if (message.size > room_) return;

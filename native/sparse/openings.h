@@ -28,7 +28,8 @@ class Openings {
 
   const Opening& of(int rank) const noexcept { return *at(rank); }
   bool all_are_whole() const noexcept;
-  // Bytes of the longest vector that might have followed; 0: none might.
+  // Bytes of the longest vector where there is room, of one beyond all room less; 0: none needs
+  // any.
   std::size_t most_needed() const noexcept;
   // Of a rank that has told all. Throws Error where that is none of the stretch.
   SparseStream stream(const SparseTerms& terms, int rank, const SparseStream& stretch) const;

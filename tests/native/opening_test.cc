@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "check.h"
+#include "sparse_pairs_of_test.h"
 
 namespace {
 
@@ -17,22 +18,8 @@ using coll::SparseStream;
 
 constexpr std::uint64_t kLength = 100000;
 
-struct Pairs {
-  std::vector<std::uint32_t> indices;
-  std::vector<float> values;
-
-  explicit Pairs(std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) {
-      indices.push_back(static_cast<std::uint32_t>(7 * i + 3));
-      values.push_back(static_cast<float>(i) + 0.5F);
-    }
-  }
-  SparseStream stream() const {
-    return {.length = kLength,
-            .entries = indices.size(),
-            .indices = reinterpret_cast<const std::byte*>(indices.data()),
-            .values = reinterpret_cast<const std::byte*>(values.data())};
-  }
+struct Pairs : check::Pairs {
+  explicit Pairs(std::size_t n) : check::Pairs(n, 7, kLength) {}
 };
 
 coll::SparseTerms terms() {

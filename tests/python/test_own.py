@@ -55,6 +55,16 @@ def _defined() -> None:
     cl.algorithm("broadcast", name="straight", chunks=lambda p: 3)(straight)
 
 
+def test_it_runs_in_a_group_beside_a_call_in_flight() -> None:
+    def run(comm: cl.Communicator) -> None:
+        flying = [comm.allreduce(np.ones(300_000), async_op=True) for _ in range(5)]
+        with comm.group():
+            handle = comm.allreduce(np.ones(3), algorithm="star", async_op=True)
+        assert flying[-1].wait()[0] + handle.wait()[0] == 6
+
+    on_ranks(3, run)
+
+
 @pytest.mark.parametrize("p", [1, 2, 3, 5, 8])
 def test_it_runs_like_a_built_in_one(p: int) -> None:
     def run(comm: cl.Communicator) -> None:

@@ -97,9 +97,14 @@ def test_options_that_ask_for_nothing_are_none(alone: cl.Communicator, monkeypat
     monkeypatch.setattr("collectives.reductions.unusual_allreduce", long)
     assert alone.allreduce(x, op="max", algorithm=None, timeout=None, async_op=False).nnz == 3
     assert alone.allreduce(x, algorithm="auto", output="auto", coding="auto").nnz == 3
-    for options in ({"timeout": 3.0}, {"async_op": True}, {"algorithm": "ring"}):
+    for options in (
+        {"timeout": 3.0}, {"async_op": True}, {"algorithm": "ring"}, {"timeout": False},
+        {"reproducible": "auto"}, {"algorithm": False}, {"op": "sum", "largest": 2},
+    ):  # fmt: skip
         with pytest.raises(AssertionError, match="the long way"):
             alone.allreduce(x, **options)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bogus'"):
+        alone.allreduce(x, bogus=None)  # type: ignore[call-arg]
 
 
 def test_the_last_call_is_told_whichever_way_it_went(alone: cl.Communicator) -> None:
