@@ -5,7 +5,9 @@ Each rank counts its meetings in the store, so the second of two processes comes
 meeting, where nobody else is, and the first may wait for a rank that thinks itself another. Who
 finds the meeting before unfinished by its own rank says so there. All who still wait there look at
 that, and the process of that rank answers: so the second one knows, too. Of a process that was
-killed nobody hears an answer, and who takes its place is no second one.
+killed nobody hears an answer, and who takes its place is no second one. A store in which a rank
+was found twice is of no use any more, as its ranks count different meetings: who comes later is
+told so.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from collectives.launchers.meeting import host
 
 PATIENCE = 10.0  # seconds until a process that lives, and has met as this rank, is what is wrong
 _AGAIN, _TWICE, _WHO, _DONE = "again", "twice", "who", "done"
+_SPOILED = "spoiled"  # which rank was found twice by one that has left
 _PULSE = 0.2  # seconds between two looks
 _BEGIN = 19  # of what /proc says of a process behind its name: when it began
 
@@ -40,6 +43,8 @@ class Attendance:
         self._next = 0.0
         self._doubted = False  # whether the process of the meeting before may still be in it
         self._earlier = ""  # another process that has come as this rank before
+        self._spoiled: bytes | None = None  # the rank that was found twice before
+        self._found: bytes | None = None  # and that is found twice now
         self._patience = Deadline(PATIENCE)
 
     @property
@@ -53,12 +58,14 @@ class Attendance:
         self._here.put(f"{_WHO}{self._rank}", own.encode())
         if self._number > 0:
             before = self._opened(self._number - 1)
+            # Before it looks: who leaves says so, and looks for this then.
+            before.put(f"{_AGAIN}{self._rank}", b"1")
             who = (before.find(f"{_WHO}{self._rank}") or b"").decode("utf-8", "replace")
             self._earlier = who if who != own else ""
             if before.find(self.end) is None:
                 self._doubted = True
-                before.put(f"{_AGAIN}{self._rank}", b"1")
                 before.put(_AGAIN, str(self._rank).encode())
+            self._spoiled = before.find(_SPOILED)
         return self
 
     def __exit__(
@@ -69,6 +76,8 @@ class Attendance:
     ) -> None:
         """Say that it has left; to another process of its rank, that this one was there."""
         with suppress(CollectiveError):
+            if self._found is not None:
+                self._here.put(_SPOILED, self._found)
             self._here.put(self.end, b"1" if error is None else GAVE_UP)
             if error is not None and self._here.find(f"{_AGAIN}{self._rank}") is not None:
                 self._opened(self._number + 1).put(_TWICE, b"1")
@@ -84,7 +93,7 @@ class Attendance:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _PULSE
-        again = self._here.find(_AGAIN)
+        again = self._spoiled or self._here.find(_AGAIN)
         if again is not None:
             raise self._twice(again.decode("ascii", "replace"))
         if self._doubted and self._here.find(_TWICE) is not None:
@@ -106,6 +115,7 @@ class Attendance:
         self._patience = Deadline(PATIENCE)
 
     def _twice(self, rank: str, how: str = "") -> BootstrapError:
+        self._found = rank.encode()
         return BootstrapError(
             f"rank {rank} is there twice: two processes have come as rank {rank} to the store in "
             f"which the ranks meet{how} (this is rank {self._rank} of {self._size}): give each "

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
+import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -338,6 +339,7 @@ class Stored:
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
+        self.lock = threading.Lock()
 
     def set(self, key: str, value: bytes) -> None:
         self.values[key] = value
@@ -349,8 +351,10 @@ class Stored:
         return all(key in self.values for key in keys)
 
     def add(self, key: str, more: int) -> int:
-        self.values[key] = str(int(self.values.get(key, b"0")) + more).encode()
-        return int(self.values[key])
+        with self.lock:
+            value = int(self.values.get(key, b"0")) + more
+            self.values[key] = str(value).encode()
+        return value
 
 
 class World:

@@ -13,6 +13,8 @@ import pytest
 import collectives as cl
 from collectives import errors
 from collectives.launchers import attendance
+from collectives.launchers.attendance import Attendance
+from collectives.launchers.torch_store import TorchStore
 from tests.python.test_meeting_by_hand import Stored
 
 TWICE = "two processes have come as rank"
@@ -43,6 +45,57 @@ def test_all_are_told_of_a_rank_that_comes_twice(ranks: tuple[int, ...]) -> None
         assert text.startswith("BootstrapError: rank "), text
         assert f" is there twice: {TWICE}" in text
         assert f"(this is rank {r} of 4)" in text
+
+
+def opened(store: Stored, number: int) -> TorchStore:
+    return TorchStore(store, f"collectives/4.{number}/")
+
+
+def present(store: Stored, number: int) -> Attendance:
+    return Attendance(lambda at: opened(store, at), number, 2, 4)
+
+
+def test_who_comes_when_a_rank_was_found_twice_is_told_at_once() -> None:
+    """The other two have left by then, so nobody answers."""
+    store = Stored()
+    store.add("collectives/4.2", 2)
+    first, second = present(store, 0), present(store, 1)
+    first.__enter__()
+    second.__enter__()
+    for each in first, second:
+        with pytest.raises(errors.BootstrapError, match=TWICE) as caught:
+            each.check()
+        each.__exit__(None, caught.value, None)
+    begin = time.monotonic()
+    for _ in range(2):  # and who comes behind that one
+        text = raised(lambda: cl.Communicator.from_store(store, 2, 4, timeout=60))
+        assert f"is there twice: {TWICE} 2" in text
+    assert time.monotonic() - begin < 30
+
+
+class Leaves(Stored):
+    """A store that is slow: while it is asked for the end of a rank, that rank leaves."""
+
+    left: Callable[[], None] | None = None
+
+    def check(self, keys: list[str]) -> bool:
+        there = super().check(keys)
+        if self.left is not None and keys[0].endswith("done2"):
+            left, self.left = self.left, None
+            left()
+        return there
+
+
+def test_who_comes_while_its_rank_leaves_is_told() -> None:
+    store = Leaves()
+    first, second = present(store, 0), present(store, 1)
+    first.__enter__()
+    error = errors.CollectiveTimeoutError("time is up", 2)
+    store.left = lambda: first.__exit__(None, error, None)
+    second.__enter__()
+    assert store.left is None
+    with pytest.raises(errors.BootstrapError, match=TWICE):
+        second.check()
 
 
 def test_who_gave_up_may_come_again() -> None:
