@@ -19,7 +19,7 @@ Openings::Openings(int ranks, std::size_t room)
     : ranks_(ranks),
       room_(room),
       memory_(new std::byte[(static_cast<std::size_t>(ranks) + 1) * bytes_each()]) {
-  std::memset(at(ranks), 0, bytes_each());
+  std::memset(memory_.get() + static_cast<std::size_t>(ranks) * bytes_each(), 0, bytes_each());
 }
 
 Opening* Openings::at(int place) const noexcept {
