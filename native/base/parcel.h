@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <span>
+#include <utility>
+
+#include "base/reused.h"
 
 namespace coll {
 
@@ -13,7 +15,7 @@ class Parcel {
  public:
   // False: there is no memory.
   bool make_room(std::size_t size) noexcept {
-    bytes_.reset(new (std::nothrow) std::byte[size]);
+    bytes_ = reused(size);
     size_ = bytes_ != nullptr ? size : 0;
     return bytes_ != nullptr;
   }
@@ -27,7 +29,7 @@ class Parcel {
   }
 
  private:
-  std::unique_ptr<std::byte[]> bytes_;
+  ReusedBytes bytes_;
   std::size_t size_ = 0;
 };
 

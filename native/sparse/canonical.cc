@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/looks.h"
+#include "base/reused.h"
 #include "sparse/index_order.h"
 
 namespace coll {
@@ -33,18 +34,28 @@ template <class Index>
                                             std::to_string(length) + " elements");
 }
 
+// Whether each is larger than the one before, in a loop without branches, on whole registers.
+template <class Index>
+bool ascend(const void* indices, std::size_t first, std::size_t n) noexcept {
+  Index falls = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    falls |= index_at<Index>(indices, first + i - 1) < index_at<Index>(indices, first + i) ? 0 : 1;
+  }
+  return falls == 0;
+}
+
 // Whether they ascend. A negative one is larger than any length.
 template <class Index>
 bool check(const GivenPairs& given, std::uint64_t length) {
   bool ascending = true;
-  std::uint64_t before = 0;
   in_blocks(given.n, [&](std::size_t first, std::size_t n) {
+    const std::size_t before = first > 0 ? 1 : 0;
+    const auto at = [&](std::size_t i) { return index_at<Index>(given.indices, i); };
+    const bool here = ascend<Index>(given.indices, first - before, n + before);
+    if (here && word_of(at(first)) < length && word_of(at(first + n - 1)) < length) return;
+    ascending = ascending && here;
     for (std::size_t i = first; i < first + n; ++i) {
-      const auto index = index_at<Index>(given.indices, i);
-      const auto place = word_of(index);
-      if (place >= length) refuse(index, i, length);
-      ascending = ascending && (i == 0 || place > before);
-      before = place;
+      if (word_of(at(i)) >= length) refuse(at(i), i, length);
     }
   });
   return ascending;
@@ -77,7 +88,7 @@ SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::u
     }
   });
   if (!ascending) sort_by_index(places.all(), length);
-  const std::shared_ptr<std::byte[]> memory(new std::byte[n * (sizeof(Index) + size)]);
+  const std::shared_ptr<std::byte[]> memory = reused_or_throw(n * (sizeof(Index) + size));
   std::byte* values = memory.get() + n * sizeof(Index);
   in_blocks(n, [&](std::size_t begin, std::size_t count) {
     for (std::size_t i = begin; i < begin + count; ++i) {
@@ -139,7 +150,7 @@ SparseStream with_truths(const SparseTerms& terms, const SparseStream& stream) {
   constexpr auto is_odd = [](std::byte b) { return std::to_integer<unsigned>(b) > 1; };
   const std::span<const std::byte> given(stream.values, stream.entries);
   if (std::ranges::none_of(given, is_odd)) return stream;
-  const std::shared_ptr<std::byte[]> truths(new std::byte[given.size()]);
+  const std::shared_ptr<std::byte[]> truths = reused_or_throw(given.size());
   std::ranges::transform(given, truths.get(),
                          [](std::byte b) { return std::byte{b != std::byte{0}}; });
   return with_values(terms, stream, truths);

@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 
+#include "base/reused.h"
+
 namespace coll {
 
 // An index, and where it was given.
@@ -18,14 +20,15 @@ struct GivenIndex {
 // Memory for so many, which nothing has touched: pages come as they are written, between looks.
 class GivenIndices {
  public:
-  explicit GivenIndices(std::size_t n)
-      : memory_(std::make_unique_for_overwrite<GivenIndex[]>(n)), n_(n) {}
+  explicit GivenIndices(std::size_t n) : memory_(reused_or_throw(n * sizeof(GivenIndex))), n_(n) {}
 
-  GivenIndex& operator[](std::size_t i) noexcept { return memory_[i]; }
-  std::span<GivenIndex> all() noexcept { return {memory_.get(), n_}; }
+  GivenIndex& operator[](std::size_t i) noexcept { return all()[i]; }
+  std::span<GivenIndex> all() noexcept {
+    return {reinterpret_cast<GivenIndex*>(memory_.get()), n_};
+  }
 
  private:
-  std::unique_ptr<GivenIndex[]> memory_;
+  std::shared_ptr<std::byte[]> memory_;
   std::size_t n_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/reused.h"
 #include "kernels/quantise.h"
 #include "sparse/index_code.h"
 #include "sparse/owners.h"
@@ -143,7 +144,8 @@ class Reader {
   SparseStream coded(const SparseStream& of, std::size_t n, IndexCode code) {
     const std::size_t values = n * terms_.value_bytes();
     if (rest_.size() < values) refuse("ends early");
-    const std::shared_ptr<std::byte[]> memory(new std::byte[(n + kCodeSlack) * terms_.index_bytes]);
+    const std::shared_ptr<std::byte[]> memory =
+        reused_or_throw((n + kCodeSlack) * terms_.index_bytes);
     const auto took = decode(code, rest_.subspan(values), {of.first, of.length},
                              {memory.get(), n, terms_.index_bytes});
     if (!took) refuse("has indices that are none of what it is of");
@@ -185,7 +187,7 @@ SparseMessage packed(const SparseTerms& terms, std::uint64_t call,
     bodies.push_back(body_of(terms, s));
     size += kWord + bodies.back().bytes;
   }
-  SparseMessage message{std::shared_ptr<std::byte[]>(new std::byte[size + kCodeSlack]), size};
+  SparseMessage message{reused_or_throw(size + kCodeSlack), size};
   std::byte* to = put(message.bytes.get(), &call, kWord);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const std::uint64_t word = streams[i].entries | static_cast<std::uint64_t>(bodies[i].form)

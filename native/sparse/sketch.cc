@@ -5,20 +5,12 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/index_hash.h"
+
 namespace coll {
 namespace {
 
 constexpr unsigned kLevels = 24;
-
-// Mixes all bits, one to one (the finish of MurmurHash3): neighbours are far apart.
-std::uint32_t hash_of(std::uint32_t x) noexcept {
-  x = (x ^ (x >> 16U)) * 0x85EBCA6BU;
-  x = (x ^ (x >> 13U)) * 0xC2B2AE35U;
-  return x ^ (x >> 16U);
-}
-std::uint32_t hash_of(std::uint64_t x) noexcept {
-  return hash_of(static_cast<std::uint32_t>((x * 0x9E3779B97F4A7C15ULL) >> 32U));
-}
 
 constexpr std::uint32_t limit_of(unsigned level) noexcept { return 0xFFFFFFFFU >> level; }
 
@@ -53,16 +45,14 @@ void sample(Sketch& sketch, const SparseStream& stream) noexcept {
     ++sketch.level;
   }
   // Most blocks have none, which a loop without branches finds.
-  constexpr std::size_t kBlock = 256;
+  constexpr std::size_t kBlock = 64;
+  const auto found = kernels::hashes_up_to(best_instruction_set(), sizeof(Index));
   for (std::size_t begin = 0; begin < stream.entries; begin += kBlock) {
     const std::size_t n = std::min(kBlock, stream.entries - begin);
-    std::array<Index, kBlock> block;
-    std::memcpy(block.data(), stream.indices + begin * sizeof(Index), n * sizeof(Index));
     const std::uint32_t limit = limit_of(sketch.level);
-    std::uint32_t found = 0;
-    for (std::size_t i = 0; i < n; ++i) found += hash_of(block[i]) <= limit ? 1U : 0U;
-    for (std::size_t i = 0; found > 0 && i < n; ++i) {
-      const std::uint32_t hash = hash_of(block[i]);
+    if (found(stream.indices + begin * sizeof(Index), n, limit) == 0) continue;
+    for (std::size_t i = begin; i < begin + n; ++i) {
+      const std::uint32_t hash = kernels::hash_of(index_at<Index>(stream, i));
       if (hash <= limit) take(sketch, hash);
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "check.h"
+#include "kernels/index_hash.h"
 
 namespace {
 
@@ -46,6 +47,31 @@ void check_union(const std::vector<Places>& all, std::uint32_t length) {
   const double estimate = coll::estimated_union(sketches);
   const auto counted = static_cast<double>(united(all));
   CHECK(estimate > counted * 0.67 && estimate < counted * 1.5);
+}
+
+template <class Index>
+void check_counts(std::mt19937_64& random, std::uint32_t limit) {
+  std::vector<Index> indices(1000);
+  for (Index& index : indices) index = static_cast<Index>(random());
+  for (const std::size_t n : {0U, 1U, 15U, 16U, 17U, 256U, 1000U}) {
+    const auto wanted =
+        std::count_if(indices.begin(), indices.begin() + static_cast<long>(n),
+                      [limit](Index index) { return coll::kernels::hash_of(index) <= limit; });
+    for (const coll::InstructionSet set : coll::kInstructionSets) {
+      if (!coll::supported(set)) continue;
+      const auto counted = coll::kernels::hashes_up_to(set, sizeof(Index));
+      const auto* bytes = reinterpret_cast<const std::byte*>(indices.data());
+      CHECK(counted(bytes, n, limit) == wanted);
+    }
+  }
+}
+
+TEST(every_instruction_set_counts_the_same_hashes) {
+  std::mt19937_64 random(5);
+  for (const std::uint32_t limit : {0U, 0x00FFFFFFU, 0x7FFFFFFFU, 0x80000000U, 0xFFFFFFFFU}) {
+    check_counts<std::uint32_t>(random, limit);
+    check_counts<std::uint64_t>(random, limit);
+  }
 }
 
 TEST(unions_are_estimated_from_samples) {
