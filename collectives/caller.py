@@ -19,8 +19,9 @@ from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.handle import Handle
 from collectives.names import KINDS, Options, rest_of
 from collectives.operations import Operation, operation_of, raise_failure_of
-from collectives.pending import Block, Pending, Worker
+from collectives.pending import Block, Pending
 from collectives.structures import for_each
+from collectives.worker import Worker
 
 NOTHING = ffi.NULL
 _MAKING = threading.Lock()  # held to begin a worker: a communicator has one
@@ -261,7 +262,8 @@ class Caller:
         """Do a job now, or, where others are in flight, when they are done."""
         worker = self._worker
         # Who waited for the worker in a turn of its own would wait for ever.
-        if worker is None or not worker.busy or self._working() or self._turn._is_owned():
+        idle = worker is None or not (worker.busy or worker.holds_back)
+        if idle or self._working() or self._turn._is_owned():
             return job()
         pending = self._submit(name, job)
         try:
@@ -342,6 +344,7 @@ class Caller:
             raise
         for pending in handles:
             pending.made_as(whole)
+        whole.when_failed(lambda error: abandon(calls, error))
 
     def _finish(self, batch: Sequence[Deferred]) -> None:
         try:
@@ -354,9 +357,7 @@ class Caller:
             for call in batch:
                 if call.pending is not None:
                     call.pending.fail(error)
-            if any(call.pending is None for call in batch):
-                raise
-            return
+            raise
         for call, result in zip(batch, results, strict=True):
             if call.pending is not None:
                 call.pending.finish(result)

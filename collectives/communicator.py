@@ -16,6 +16,7 @@ from collectives.movements import Movements
 from collectives.pairwise import Pairwise
 from collectives.persistent import PersistentCalls
 from collectives.reductions import Reductions
+from collectives.sparse.planning import Planning
 from collectives.symmetric import Symmetric
 from collectives.tracing import EVENTS, Trace
 from collectives.tuning.tunable import Tunable
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from collectives.topology import Topology
 
 
-class Communicator(Reductions, Contributions, Movements, Pairwise, Groups, Symmetric, Tunable):
+class Communicator(
+    Reductions, Contributions, Planning, Movements, Pairwise, Groups, Symmetric, Tunable
+):
     """A fixed group of ranks; made by :func:`collectives.init` and :func:`collectives.local`.
 
     All ranks make the same calls in the same order. Arrays are NumPy arrays, torch tensors, or

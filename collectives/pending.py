@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that go on while the program does something else.
-
-A communicator with such calls has one thread of its own, which makes them one after the other: all
-ranks then make them in the same order, and the native layer, which releases the interpreter's lock,
-moves the bytes meanwhile.
+"""Calls that go on while the program does something else (collectives/worker.py makes them).
 
 asyncio and concurrent.futures, which take as long to load as all of this package, are imported by
 the first call that needs them.
@@ -15,8 +11,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from collectives.errors import (
@@ -30,6 +24,8 @@ from collectives.names import checked_seconds
 if TYPE_CHECKING:
     from asyncio import Task
     from concurrent.futures import Future
+
+    from collectives.worker import Worker
 
 Job: TypeAlias = Callable[[], Any]
 
@@ -69,9 +65,9 @@ class Pending:
         """Not begun yet; with a block not before that has ended. The library makes these."""
         from concurrent.futures import Future
 
-        self._name = name
+        self.name = name
         self._block = block
-        self._maker: threading.Thread | None = None
+        self._worker: Worker | None = None
         self._ended = False
         self._forks = _forks
         self._future: Future[Any] = Future()
@@ -95,8 +91,10 @@ class Pending:
         except TimeoutError:
             if self._future.done():  # the call itself has timed out, or has just ended
                 return self._future.result()
+        finally:
+            self._tell_worker()
         state = "it goes on" if self._awaited_block() is None else "its group has not launched it"
-        raise CollectiveTimeoutError(f"{self._name} is not done after {timeout} s: {state}")
+        raise CollectiveTimeoutError(f"{self.name} is not done after {timeout} s: {state}")
 
     def result(self, timeout: float | None = None) -> Any:
         """Do as :meth:`wait`."""
@@ -122,28 +120,39 @@ class Pending:
             raise self._too_early()
         self._check_turn()
         self._check_fork()
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> Any:
         import asyncio
 
-        return asyncio.shield(asyncio.wrap_future(self._future)).__await__()
+        try:
+            return await asyncio.shield(asyncio.wrap_future(self._future))
+        finally:
+            self._tell_worker()
+
+    def _tell_worker(self) -> None:
+        """Let who makes the calls know that the program hears how this one has ended."""
+        if self._worker is not None and self._worker.holds_back and self._ended:
+            self._worker.heard(self._future.exception())
 
     def __repr__(self) -> str:
         """Tell the call and how far it is."""
         state = "in flight"
         if self._ended:
             state = "failed" if self._future.exception() else "done"
-        return f"<Pending {self._name}, {state}>"
+        return f"<Pending {self.name}, {state}>"
 
     def launch(self) -> None:
         """Tell that its block does not keep it any more."""
         self._block = None
 
-    def made_by(self, thread: threading.Thread) -> None:
-        """Tell in which thread it begins, when those before it are done."""
-        self._maker = thread
+    def made_by(self, worker: Worker) -> None:
+        """Tell in whose thread it begins, when those before it are done."""
+        self._worker = worker
 
     def made_as(self, group: Pending) -> None:
         """Tell that it begins with its group."""
-        self._maker = group._maker
+        self._worker = group._worker
 
     def run(self, job: Job) -> None:
         """Do the work, on the thread that calls."""
@@ -164,18 +173,22 @@ class Pending:
         self._ended = True
         self._future.set_exception(error)
 
-    def abandon(self, why: BaseException) -> None:
-        """End, if it has not ended, since it will not be made."""
+    def abandon(self, why: BaseException, before: str = "") -> None:
+        """End, if it has not ended, since it will not be made.
+
+        ``before``: what has failed by ``why``; by default, what its group was made of.
+        """
         if self._ended:
             return
-        if isinstance(why, CollectiveError):  # the class tells whether the communicator works on
-            before = "because a call of its group failed"
-            error = type(why)(f"{self._name} was not made, {before}: {why}", why.rank)
-        else:
-            kind = type(why).__name__
-            error = CollectiveError(
-                f"{self._name} was not made, because its group was left by {kind}: {why}"
-            )
+        ours = isinstance(why, CollectiveError)
+        if not before:
+            left = f"its group was left by {type(why).__name__}"
+            before = "a call of its group failed" if ours else left
+        text = f"{self.name} was not made, because {before}: {why}"
+        # The class tells whether the communicator works on.
+        error = (
+            type(why)(text, why.rank) if isinstance(why, CollectiveError) else CollectiveError(text)
+        )
         error.__cause__ = why
         self.launch()
         self.fail(error)
@@ -183,6 +196,16 @@ class Pending:
     def when_ended(self, then: Callable[[], None]) -> None:
         """Call something when it has ended; at once where it has."""
         self._future.add_done_callback(lambda _: then())
+
+    def when_failed(self, then: Callable[[BaseException], None]) -> None:
+        """Call something with its error when it has failed; at once where it has."""
+
+        def look() -> None:
+            _, error = self.outcome()
+            if error is not None:
+                then(error)
+
+        self.when_ended(look)
 
     def outcome(self) -> tuple[Any, BaseException | None]:
         """Return the result and the error of one that has ended."""
@@ -192,24 +215,25 @@ class Pending:
     def _awaited_block(self) -> Block | None:
         return self._block
 
-    def _makers(self) -> list[threading.Thread | None]:
-        return [self._maker]
+    def _workers(self) -> list[Worker | None]:
+        return [self._worker]
 
     def _check_turn(self) -> None:
-        if not self._ended and threading.current_thread() in self._makers():
+        here = threading.current_thread()
+        if not self._ended and any(w is not None and w.thread is here for w in self._workers()):
             raise InvalidArgumentError(
-                f"{self._name}: it begins when what waits for it here has ended: wait elsewhere"
+                f"{self.name}: it begins when what waits for it here has ended: wait elsewhere"
             )
 
     def _too_early(self) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"{self._name}: it begins at the end of its group: wait after the with block"
+            f"{self.name}: it begins at the end of its group: wait after the with block"
         )
 
     def _check_fork(self) -> None:
         if self._forks != _forks and not self._ended:
             raise ClosedError(
-                f"{self._name}: it belongs to process {os.getppid()}, from which this one was "
+                f"{self.name}: it belongs to process {os.getppid()}, from which this one was "
                 "forked: only there it can be waited for"
             )
 
@@ -236,9 +260,10 @@ class Whole(Pending):
             if self._missing:
                 return
         outcomes = [part.outcome() for part in self._parts]
-        self._parts = ()
-        for _, error in outcomes:
+        parts, self._parts = self._parts, ()
+        for part, (_, error) in zip(parts, outcomes, strict=True):
             if error is not None:
+                self._worker = part._worker
                 self.fail(error)
                 return
         self.run(lambda: self._build([result for result, _ in outcomes]))
@@ -247,65 +272,8 @@ class Whole(Pending):
         blocks = (part._block for part in self._parts)
         return next((block for block in blocks if block is not None), None)
 
-    def _makers(self) -> list[threading.Thread | None]:
-        return [part._maker for part in self._parts]
-
-
-class Worker:
-    """The thread of one communicator; it begins with the first job."""
-
-    def __init__(self, name: str, turn: Any) -> None:
-        """Begin nothing yet. ``turn`` is a lock that is held during each job."""
-        self._name, self._turn = name, turn
-        self._jobs: SimpleQueue[tuple[Pending, Job] | None] = SimpleQueue()
-        self._open = threading.Lock()  # guards the next two
-        self._unfinished = 0
-        self.at_job = False  # whether its thread does a job, and not what follows from its end
-        self._thread: threading.Thread | None = None
-
-    @property
-    def busy(self) -> bool:
-        """Whether jobs are waiting or being done."""
-        return self._unfinished > 0
-
-    @property
-    def thread(self) -> threading.Thread | None:
-        """The thread, once it has begun."""
-        return self._thread
-
-    def submit(self, pending: Pending, job: Job) -> Pending:
-        """Append a job, whose outcome the handle gets; nothing is appended where this raises."""
-        with self._open:
-            if self._thread is None or not self._thread.is_alive():  # not begun, or lost in a fork
-                thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                thread.start()
-                self._thread = thread
-            pending.made_by(self._thread)
-            self._unfinished += 1
-            self._jobs.put((pending, job))
-        return pending
-
-    def stop(self) -> None:
-        """End the thread when the jobs so far are done."""
-        if self._thread is not None:
-            self._jobs.put(None)
-
-    def _work(self) -> None:
-        while (entry := self._jobs.get()) is not None:
-            pending, job = entry
-            pending.run(partial(self._do, job))
-            # Nothing of a finished call is kept while the next is waited for.
-            del entry, pending, job
-            with self._open:
-                self._unfinished -= 1
-
-    def _do(self, job: Job) -> Any:
-        with self._turn:
-            self.at_job = True
-            try:
-                return job()
-            finally:
-                self.at_job = False
+    def _workers(self) -> list[Worker | None]:
+        return [part._worker for part in self._parts]
 
 
 def _present_task() -> Task[Any] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from collectives.arrays import Operand
+from collectives.compression.agreement import compared
 from collectives.compression.time_left import TimeLeft
 from collectives.errors import InvalidArgumentError
 
@@ -63,8 +64,8 @@ class Codec:
             )
         if np.may_share_memory(code, x):
             code = code.copy()
-        total = comm.allreduce(code, op=op, timeout=left())
-        result = np.asarray(self.decode(total, x.size))
+        compared(comm, code, op, left(), how_made="a codec", of=x)
+        result = np.asarray(self.decode(code, x.size))
         if result.size != x.size:
             raise InvalidArgumentError(
                 f"codec: decode gave {result.size} elements, where {x.size} were encoded"
@@ -83,8 +84,9 @@ def codec(encode: Callable[[Vector], Vector], decode: Callable[[Vector, int], Ve
     are such; choosing elements or scales on each rank alone is not.
 
     Args:
-        encode: Takes a one-dimensional array, which is read-only, returns an array of the same
-            shape and dtype on all ranks. It may call collectives itself, to agree on a scale.
+        encode: Takes a one-dimensional array, which is read-only and the program's own: the result
+            may be written there, so copy what is to be kept. Returns an array of the same shape and
+            dtype on all ranks. It may call collectives itself, to agree on a scale.
         decode: Takes the sum (or average) of the codes and the number of elements that ``encode``
             was given, returns that many elements, real numbers.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from collectives.compression.agreement import compared
 from collectives.compression.codec import Vector
 from collectives.compression.time_left import TimeLeft
 from collectives.errors import InvalidArgumentError
@@ -59,7 +60,8 @@ class FP8:
         left = TimeLeft(comm, timeout)
         own = np.abs(x).max(initial=0) if x.size else 0
         most = np.array([own], np.float64)
-        comm.allreduce(most, op="max", timeout=left())
+        how_made = f"FP8 ({self.format})"
+        compared(comm, most, "max", left(), how_made=how_made, of=x)
         scale = float(most[0]) * comm.size / _LARGEST[self.format]
         if not np.isfinite(scale) or scale == 0:
             result: Vector = comm.allreduce(x.copy(), op=op, timeout=left())

@@ -76,6 +76,8 @@ class TopK:
             raise InvalidArgumentError(
                 f"TopK: momentum is {momentum!r}: it is 0 or more and below 1, and wants feedback"
             )
+        if of_sum not in (True, False):
+            raise InvalidArgumentError(f"TopK: of_sum is {of_sum!r}: it is True or False")
         self.share, self.feedback, self.reuse = float(share), feedback, calls
         self.momentum, self.of_sum = float(momentum), bool(of_sum)
         self.speed: Vector | None = None
@@ -130,6 +132,7 @@ class TopK:
             least, times = None if threshold is None else real(threshold), integer(uses)
             sound = len(state) == len(_STATE) and times is not None and times >= 0
             sound = sound and (least is None or 0 < least < np.inf)
+            sound = sound and (speed is None or residual is not None)
             if not sound or len({x.size for x in arrays if x is not None}) > 1:
                 raise ValueError
         except (KeyError, TypeError, ValueError):
@@ -197,9 +200,11 @@ class TopK:
 def _of_state(kept: Any) -> Vector:
     """Return a copy of what is kept, or a list of its numbers; else raise ValueError."""
     found = np.array(kept)
-    if found.ndim != 1 or found.dtype.kind not in "fiu":
+    if isinstance(kept, list) and found.dtype.kind in "iu":  # whole numbers among them, or none
+        found = found.astype(np.float64)
+    if found.ndim != 1 or found.dtype.kind != "f":
         raise ValueError
-    return found if found.dtype.kind == "f" else found.astype(np.float64)
+    return found
 
 
 def _within(values: Vector, dtype: np.dtype[Any]) -> Vector:

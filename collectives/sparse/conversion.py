@@ -94,6 +94,11 @@ def flat_places(what: str, coordinates: Sequence[Any], sides: Shape) -> Any:
     wide = np.int64 if elements > np.iinfo(np.int32).max else np.int32
     places: Any = np.zeros(len(coordinates[0]), wide)
     for axis, (coordinate, side) in enumerate(zip(coordinates, sides, strict=True)):
+        if len(coordinate) != len(places):
+            raise InvalidArgumentError(
+                f"{what} has {len(places)} coordinates along its first axis, {len(coordinate)} "
+                f"along axis {axis}"
+            )
         if len(coordinate) and (coordinate.min() < 0 or coordinate.max() >= side):
             raise InvalidArgumentError(
                 f"{what} has an element outside of its shape {sides}, along axis {axis}"

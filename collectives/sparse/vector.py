@@ -33,7 +33,7 @@ class Sparse:
     ranks (docs/sparse.md).
 
     Raises InvalidArgumentError for arrays of other shapes or dtypes, or a length that is no integer
-    or negative. Indices are compared with the length where the vector is used.
+    from 0 to 2^48. Indices are compared with the length where the vector is used.
 
     Attributes:
         indices: As given; of results, int32 or int64, ascending.

@@ -62,6 +62,30 @@ struct PairSum {
   }
 };
 
+// Of ascending indices, of which some are equal: adds up the values of each, in place, and rounds
+// once. Returns how many indices are left.
+template <class Index, class Element, class Op>
+std::size_t add_equal(const PairsRoom& pairs, std::size_t n) noexcept {
+  using Value = typename Element::Value;
+  auto* indices = static_cast<Stored<Index>*>(pairs.indices);
+  auto* values = static_cast<Stored<typename Element::Memory>*>(pairs.values);
+  constexpr Element element;
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < n; ++k) {
+    const Index index = indices[i].value;
+    const auto only = values[i].value;
+    Value sum = element.load(only);
+    std::size_t next = i + 1;
+    for (; next < n && indices[next].value == index; ++next) {
+      sum = Op::apply(sum, static_cast<Value>(element.load(values[next].value)));
+    }
+    indices[k].value = index;
+    values[k].value = next == i + 1 ? only : element.round(sum);
+    i = next;
+  }
+  return k;
+}
+
 // visit.operator()<Element, Op>() for how values of a dtype are added: sums of bool are or,
 // integers wrap around. What it returns, or the default of that where the dtype has no sum.
 template <class Visit>

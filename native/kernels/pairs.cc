@@ -28,23 +28,6 @@ struct Summed {
     }
     return true;
   }
-
-  static std::size_t add_equal(const PairsRoom& pairs, std::size_t n) noexcept {
-    auto* indices = static_cast<IndexCell*>(pairs.indices);
-    auto* values = static_cast<ValueCell*>(pairs.values);
-    if (n == 0) return 0;
-    std::size_t last = 0;
-    for (std::size_t i = 1; i < n; ++i) {
-      if (indices[i].value == indices[last].value) {
-        values[last].value = PairSum<Element, Op>::sum(values[last].value, values[i].value);
-      } else {
-        ++last;
-        indices[last].value = indices[i].value;
-        values[last].value = values[i].value;
-      }
-    }
-    return last + 1;
-  }
 };
 
 template <class Index>
@@ -53,7 +36,8 @@ struct KernelsOf {
   template <class Element, class Op>
   PairKernels operator()() const noexcept {
     using Kernels = Summed<Index, Element, Op>;
-    return {nullptr, Kernels::add_to, Kernels::add_equal, fastest_extract<Index, Element, Op>(set)};
+    return {nullptr, Kernels::add_to, add_equal<Index, Element, Op>,
+            fastest_extract<Index, Element, Op>(set)};
   }
 };
 

@@ -110,27 +110,6 @@ struct Tiles {
     }
   }
 
-  // Of ascending indices, of which some are equal: adds those up, in place, and rounds once.
-  static std::size_t add_equal(const PairsRoom& pairs, std::size_t n) noexcept {
-    auto* indices = static_cast<IndexCell*>(pairs.indices);
-    auto* values = static_cast<ValueCell*>(pairs.values);
-    constexpr Element element;
-    std::size_t k = 0;
-    for (std::size_t i = 0; i < n; ++k) {
-      const Index index = indices[i].value;
-      const Memory only = values[i].value;
-      Value sum = element.load(only);
-      std::size_t next = i + 1;
-      for (; next < n && indices[next].value == index; ++next) {
-        sum = Op::apply(sum, static_cast<Value>(element.load(values[next].value)));
-      }
-      indices[k].value = index;
-      values[k].value = next == i + 1 ? only : element.round(sum);
-      i = next;
-    }
-    return k;
-  }
-
   // Pairs for each element from the first to the last: the share that is there, at most.
   static double density(std::span<const PairsView> runs) noexcept {
     std::size_t pairs = 0;
@@ -192,7 +171,7 @@ struct SumOfAll {
     const Merge merge =
         exact ? merge_for(set, dtype, sizeof(Index)) : stable_merge_for(set, bytes, sizeof(Index));
     const std::size_t n = merged(merge, bytes, sizeof(Index), runs, out, scratch);
-    return exact ? n : Kernels::add_equal(out, n);
+    return exact ? n : add_equal<Index, Element, Op>(out, n);
   }
 };
 

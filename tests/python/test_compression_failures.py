@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import collectives as cl
+from collectives.compression.agreement import compared
+from collectives.names import Rest
 from tests.python.ranks import on_ranks
 
 MADE: dict[str, dict[str, Any]] = {
@@ -65,7 +67,9 @@ class Slow:
     def __call__(self, x: Any) -> None:
         time.sleep(self.seconds)
         most = np.array([np.abs(x).max()], np.float64)
-        self.comm.allreduce(most, op="max")  # what FP8 begins with
+        rest = Rest(20.0, 20.0)
+        # What FP8 begins with.
+        compared(self.comm, most, "max", rest, how_made="FP8 (e4m3)", of=x)
 
 
 def test_one_time_out_for_all_steps_of_fp8() -> None:

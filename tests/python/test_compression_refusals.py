@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import collectives as cl
+from collectives.compression.codec import Codec
 from tests.python.ranks import on_ranks
 
 BAD = cl.InvalidArgumentError
@@ -58,6 +59,7 @@ def test_persistent_calls_that_there_are_not(x: Any, options: dict[str, Any]) ->
         ({"momentum": 0.5, "feedback": False}, "momentum is 0.5.*, and wants feedback"),
         ({"reuse": 1.5}, "reuse is 1.5: it is an integer, 1 or more"),
         ({"reuse": True}, "reuse is True"),
+        ({"of_sum": "x"}, "of_sum is 'x': it is True or False"),
         ({"reuse": "often"}, "reuse is 'often'"),
         ({"share": np.complex64(0.5)}, "share is"),
         ({"share": np.ones(2)}, "share is"),
@@ -114,6 +116,8 @@ GOOD = {"residual": [1.0, 2.0], "speed": None, "threshold": 0.5, "uses": 1}
         {"residual": [object()]},
         {"residual": ["a"]},
         {"residual": [1j]},
+        {"residual": np.ones(2, np.int32)},
+        {"residual": None, "speed": [1.0, 2.0]},
         {"residual": [[1.0], [1.0, 2.0]]},
         {"speed": [1.0, 2.0, 3.0]},
         {"speed": [True, False]},
@@ -174,3 +178,31 @@ def test_what_is_decoded_is_real(wrong: Any) -> None:
 def test_a_codec_is_made_of_functions(encode: Any, decode: Any) -> None:
     with pytest.raises(cl.InvalidArgumentError, match="pass a function"):
         cl.codec(encode, decode)
+
+
+@pytest.mark.parametrize(
+    ("x", "compress"),
+    [
+        (lambda r: np.ones(6, ["f4", "f8"][r]), lambda _: cl.FP8()),
+        (lambda r: np.ones(6 + r, "f4"), lambda _: cl.FP8()),
+        (lambda _: np.ones(6), lambda r: cl.FP8(["e4m3", "e5m2"][r])),
+        (lambda r: np.ones(6 + r, "f4"), lambda _: SUM),
+        (lambda r: np.ones(6, ["f4", "f8"][r]), lambda _: SUM),
+        (lambda _: np.ones(1), lambda r: [SUM, cl.FP8()][r]),
+    ],
+)
+def test_arrays_and_compressors_that_differ_between_ranks(x: Any, compress: Any) -> None:
+    """Their codes are alike, and could be added up."""
+
+    def body(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.MismatchError, match=r"rank 0 .* compressed by .*rank 1 .* compr"):
+            comm.allreduce(x(comm.rank), compress=compress(comm.rank))
+
+    on_ranks(2, body)
+
+
+def _one_number(x: Any) -> Any:
+    return x.sum(keepdims=True).astype("f8")
+
+
+SUM: Codec = cl.codec(_one_number, lambda code, n: np.repeat(code / n, n))

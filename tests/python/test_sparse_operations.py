@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -154,3 +155,15 @@ def test_any_byte_but_zero_is_true() -> None:
 
     on_ranks(2, body)
     on_ranks(1, lambda comm: body(comm))
+
+
+@pytest.mark.parametrize("reproducible", [False, True, "any_p"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_what_a_rank_gives_at_one_index_is_rounded_once(dtype: str, reproducible: Any) -> None:
+    """Rounded each time, the sum stops where one more is less than half a step."""
+    kind = np.dtype(dtype if dtype == "float16" else getattr(ml_dtypes, dtype))
+    n = 440
+    values = np.full(n, 1, kind)
+    x = cl.Sparse(np.zeros(n, "i4"), values, 4)
+    result = cl.local(1)[0].allreduce(x, output="dense", reproducible=reproducible)
+    assert result[0] == np.float32(n).astype(kind)

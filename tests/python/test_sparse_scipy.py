@@ -189,3 +189,14 @@ def test_nothing_that_is_given_is_written_or_shared() -> None:
             assert not np.shares_memory(found.data, x.data)
             found.data[:] = 9
         assert (x != kept).nnz == 0
+
+
+def test_coordinates_that_differ_in_number() -> None:
+    x = sp.coo_array(np.eye(4))
+    x.coords = (x.coords[0], x.coords[1][:2])
+
+    def body(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.InvalidArgumentError, match="4 coordinates along its first axis, 2 "):
+            comm.allreduce(x)
+
+    on_ranks(1, body)
