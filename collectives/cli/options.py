@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import click
@@ -39,6 +41,12 @@ def check_sizes(text: str) -> str:
     """Check that sizes can be read; what a range holds depends on --factor."""
     parse_sizes(text)
     return text
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a file for which there is no folder, before what is to be in it takes its time."""
+    if path is not None and not os.path.isdir(path.parent):
+        raise click.UsageError(f"cannot write {path}; the folder {path.parent} does not exist")
 
 
 KIND = parsed("kind", parse_kind)

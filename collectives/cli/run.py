@@ -15,7 +15,7 @@ import click
 import collectives as cl
 from collectives.cli import plot, table
 from collectives.cli.machine import facts
-from collectives.cli.options import SIZES
+from collectives.cli.options import SIZES, check_folder
 from collectives.cli.screen import Screen
 from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
@@ -119,8 +119,7 @@ def _wish(kind: str, chosen: dict[str, Any]) -> Wish:
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     for path in (chosen["json_file"], chosen["trace_file"]):
-        if path is not None and not path.parent.is_dir():
-            raise click.UsageError(f"cannot write {path}; the folder {path.parent} does not exist")
+        check_folder(path)
     trace = chosen["trace_file"]
     pin = chosen["pin"]
     spec = Spec(

@@ -13,6 +13,7 @@ from collectives.cli.topology_worker import Look
 from collectives.errors import UnsupportedError
 from collectives.topology import Topology
 from collectives.topology.files import topology_in
+from collectives.whole_file import write_whole
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -52,7 +53,7 @@ def topo(
             shown.save(output)
             click.echo(f"{output}: for cl.Topology.load() and collbench simulate")
         if draw is not None:
-            draw.write_text(shown.draw(), encoding="utf-8")
+            write_whole(draw, shown.draw())
             click.echo(f"{draw}: the drawing")
     except OSError as error:
         raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from None

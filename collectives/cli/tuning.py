@@ -9,13 +9,14 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from collectives.cli.options import KIND, SIZES
+from collectives.cli.options import KIND, SIZES, check_folder
 from collectives.cli.run import MOST_RANKS
 from collectives.cli.screen import console
 from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.tuning_worker import Tuning
+from collectives.tuning.table import TunedTable, table_in
 
 _RANKS = click.option(
     "-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, show_default=True
@@ -33,30 +34,42 @@ def tune(
     ranks: int, kinds: tuple[str, ...], sizes: str | None, budget: float, output: Path | None
 ) -> None:
     """Race every plan on this machine and show which wins from which size on."""
+    check_folder(output)
     wanted = Tuning(
         kinds=list(kinds),
         sizes=None if sizes is None else parse_sizes(sizes),
         seconds=budget,
-        table=None if output is None else str(output.absolute()),
+        table=None,
         explained=[],
         pin=ranks <= len(os.sched_getaffinity(0)),
     )
     found: list[Event] = []
     _run(ranks, wanted, found)
+    table = table_in(found[0]["table"].encode(), "what the ranks found")
+    _show(table)
+    if found[0]["kept"] is not None:
+        click.echo(f"{found[0]['kept']}: found by comm.tune() and COLLECTIVES_TUNE")
+    if output is not None:
+        try:
+            # Not by a rank: its standard output is not this one.
+            table.save(output)
+        except OSError as error:
+            raise click.ClickException(f"cannot write {output}: {error.strerror}") from None
+        click.echo(f"{output}: for {ranks} ranks on machines like this one")
+
+
+def _show(table: TunedTable) -> None:
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("collective", "from", "runs"):
         shown.add_column(head)
     before = None
-    for kind, nbytes, how, far in found[0]["choices"]:
-        if far:
+    for choice in table.choices:
+        if choice.far:
             continue  # the same, or the library's own
-        shown.add_row("" if kind == before else kind, format_size(nbytes), how)
-        before = kind
+        first = "" if choice.kind == before else choice.kind
+        shown.add_row(first, format_size(choice.nbytes), str(choice))
+        before = choice.kind
     console().print(shown, markup=False, highlight=False)
-    if found[0]["kept"] is not None:
-        click.echo(f"{found[0]['kept']}: found by comm.tune() and COLLECTIVES_TUNE")
-    if output is not None:
-        click.echo(f"{output}: for {ranks} ranks on machines like this one")
 
 
 @click.command()

@@ -19,14 +19,14 @@ from collectives.tuning.table import TuningWarning
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the ranks are asked to do: race, keep the table, use one, and explain."""
+    """What the ranks are asked to do: race, use a table, and explain."""
 
     module: ClassVar[str] = "collectives.cli.tuning_worker"
 
     kinds: list[str]
     sizes: list[int] | None
     seconds: float  # 0: nothing is raced
-    table: str | None  # where it is kept, or taken from
+    table: str | None  # where it is taken from
     explained: list[int]  # bytes of the vectors to explain
     pin: bool
     guidelines: bool = False  # measure them instead
@@ -58,12 +58,10 @@ def work(wanted: Tuning) -> None:
 def _race(comm: Communicator, wanted: Tuning) -> None:
     table = comm.tune(wanted.seconds, kinds=wanted.kinds or None, sizes=wanted.sizes, again=True)
     if comm.rank == 0:
-        if wanted.table is not None:
-            table.save(wanted.table)
         whole = not wanted.kinds and wanted.sizes is None
         kept = table_path(table.machine) if whole else None
         say(
-            choices=[[c.kind, c.nbytes, str(c), c.far] for c in table.choices],
+            table=table.to_json(),
             kept=str(kept) if kept is not None and kept.is_file() else None,
         )
 

@@ -23,6 +23,7 @@ from collectives.topology.checked import (
     refused,
     shown,
 )
+from collectives.whole_file import write_whole
 
 # From the nearest to the farthest: ranks whose nearest common room is a NUMA node, a package
 # (socket), a host, or none.
@@ -200,8 +201,7 @@ class Topology:
         """Write it to a JSON file."""
         from collectives.topology.files import text_of
 
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text_of(self))
+        write_whole(path, text_of(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Topology:

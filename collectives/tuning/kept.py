@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from collectives.errors import CollectiveError
 from collectives.tuning.table import VERSION
-from collectives.whole_file import write_whole
+from collectives.whole_file import PRIVATE, write_whole
 
 if TYPE_CHECKING:
     from collectives.machine_costs import MachineCosts
@@ -87,7 +87,8 @@ def keep(table: TunedTable, costs: MachineCosts | None) -> Path | None:
     path, beside = table_path(table.machine), costs_path(table.machine)
     if path is None or beside is None:
         return None
-    table.save(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, table.to_json(), PRIVATE)
     if costs is not None:
-        write_whole(beside, costs.to_json())
+        write_whole(beside, costs.to_json(), PRIVATE)
     return path

@@ -86,8 +86,13 @@ class TunedTable:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a JSON file, whole or not at all."""
-        write_whole(path, json.dumps(self.as_json(), indent=1) + "\n")
+        """Write it to a JSON file, whole or not at all, and the folders that this lies in."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, self.to_json())
+
+    def to_json(self) -> str:
+        """Return the text of the file."""
+        return json.dumps(self.as_json(), indent=1) + "\n"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TunedTable:

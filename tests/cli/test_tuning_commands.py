@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from click.testing import CliRunner, Result
 import collectives as cl
 from collectives.cli.app import collbench
 from collectives.tuning.table import TunedTable
+from tests.processes.jobs import environment
 
 
 def call(*arguments: str) -> Result:
@@ -37,6 +40,30 @@ def test_a_table_is_made_kept_and_used(tmp_path: Path) -> None:
     assert "for 2 ranks, not for 3" in other.output
 
 
+def test_a_table_goes_where_other_programs_write(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "collectives.cli", "tune", "-k", "allreduce", "-s", "8"]
+    command += ["--budget", "0.1", "-o"]
+
+    def run(output: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, output], capture_output=True, text=True, timeout=60, env=environment()
+        )
+
+    shown = run("/dev/stdout")
+    assert shown.returncode == 0, shown.stderr
+    assert '"format": "collectives tuning"' in shown.stdout
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    told = run(str(full))
+    assert told.returncode == 1
+    assert told.stderr == f"collbench: cannot write {full}: No space left on device\n"
+    assert "allreduce" in told.stdout
+    looked = call("topo", "--no-measure", "-o", str(full))
+    assert looked.exit_code == 1
+    assert f"cannot write {full}: No space left on device" in looked.output
+    assert Path("/dev/full").is_char_device()
+
+
 def test_explain_without_a_table() -> None:
     told = call("explain", "reduce-scatter", "-n", "3")
     assert told.exit_code == 0, told.output
@@ -51,9 +78,11 @@ def test_explain_without_a_table() -> None:
         (("tune", "--budget", "0"), "0.1"),
         (("explain", "allreduce", "--budget", "1", "-t", "x.json"), "one of them"),
         (("explain",), "KIND"),
+        (("tune", "-o", "/nope/x.json"), "the folder /nope does not exist"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], words: str) -> None:
     told = call(*arguments)
     assert told.exit_code == 2
+    assert not Path("/nope").exists()
     assert words in told.output
