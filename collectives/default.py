@@ -78,12 +78,11 @@ def init(
 
 def _announce_kept(comm: Communicator) -> None:
     """Let all ranks use a table of earlier runs on such a machine, where rank 0's user has one."""
-    from collectives.tuning.kept import folder
+    from collectives.tuning.kept import is_there
 
     if comm.transport != "memory" or comm.rank != 0 or comm.size == 1:
         return
-    where = folder()
-    if where is not None and where.is_dir():
+    if is_there():
         from collectives.tuning.announced import announce_kept
 
         announce_kept(comm)

@@ -7,13 +7,14 @@ import json
 import sys
 import warnings
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from collectives import Communicator, init
 from collectives.cli.worker import pin_to_core, reported, say
 from collectives.environment import place
 from collectives.tuning.guidelines import measured
-from collectives.tuning.kept import table_path
+from collectives.tuning.kept import found_table
 from collectives.tuning.table import TuningWarning
 
 
@@ -59,11 +60,18 @@ def _race(comm: Communicator, wanted: Tuning) -> None:
     table = comm.tune(wanted.seconds, kinds=wanted.kinds or None, sizes=wanted.sizes, again=True)
     if comm.rank == 0:
         whole = not wanted.kinds and wanted.sizes is None
-        kept = table_path(table.machine) if whole else None
+        kept = _kept(table.machine) if whole else None
         say(
             table=table.to_json(),
-            kept=str(kept) if kept is not None and kept.is_file() else None,
+            kept=None if kept is None else str(kept),
         )
+
+
+def _kept(machine: str) -> Path | None:
+    try:
+        return found_table(machine)
+    except OSError:  # which a warning has said
+        return None
 
 
 def _explain(comm: Communicator, wanted: Tuning) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from collectives._ffi import lib
 from collectives.errors import CollectiveError
 from collectives.tuning.installed import native_lines
-from collectives.tuning.kept import table_path
+from collectives.tuning.kept import found_table
 from collectives.tuning.machine import one_host
 from collectives.tuning.table import Choice, TunedTable
 
@@ -37,10 +37,10 @@ def announce_kept(comm: Communicator) -> None:
     """
     own = len(os.sched_getaffinity(0))
     for cores in dict.fromkeys((own, min(comm.size, os.cpu_count() or 1))):
-        path = table_path(one_host(comm.transport, comm.size, cores))
-        if path is None or not path.is_file():
-            continue
         try:
+            path = found_table(one_host(comm.transport, comm.size, cores))
+            if path is None:
+                continue
             table = TunedTable.load(path)
             if table.ranks == comm.size and len(table.choices) <= MOST:
                 announce(comm, table.choices, cores)

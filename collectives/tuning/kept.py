@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,12 +25,13 @@ _MOST = 64  # tables that are looked through
 def folder(variables: Mapping[str, str] | None = None) -> Path | None:
     """Return where this user's tables are kept; None: nowhere.
 
-    COLLECTIVES_CACHE, else ``collectives`` in XDG_CACHE_HOME, else in ``~/.cache``.
+    COLLECTIVES_CACHE, else ``collectives`` in XDG_CACHE_HOME, else in ``~/.cache``. Raises OSError
+    where it is named after the home of a user that there is not.
     """
     env = os.environ if variables is None else variables
     named = env.get(CACHE, "")
     if named:
-        return None if named == NOWHERE else Path(named).expanduser()
+        return None if named == NOWHERE else _expanded(named)
     general = env.get("XDG_CACHE_HOME", "")
     if os.path.isabs(
         general
@@ -41,25 +43,62 @@ def folder(variables: Mapping[str, str] | None = None) -> Path | None:
         return None
 
 
+def _expanded(named: str) -> Path:
+    try:
+        return Path(named).expanduser()
+    except RuntimeError:
+        raise FileNotFoundError(errno.ENOENT, "there is no such home", named) from None
+
+
 def table_path(machine: str) -> Path | None:
-    """Return where the table of a machine is or would be."""
+    """Return where the table of a machine is or would be. Raises OSError as :func:`folder` does."""
     where = folder()
     # Another version of the library may be in use beside this one, with files of its own.
     return None if where is None else where / f"tuned-{VERSION}-{machine}.json"
+
+
+def found_table(machine: str) -> Path | None:
+    """Return where the table of a machine is; None: there is none.
+
+    Raises OSError where the folder cannot be looked at, and so nothing is known.
+    """
+    path = table_path(machine)
+    return path if path is not None and path.is_file() else None
+
+
+def is_there() -> bool:
+    """Whether there is such a folder, as far as this process can see."""
+    try:
+        where = folder()
+        return where is not None and where.is_dir()
+    except OSError:
+        return False
 
 
 def may_be_kept(ranks: int) -> bool:
     """Whether a table for so many ranks is kept, of whatever machine."""
     from collectives.tuning.table import TunedTable
 
-    where = folder()
-    for path in () if where is None else sorted(where.glob(f"tuned-{VERSION}-*.json"))[:_MOST]:
+    for path in _tables():
         try:
             if TunedTable.load(path).ranks == ranks:
                 return True
         except (CollectiveError, OSError):
             continue  # whoever uses it is told
     return False
+
+
+def _tables() -> list[Path]:
+    """Return the tables that there are; of a folder that cannot be looked at, none.
+
+    Most programs have no use for tables: only who asks for one is told.
+    """
+    try:
+        where = folder()
+        found = () if where is None else where.glob(f"tuned-{VERSION}-*.json")
+        return sorted(found)[:_MOST]
+    except OSError:
+        return []
 
 
 def costs_path(machine: str) -> Path | None:
@@ -72,8 +111,8 @@ def kept_costs(machine: str) -> MachineCosts | None:
     """Return the costs of a machine that were kept; None: there are none that can be read."""
     from collectives.machine_costs import load_costs
 
-    path = costs_path(machine)
     try:
+        path = costs_path(machine)
         return None if path is None or not path.is_file() else load_costs(path)
     except (CollectiveError, OSError):
         return None  # they are measured again when the machine is tuned again

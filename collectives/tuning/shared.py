@@ -58,6 +58,8 @@ def _offered(table: Any, here: str, ranks: int) -> tuple[TunedTable | None, byte
     """
     if table is None:
         return None, b""
+    if isinstance(table, OSError):
+        return None, f"no tuned table can be looked for: {table}".encode("utf-8", "replace")
     try:
         if isinstance(table, TunedTable):
             words = json.dumps(table.as_json()).encode()

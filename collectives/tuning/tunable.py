@@ -16,6 +16,8 @@ from collectives.errors import InvalidArgumentError
 from collectives.names import choose_from, integer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from collectives.communicator import Communicator
     from collectives.machine_costs import MachineCosts
     from collectives.tuning.explanation import Explanation
@@ -137,14 +139,22 @@ class Tunable(Caller):
             raise InvalidArgumentError("use_kept_table: leave the block of force() first")
         self._check_free("use_kept_table")
         self._machine = fingerprint(cast("Communicator", self))
-        return self._take_kept("the library chooses by itself")
+        return self._take_kept("the library chooses by itself", alone=True)
 
-    def _take_kept(self, instead: str = "all race again") -> TunedTable | None:
-        """Use the table that rank 0's user has kept for such a machine, if there is one."""
-        from collectives.tuning.kept import table_path
+    def _take_kept(self, instead: str = "all race again", alone: bool = False) -> TunedTable | None:
+        """Use the table that rank 0's user has kept for such a machine, if there is one.
 
-        path = table_path(self._machine) if self.rank == 0 else None
-        return self._use(path if path is not None and path.is_file() else None, instead, 4)
+        ``alone``: nothing is kept afterwards, which would tell of a folder that is out of reach.
+        """
+        from collectives.tuning.kept import found_table
+
+        found: Path | OSError | None = None
+        if self.rank == 0:
+            try:
+                found = found_table(self._machine)
+            except OSError as error:  # the others are waiting for what rank 0 says
+                found = error if alone else None
+        return self._use(found, instead, 4)
 
     def refine(self, budget_s: float = 0.1) -> None:
         """Refine the library's choices by the times of this program's own calls, while it runs.
@@ -189,12 +199,13 @@ class Tunable(Caller):
 
     def _use(
         self,
-        table: TunedTable | str | os.PathLike[str] | None,
+        table: TunedTable | str | os.PathLike[str] | OSError | None,
         instead: str = "the library chooses by itself",
         level: int = 3,
     ) -> TunedTable | None:
         """Take the table of rank 0, which must be of this machine; None: there is none.
 
+        An OSError in its place is why nobody knows whether there is one.
         ``instead`` of one that is not used, as a warning says, ``level`` calls above.
         """
         from collectives.tuning.shared import shared_table

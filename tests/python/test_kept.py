@@ -188,6 +188,38 @@ def test_where_tables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert folder({}) is None
 
 
+@pytest.mark.parametrize("name", ["~nosuchuser/x", "x" * 300])
+def test_a_folder_that_cannot_be_looked_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLLECTIVES_CACHE", name)
+    assert not may_be_kept(2)
+
+    def work(comm: cl.Communicator) -> tuple[str, TunedTable | None, TunedTable]:
+        source = comm.explain("allreduce", 8).source
+        return source, comm.use_kept_table(), comm.tune(0.1)
+
+    with pytest.warns(TuningWarning, match=name[:60]) as caught:
+        (source, none, table), other = on_ranks(2, work)
+    assert (source, none, table) == other
+    assert (source, none) == ("rule", None)
+    assert table.choices
+    told = sorted(str(one.message)[:40] for one in caught)
+    assert len(told) == 3  # all ranks look, and rank 0 keeps
+    assert told[0] == told[1] == "no tuned table can be looked for: [Errno"[:40]
+    assert not Path("~nosuchuser").exists()
+
+
+@pytest.mark.parametrize("name", ["~nosuchuser/x", "x" * 300])
+@pytest.mark.parametrize("wish", [None, "kept", "0.1"])
+def test_programs_go_on_where_nothing_can_be_kept(name: str, wish: str | None) -> None:
+    program = "import collectives as cl; cl.init().barrier()"
+    words = {"COLLECTIVES_CACHE": name} | ({} if wish is None else {"COLLECTIVES_TUNE": wish})
+    done = collrun("-n", 2, "--no-prefix", sys.executable, "-c", program, env=words)
+    assert done.returncode == 0, done.stderr
+    warned = done.stderr.count("TuningWarning: ")
+    assert warned == {None: 0, "kept": 2, "0.1": 1}[wish], done.stderr
+    assert wish is None or name in done.stderr
+
+
 def test_a_program_that_is_not_to_be_changed(cache: Path) -> None:
     program = "import collectives as cl; print(cl.init().explain('allreduce', 8).source)"
     words = {"COLLECTIVES_CACHE": str(cache), "COLLECTIVES_TUNE": str(SHORT)}
