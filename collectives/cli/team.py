@@ -65,6 +65,8 @@ class Team:
         event: Event = json.loads(line)
         if "failed" in event:
             self._failures[rank] = event["failed"]
+        elif "warning" in event:
+            self._errors.append(f"collbench: warning: {event['warning']}\n")
         else:
             self._hear(event)
 

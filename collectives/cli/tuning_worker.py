@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from collectives import Communicator, init
 from collectives.cli.worker import pin_to_core, reported, say
@@ -42,8 +44,7 @@ def work(wanted: Tuning) -> None:
     rank = place().rank
     if wanted.pin:
         pin_to_core(rank)
-    warnings.simplefilter("error" if rank == 0 else "ignore", TuningWarning)
-    with init() as comm:
+    with _told(rank), init() as comm:
         if wanted.guidelines:
             found = measured(comm)
             if rank == 0:
@@ -54,6 +55,23 @@ def work(wanted: Tuning) -> None:
             comm.use_table(wanted.table)
         if rank == 0:
             _explain(comm, wanted)
+
+
+@contextmanager
+def _told(rank: int) -> Iterator[None]:
+    """Report what rank 0 is warned of, and go on; the others are told the same."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, TuningWarning):
+            say(warning=str(message))
+        else:
+            usual(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always" if rank == 0 else "ignore", TuningWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _race(comm: Communicator, wanted: Tuning) -> None:
