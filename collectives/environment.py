@@ -38,6 +38,7 @@ ATTEMPT = "COLLECTIVES_ATTEMPT"
 TIMEOUT = "COLLECTIVES_TIMEOUT"
 SILENCE = "COLLECTIVES_SILENCE"
 TUNE = "COLLECTIVES_TUNE"
+MOST_TUNING = 1e6  # seconds of it
 KEPT, REFINE = "kept", "refine"  # as its value
 MASTER = "COLLECTIVES_MASTER"
 PLACEMENT = "COLLECTIVES_PLACEMENT"  # which the native layer reads, on one machine
@@ -129,9 +130,11 @@ def tuning(variables: Mapping[str, str] | None = None) -> float | str | None:
     """
     env = os.environ if variables is None else variables
     word = env.get(TUNE)
+    if not word:  # empty: as if it were not set, as of COLLECTIVES_ALGORITHM
+        return None
     if word in (KEPT, REFINE):
         return word
-    return _seconds(env, TUNE, also=f", or {KEPT!r}, or {REFINE!r}") or None
+    return _seconds(env, TUNE, most=MOST_TUNING, also=f", or {KEPT!r}, or {REFINE!r}")
 
 
 def check_placement(variables: Mapping[str, str]) -> None:

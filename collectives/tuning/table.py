@@ -6,21 +6,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from collectives.errors import InvalidArgumentError
 from collectives.names import KINDS, algorithm_names, integer
+from collectives.tuning.raced import Race, possible, races_in
 from collectives.whole_file import write_whole
 
 FORMAT = "collectives tuning"
 VERSION = 1
 LONGEST = 1 << 22  # bytes of a file
 RULE = ""  # in the place of an algorithm: the library chooses again from here on
-MODES = ("staged", "inline", "wire")
 _KEYS = {"kind", "nbytes", "algorithm", "mode", "lag", "tile_bytes", "far"}
-_MOST, _MOST_LAG = 1 << 62, 1 << 10
 
 
 class TuningWarning(UserWarning):
@@ -58,13 +57,16 @@ class TunedTable:
     """Choices for ``ranks`` ranks of one kind of machine.
 
     ``machine`` tells where they were measured (collectives/tuning/machine.py), ``library`` by which
-    version. A value: :meth:`save` and :meth:`load` keep it.
+    version. ``races`` are those that were held, in ``budget_s`` seconds; None: an older version of
+    the library did not say. A value: :meth:`save` and :meth:`load` keep it.
     """
 
     ranks: int
     machine: str
     library: str
     choices: tuple[Choice, ...]
+    budget_s: float = 0.0
+    races: tuple[Race, ...] | None = field(default=None, repr=False)
 
     def of(self, kind: str, nbytes: int, far: bool = False) -> Choice | None:
         """Return the choice for a vector of so many bytes; None where nothing was measured."""
@@ -83,7 +85,13 @@ class TunedTable:
             "machine": self.machine,
             "ranks": self.ranks,
             "choices": [asdict(choice) for choice in self.choices],
+            **self._raced(),
         }
+
+    def _raced(self) -> dict[str, Any]:
+        if self.races is None:
+            return {}
+        return {"budget_s": self.budget_s, "races": [asdict(race) for race in self.races]}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a JSON file, whole or not at all, and the folders that this lies in."""
@@ -136,7 +144,18 @@ def table_in(content: bytes, name: str) -> TunedTable:
         _refuse(name, "does not say for how many ranks, which machine and library it is")
     if not isinstance(listed, list):
         _refuse(name, "has no list of choices")
-    return TunedTable(ranks, machine, library, tuple(_choices(listed, name)))
+    choices = tuple(_choices(listed, name))
+    return TunedTable(ranks, machine, library, choices, *_races(document, name))
+
+
+def _races(document: dict[str, Any], name: str) -> tuple[float, tuple[Race, ...] | None]:
+    """Return the seconds that there were for races, and these."""
+    if "races" not in document:
+        return 0.0, None
+    budget = document.get("budget_s")
+    if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < 1e9:
+        _refuse(name, "does not say how many seconds there were for its races")
+    return float(budget), races_in(document["races"], lambda why: _refuse(name, why))
 
 
 def _choices(listed: list[Any], name: str) -> Iterable[Choice]:
@@ -150,9 +169,7 @@ def _choices(listed: list[Any], name: str) -> Iterable[Choice]:
             names[kind] = [RULE, *algorithm_names(KINDS[kind])]
         if not known or algorithm not in names[kind]:
             _refuse(name, f"names no algorithm of this library at place {number}: tune again")
-        numbers = [integer(one[key]) for key in ("nbytes", "lag", "tile_bytes")]
-        wrong = any(n is None or not 0 <= n <= _MOST for n in numbers)
-        if wrong or one["lag"] > _MOST_LAG or one["mode"] not in MODES:
+        if not possible(one, "nbytes", "lag", "tile_bytes"):
             _refuse(name, f"has an impossible number or mode at place {number}")
         if not isinstance(one["far"], bool):
             _refuse(name, f"does not say near or far at place {number}")

@@ -55,11 +55,12 @@ class Tunable(Caller):
         Every rank must call it, with the same arguments. The first time it takes about ``budget_s``
         seconds, and whoever shares the machine is measured as well. The table is kept in the cache
         of rank 0's user (COLLECTIVES_CACHE), where later calls for as many ranks on such machines
-        find it within milliseconds; ``again=True`` races all the same. ``kinds`` are collectives
-        (the six that are used most), ``sizes`` bytes of vectors in ascending order: where they are
-        given, it races and keeps nothing. Returns the table, the same on all ranks, to be saved and
-        given to :meth:`use_table` elsewhere. What is not measured, and where the time did not
-        suffice, is chosen as before. One rank alone has nothing to race.
+        find it within milliseconds. ``again=True`` races all the same; with more ``budget_s`` than
+        it had, it goes on with what there was no time for. ``kinds`` are collectives (the six that
+        are used most), ``sizes`` bytes of vectors in ascending order: where they are given, it
+        races and keeps nothing. Returns the table, the same on all ranks, to be saved and given to
+        :meth:`use_table` elsewhere. What is not measured, and where the time did not suffice, is
+        chosen as before. One rank alone has nothing to race.
 
         What is wished for by COLLECTIVES_ALGORITHM is not raced, as it runs whatever is faster.
 
@@ -67,6 +68,7 @@ class Tunable(Caller):
             InvalidArgumentError: there is no such collective or size, or no time, or the ranks do
                 not ask for the same, or it is called within :meth:`force` or :meth:`group`.
         """
+        from collectives.tuning.asked import asked_kinds, asked_seconds, asked_sizes
         from collectives.tuning.forced import ALGORITHM, wished_kinds
         from collectives.tuning.machine import fingerprint
         from collectives.tuning.shared import check_equal
@@ -76,16 +78,17 @@ class Tunable(Caller):
             raise InvalidArgumentError("tune: leave the block of force() first")
         self._check_free("tune")
         wished = wished_kinds(os.environ.get(ALGORITHM, ""))
-        named = None if kinds is None else tuple(_kinds(kinds))
-        lengths = None if sizes is None else tuple(_sizes(sizes))
-        budget = _seconds(budget_s)
+        named = None if kinds is None else tuple(asked_kinds(kinds))
+        lengths = None if sizes is None else tuple(asked_sizes(sizes))
+        budget = asked_seconds(budget_s)
         asked = repr((named, lengths, budget, bool(again), wished))
         check_equal(comm, "tune: the arguments", asked)
         self._machine = fingerprint(comm)
         whole = named is None and lengths is None and not wished
-        if whole and not again and (known := self._take_kept()) is not None:
+        known = self._take_kept() if whole and not again else None
+        if known is not None and not self._lacks(known, budget):
             return known
-        table = self._race(named, lengths, wished, budget)
+        table = self._race(named, lengths, wished, budget, known)
         if whole and self.rank == 0:
             _keep(table, self._costs)
         return table
@@ -96,32 +99,60 @@ class Tunable(Caller):
         sizes: Sequence[int] | None,
         wished: Sequence[str],
         budget: float,
+        known: TunedTable | None,
     ) -> TunedTable:
-        """Race all but what is wished for, and choose by what came of it from now on."""
+        """Race all but what is wished for, and choose by what came of it from now on.
+
+        What is ``known`` is not raced again, and has taken its part of the budget.
+        """
         from collectives._ffi import lib, text
         from collectives.machine_probe import measured_costs
         from collectives.tuning import tuner
+        from collectives.tuning.going_on import cells_of, kept_races
         from collectives.tuning.installed import install
         from collectives.tuning.lines import lines
         from collectives.tuning.table import TunedTable
 
         comm = cast("Communicator", self)
         begin = time.perf_counter()
-        if sizes is None:
-            sizes = tuner.SHARED_SIZES if comm.transport == "memory" else tuner.WIRE_SIZES
+        spared = 0.0 if known is None else known.budget_s
         named = [kind for kind in kinds or tuner.KINDS if kind not in wished]
         with comm.dup() as apart:
             install(apart, ())
             if apart.transport == "memory" and apart.size > 1:
-                self._costs = measured_costs(apart, min(_PROBE, max(budget / 20, _LEAST)))
-            left = _OF_RACES * budget - (time.perf_counter() - begin)
-            cells = list(tuner.tuned(apart, named, sizes, left, self._costs))
-        raced = [cell for cell in cells if cell.standings]
-        choices = lines(raced, comm.size)
-        table = TunedTable(comm.size, self._machine, text(lib.coll_version()), tuple(choices))
+                self._costs = measured_costs(
+                    apart, min(_PROBE, max((budget - spared) / 20, _LEAST))
+                )
+            left = _OF_RACES * (budget - spared) - (time.perf_counter() - begin)
+            cells = tuner.tuned(
+                apart, named, sizes or self._sizes(), left, self._costs, cells_of(known)
+            )
+            raced = [cell for cell in cells if cell.standings]
+        table = TunedTable(
+            ranks=comm.size,
+            machine=self._machine,
+            library=text(lib.coll_version()),
+            choices=tuple(lines(raced, comm.size)),
+            budget_s=budget,
+            races=kept_races(raced),
+        )
         self._measured, self._cells = table.choices, tuple(raced)
         self._install()
         return table
+
+    def _sizes(self) -> Sequence[int]:
+        """Return the bytes of the vectors that are raced."""
+        from collectives.tuning import tuner
+
+        shared = cast("Communicator", self).transport == "memory"
+        return tuner.SHARED_SIZES if shared else tuner.WIRE_SIZES
+
+    def _lacks(self, known: TunedTable, budget: float) -> bool:
+        """Whether there is time for races that a kept table lacks."""
+        from collectives.tuning import tuner
+        from collectives.tuning.going_on import was_cut_short
+
+        return was_cut_short(known, budget, tuner.KINDS, self._sizes())
 
     def use_kept_table(self) -> TunedTable | None:
         """Use the table that :meth:`tune` has kept for as many ranks on such machines, if it has.
@@ -173,8 +204,9 @@ class Tunable(Caller):
             UnsupportedError: the ranks do not share memory.
         """
         from collectives.machine_costs import native_of
+        from collectives.tuning.asked import asked_seconds
 
-        budget = _seconds(budget_s, "refine", zero=True)
+        budget = asked_seconds(budget_s, "refine", zero=True)
         costs = ffi.NULL if self._costs is None else native_of(self._costs)
         self._call("refine", lambda native: lib.coll_refine(native, budget, costs))
 
@@ -309,38 +341,3 @@ def _keep(table: TunedTable, costs: MachineCosts | None) -> None:
             TuningWarning,
             stacklevel=3,
         )
-
-
-def _kinds(kinds: Any) -> Sequence[str]:
-    from collectives.names import KINDS
-
-    raced = [name for name in KINDS if name not in ("scan", "exscan")]
-    try:
-        named = [kinds] if isinstance(kinds, str) else list(kinds)
-    except TypeError:
-        raise InvalidArgumentError(f"tune: kinds is {kinds!r:.60}: give their names") from None
-    return [choose_from(kind, raced, "tune: collective") for kind in named]
-
-
-def _seconds(budget_s: Any, what: str = "tune", zero: bool = False) -> float:
-    try:
-        seconds = float(budget_s)
-    except (TypeError, ValueError, OverflowError):
-        seconds = -1.0
-    if not (0 < seconds < 1e6 or (zero and seconds == 0)):
-        least = "0 or more" if zero else "above 0"
-        raise InvalidArgumentError(f"{what}: budget_s is {budget_s!r:.40}: give seconds, {least}")
-    return seconds
-
-
-def _sizes(sizes: Sequence[int]) -> Sequence[int]:
-    try:
-        numbers = [integer(size) for size in sizes]
-    except TypeError:
-        numbers = []
-    known = [number for number in numbers if number is not None and 0 < number <= 1 << 32]
-    if not numbers or len(known) < len(numbers) or known != sorted(set(known)):
-        raise InvalidArgumentError(
-            f"tune: sizes are {sizes!r:.60}: give bytes of vectors, 1 to 2**32, in ascending order"
-        )
-    return known

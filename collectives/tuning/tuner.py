@@ -35,7 +35,7 @@ WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
 _SHORT = 64 << 10  # bytes: shorter vectors take little longer for being longer
 _FEWEST = 4  # candidates of a size
-_NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
+NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
 _LOOK = 1e-3  # seconds of a look at how far apart the cores are
 _LAST = 8  # rounds between two looks at the survivors
 
@@ -45,12 +45,14 @@ class Cell:
     """One collective on one size of vector, and how its candidates stand.
 
     ``far``: two ranks had cores that share no cache; None: they were moved meanwhile.
+    ``hasty``: time was over before all rounds were.
     """
 
     kind: str
     nbytes: int
     standings: list[Standing] = field(default_factory=list)
     far: bool | None = False
+    hasty: bool = False
 
     @property
     def best(self) -> Choice:
@@ -78,10 +80,12 @@ def tuned(
     sizes: Sequence[int],
     budget: float,
     costs: MachineCosts | None = None,
+    known: Sequence[Cell] = (),
 ) -> Iterator[Cell]:
     """Race at every size; yield each cell when it is done. Every rank must go to the end.
 
-    ``costs`` of the machine: what they rule out is not raced.
+    ``costs`` of the machine: what they rule out is not raced. Nor is what is ``known``, unless it
+    was hasty.
 
     Small vectors come first: where time runs out, and what would take more of it than there is, is
     left to the library.
@@ -89,23 +93,27 @@ def tuned(
     if comm.size == 1:  # all plans are one copy
         return
     clock = Clock(comm, budget)
-    cells = [Cell(kind, nbytes) for nbytes in sizes for kind in kinds]
+    there = {(cell.kind, cell.nbytes): cell for cell in known}
+    cells = [there.get((kind, n)) or Cell(kind, n, hasty=True) for n in sizes for kind in kinds]
     before: dict[str, Cell] = {}
     shared = comm.transport == "memory"
     far = cores_are_far(comm)
+    over, first = False, not known  # at least one is raced
     for number, cell in enumerate(cells):
-        left = clock.left()
-        if left <= 0 and number > 0:  # at least one is raced
-            return
-        if number > 0 and left < _least(cell, before.get(cell.kind)):
-            continue
-        share = left * _weight(cell) / sum(_weight(other) for other in cells[number:])
-        known = None if costs is None else costs.placed(far)
-        race_cell(comm, cell, before.get(cell.kind), share, shared, known)
-        then, far = far, cores_are_far(comm)
-        cell.far = far if far == then else None
-        before[cell.kind] = cell
-        yield cell
+        if cell.hasty and not over:
+            left = clock.left()
+            over = left <= 0 and not first
+            if not over and (first or left >= _least(cell, before.get(cell.kind))):
+                later = sum(_weight(other) for other in cells[number:] if other.hasty)
+                placed = None if costs is None else costs.placed(far)
+                share = left * _weight(cell) / later
+                race_cell(comm, cell, before.get(cell.kind), share, shared, placed)
+                then, far = far, cores_are_far(comm)
+                cell.far = far if far == then else None
+                first = False
+        if cell.standings:
+            before[cell.kind] = cell
+            yield cell
 
 
 def _least(cell: Cell, before: Cell | None, plans: int = _FEWEST) -> float:
@@ -156,6 +164,8 @@ def race_cell(
         race.keep_within(factor, most)
         if race.spent > seconds:
             break
+    else:
+        cell.hasty = False
     while len(race.running) > 1 and race.spent < seconds and not race.decided():
         race.rounds(_LAST)
         race.keep_within(1.5, len(race.running))
@@ -175,7 +185,7 @@ def _entered(
         every.insert(0, usual)
     if before is None or cell.nbytes < (1 << 20 if shared else 64 << 10):
         return every
-    limit = _NEAR_BEHIND * before.standings[0].seconds
+    limit = NEAR_BEHIND * before.standings[0].seconds
     good = {s.choice.algorithm for s in before.standings if s.seconds <= limit}
     good.add(usual.algorithm)
     left = [choice for choice in every if choice.algorithm in good]
