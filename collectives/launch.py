@@ -108,8 +108,8 @@ def main(
         raise click.UsageError("--ssh, --port and --env belong to --hosts, which is missing.")
     else:
         printers = None if no_prefix else with_prefixes(ranks, timestamps)
-        kept = {environment.TUNE: environment.KEPT} if _may_be_kept(ranks) else {}
-        environments = [kept | _environment(rank, ranks, name, attempt) for rank in range(ranks)]
+        kept = {environment.TUNE: environment.KEPT} if _may_use_kept(ranks) else {}
+        environments = [_environment(rank, ranks, name, attempt) | kept for rank in range(ranks)]
         outcome, total = _start(line, environments, printers, feed, grace).run(), ranks
     if outcome.culprit is not None:
         say(f"collrun: {closing_line(outcome, total)}")
@@ -209,11 +209,11 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _may_be_kept(ranks: int) -> bool:
-    """Whether a table of choices is kept that these ranks may use."""
+def _may_use_kept(ranks: int) -> bool:
+    """Whether a table of choices is kept that these ranks may use, and no other wish is set."""
     from collectives.tuning.kept import may_be_kept
 
-    return ranks > 1 and may_be_kept(ranks)
+    return not os.environ.get(environment.TUNE) and ranks > 1 and may_be_kept(ranks)
 
 
 def _environment(rank: int, ranks: int, job: str, attempt: int) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import click
 
 from collectives.cli.sizes import parse_ranks, parse_sizes
+from collectives.errors import InvalidArgumentError
 from collectives.names import KINDS
 
 T = TypeVar("T")
@@ -37,6 +38,17 @@ def parse_kind(text: str) -> str:
     return name
 
 
+def parse_tuned_kind(text: str) -> str:
+    """Return the name of a collective that races are held for."""
+    from collectives.tuning.asked import tuned_kind
+
+    name = parse_kind(text)
+    try:
+        return tuned_kind(name)
+    except InvalidArgumentError as error:
+        raise ValueError(str(error)) from None
+
+
 def check_sizes(text: str) -> str:
     """Check that sizes can be read; what a range holds depends on --factor."""
     parse_sizes(text)
@@ -50,5 +62,6 @@ def check_folder(path: Path | None) -> None:
 
 
 KIND = parsed("kind", parse_kind)
+TUNED_KIND = parsed("kind", parse_tuned_kind)
 RANK_RANGE = parsed("ranks", parse_ranks)
 SIZES = parsed("sizes", check_sizes)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from collectives.cli.options import KIND, SIZES, check_folder
+from collectives.cli.options import KIND, SIZES, TUNED_KIND, check_folder
 from collectives.cli.run import MOST_RANKS
 from collectives.cli.screen import console
 from collectives.cli.seconds import Seconds
@@ -26,7 +26,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @_RANKS
-@click.option("-k", "--kind", "kinds", type=KIND, multiple=True, help="Only these collectives.")
+@click.option(
+    "-k", "--kind", "kinds", type=TUNED_KIND, multiple=True, help="Only these collectives."
+)
 @click.option("-s", "--sizes", type=SIZES, help="Bytes of vectors, as 8:64M.  [default: 12 sizes]")
 @click.option("--budget", type=Seconds(0.1), default=10.0, show_default=True, help="Seconds.")
 @click.option("-o", "--output", type=_FILE, help="Keep the table here, for comm.use_table().")

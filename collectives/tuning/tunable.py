@@ -296,12 +296,13 @@ class Tunable(Caller):
             InvalidArgumentError: there is no such collective, or ``nbytes`` is no length.
         """
         from collectives.names import KINDS
+        from collectives.topology.checked import shown
         from collectives.tuning.explanation import explained
 
         choose_from(kind, KINDS, "explain: collective")
         length = integer(nbytes)
         if length is None or not 0 <= length < 1 << 62:
-            raise InvalidArgumentError(f"explain: nbytes is {nbytes!r:.40}: give a length")
+            raise InvalidArgumentError(f"explain: nbytes is {shown(nbytes)}: give a length")
         comm = cast("Communicator", self)
         return explained(comm, kind, length, self._cells, kind in self._wishes)
 

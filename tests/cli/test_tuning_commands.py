@@ -91,6 +91,7 @@ def test_explain_without_a_table() -> None:
     ("arguments", "words"),
     [
         (("tune", "-k", "allsum"), "unknown"),
+        (("tune", "-k", "scan"), "'scan' is not tuned: those that are tuned are allreduce, "),
         (("tune", "--budget", "0"), "0.1"),
         (("explain", "allreduce", "--budget", "1", "-t", "x.json"), "one of them"),
         (("explain",), "KIND"),

@@ -130,9 +130,11 @@ sys.stdout.write(f"{os.environ.get('COLLECTIVES_TUNE')} {source}\\n")
 
     assert run(2, COLLECTIVES_TUNE=str(SHORT)) == [f"{SHORT} measured"] * 2
     assert run(2) == ["kept measured"] * 2
+    assert run(2, COLLECTIVES_TUNE="") == ["kept measured"] * 2
     assert "measured" not in "".join(found := run(3))
     assert all(line.startswith("None ") for line in found)
     assert run(2, COLLECTIVES_CACHE="off")[0].startswith("None ")
+    assert run(2, COLLECTIVES_CACHE="off", COLLECTIVES_TUNE="")[0].startswith(" ")
 
 
 def test_what_was_asked_for_by_name_is_not_kept(cache: Path) -> None:
@@ -229,12 +231,13 @@ def test_a_program_that_is_not_to_be_changed(cache: Path) -> None:
     assert done.returncode != 0
     assert done.stderr.count("errors.InvalidArgumentError: ") == 2, done.stderr
     assert done.stderr.count("COLLECTIVES_TUNE='nope'") >= 2, done.stderr
-    for wrong in ("0", "ten", "nan"):
+    for wrong in ("0", "ten", "nan", "1e9"):
         done = collrun(
             "-n", 2, sys.executable, "-c", program, env=words | {"COLLECTIVES_TUNE": wrong}
         )
         assert done.returncode != 0
         assert f"COLLECTIVES_TUNE={wrong}" in done.stderr.replace("'", "")
+        assert "above 0 and at most 1e+06, or 'kept', or 'refine'" in done.stderr
 
 
 def test_a_variable_that_some_ranks_lack_is_named(cache: Path) -> None:

@@ -333,18 +333,24 @@ def test_tune_refuses() -> None:
         ({"budget_s": 0}, "seconds"),
         ({"budget_s": float("nan")}, "seconds"),
         ({"budget_s": 10**400}, "seconds"),
+        ({"budget_s": 10**5000}, "seconds"),
+        ({"budget_s": 1e7}, r"budget_s is 10000000\.0: give seconds, above 0 and at most 1e\+06"),
         ({"kinds": ["allsum"]}, "unknown"),
         ({"kinds": 5}, "names"),
+        ({"kinds": []}, "names, or leave it out"),
+        ({"kinds": [10**5000]}, "names"),
+        ({"kinds": ["scan"]}, "'scan' is not tuned: those that are tuned are allreduce, "),
         ({"sizes": 8}, "ascending"),
         ({"sizes": [8, 8]}, "ascending"),
         ({"sizes": [0]}, "ascending"),
         ({"sizes": []}, "ascending"),
         ({"sizes": ["8"]}, "ascending"),
+        ({"sizes": [10**5000]}, "ascending"),
     )
     for arguments, sentence in wrong:
         with pytest.raises(cl.InvalidArgumentError, match=sentence):
             comm.tune(**arguments)
-    for kind, nbytes in (("allsum", 8), ("allreduce", -1)):
+    for kind, nbytes in (("allsum", 8), ("allreduce", -1), ("allreduce", 10**5000)):
         with pytest.raises(cl.InvalidArgumentError, match="explain"):
             comm.explain(kind, nbytes)
     comm.close()
