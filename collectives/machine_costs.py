@@ -17,6 +17,9 @@ FORMAT = "collectives machine costs"
 VERSION = 1
 LONGEST = 1 << 20  # bytes of a file
 POINTS = 4
+# What a slow machine that is shared may be measured to have, and no more: else it is no number of
+# a machine, and all that is predicted by it is wrong.
+_MOST = {"seconds": 60.0, "seconds_per_byte": 1.0, "nbytes": 2.0**62}
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Curve:
             values = getattr(self, name)
             if not isinstance(values, list | tuple) or len(values) != POINTS:
                 raise refused(name, values, f"{POINTS} numbers")
-            checked = tuple(cost(f"{name}[{i}]", value, name) for i, value in enumerate(values))
+            checked = tuple(_bounded(f"{name}[{i}]", value, name) for i, value in enumerate(values))
             object.__setattr__(self, name, checked)
         ascending = all(a < b for a, b in zip(self.nbytes, self.nbytes[1:], strict=False))
         if self.nbytes[0] <= 0 or not ascending:
@@ -57,7 +60,7 @@ class CoreCosts:
 
     def __post_init__(self) -> None:
         """Refuse what is no cost."""
-        object.__setattr__(self, "flag", cost("flag", self.flag, "seconds"))
+        object.__setattr__(self, "flag", _bounded("flag", self.flag, "seconds"))
         _check_types(self, Curve, bool)
 
 
@@ -89,9 +92,10 @@ class MachineCosts:
         """Refuse what is no cost."""
         object.__setattr__(self, "cores", number("cores", self.cores))
         for name in ("private_cache", "shared_cache"):
-            object.__setattr__(self, name, cost(name, getattr(self, name), "bytes"))
-        for name in ("op", "call", "turn", "fold"):
-            object.__setattr__(self, name, cost(name, getattr(self, name), "seconds"))
+            object.__setattr__(self, name, _bounded(name, getattr(self, name), "nbytes"))
+        for name in ("op", "call", "turn"):
+            object.__setattr__(self, name, _bounded(name, getattr(self, name), "seconds"))
+        object.__setattr__(self, "fold", _bounded("fold", self.fold, "seconds_per_byte"))
         _check_types(self, Curve, CoreCosts)
 
     def placed(self, far: bool) -> MachineCosts:
@@ -111,6 +115,15 @@ class MachineCosts:
             InvalidArgumentError: it is no such JSON, or a value is none; the sentence says which.
         """
         return _costs_in(content, name)
+
+
+def _bounded(what: str, value: object, unit: str) -> float:
+    """Return a number of seconds, bytes, or seconds per byte that a machine may have."""
+    most = _MOST[unit]
+    found = cost(what, value, unit.replace("_", " "))
+    if found > most:
+        raise refused(what, value, f"{unit.replace('_', ' ')}, {most:g} at most")
+    return found
 
 
 def _check_types(value: Any, *others: type) -> None:

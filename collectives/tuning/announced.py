@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collectives._ffi import lib
@@ -12,7 +14,7 @@ from collectives.errors import CollectiveError
 from collectives.tuning.installed import native_lines
 from collectives.tuning.kept import found_table
 from collectives.tuning.machine import one_host
-from collectives.tuning.table import Choice, TunedTable
+from collectives.tuning.table import Choice, TunedTable, TuningWarning
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -39,11 +41,19 @@ def announce_kept(comm: Communicator) -> None:
     for cores in dict.fromkeys((own, min(comm.size, os.cpu_count() or 1))):
         try:
             path = found_table(one_host(comm.transport, comm.size, cores))
-            if path is None:
-                continue
-            table = TunedTable.load(path)
-            if table.ranks == comm.size and len(table.choices) <= MOST:
-                announce(comm, table.choices, cores)
-                return
-        except (CollectiveError, OSError):
+        except OSError:
             continue  # whoever asks for it is told: use_kept_table()
+        table = None if path is None else _read(path)
+        if table is not None and table.ranks == comm.size and len(table.choices) <= MOST:
+            announce(comm, table.choices, cores)
+            return
+
+
+def _read(path: Path) -> TunedTable | None:
+    """Return the table of a file, or warn: it was there for such programs, and is of no use."""
+    try:
+        return TunedTable.load(path)
+    except (CollectiveError, OSError) as error:
+        why = f"tuned table: {error}: the library chooses by itself"
+        warnings.warn(why, TuningWarning, stacklevel=6)  # of init()
+        return None

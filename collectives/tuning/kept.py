@@ -108,14 +108,19 @@ def costs_path(machine: str) -> Path | None:
 
 
 def kept_costs(machine: str) -> MachineCosts | None:
-    """Return the costs of a machine that were kept; None: there are none that can be read."""
+    """Return the costs of a machine that were kept; None: there are none that can be seen.
+
+    Raises InvalidArgumentError or OSError where they are damaged or cannot be read.
+    """
     from collectives.machine_costs import load_costs
 
     try:
         path = costs_path(machine)
-        return None if path is None or not path.is_file() else load_costs(path)
-    except (CollectiveError, OSError):
-        return None  # they are measured again when the machine is tuned again
+        if path is None or not path.is_file():
+            return None
+    except OSError:
+        return None
+    return load_costs(path)
 
 
 def keep(table: TunedTable, costs: MachineCosts | None) -> Path | None:

@@ -14,7 +14,7 @@ import collectives as cl
 from collectives.tuning.announced import announce, announce_kept
 from collectives.tuning.kept import keep
 from collectives.tuning.machine import fingerprint, one_host
-from collectives.tuning.table import Choice, TunedTable
+from collectives.tuning.table import Choice, TunedTable, TuningWarning
 from tests.processes.jobs import collrun
 from tests.python.ranks import on_ranks
 
@@ -116,7 +116,9 @@ def test_a_kept_table_is_announced(cache: Path) -> None:
     assert "ring" not in on_ranks(4, work)
     (path,) = cache.glob("tuned-*.json")
     path.write_text("{")
-    assert "ring" not in on_ranks(3, work)
+    with pytest.warns(TuningWarning, match="is not JSON.*chooses by itself") as caught:
+        assert "ring" not in on_ranks(3, work)
+    assert len(caught) == 1  # of rank 0
 
 
 PROGRAM = """
