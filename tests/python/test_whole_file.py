@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -92,10 +92,11 @@ def test_standard_output_goes_on_where_it_was(name: str, tmp_path: Path) -> None
 def test_a_full_disk_is_told_with_the_name(tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.symlink_to("/dev/full")
-    for write in (
+    ways: list[Callable[[], object]] = [
         lambda: write_whole(full, "words"),
         lambda: Topology((Place("host"),)).save(full),
-    ):
+    ]
+    for write in ways:
         with pytest.raises(OSError, match=r"No space left on device: '.*full'") as caught:
             write()
         assert caught.value.filename == str(full)
