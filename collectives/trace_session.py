@@ -168,12 +168,16 @@ def _refusal(path: Path, rank: int, wanted: Sequence[Handle]) -> str:
         return ""
     try:
         there = path.exists()
+        if there and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+            return f"cannot write {path}: it is no regular file"
         with path.open("ab"):
             pass
         if not there:
             path.unlink()
     except OSError as error:
         return f"cannot write {path}: {error.strerror}"
+    except ValueError:  # there is no such name
+        return f"cannot write {str(path)!a}: it is no name of a file"
     return ""
 
 

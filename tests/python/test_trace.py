@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections import Counter
@@ -212,6 +213,26 @@ def test_what_cannot_begin_is_told_to_all_ranks(tmp_path: Path) -> None:
     assert [e["name"] for e in of(events_of(tmp_path / "again.json"), "operation")] == [
         "barrier"
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("pipe", r"pipe: it is no regular file"),
+        ("a\0b", r"a.x00b': it is no name of a file"),
+        ("\udcff\ud800", r"ud800': it is no name of a file"),
+    ],
+)
+def test_what_is_no_file_is_told_to_all_ranks(name: str, why: str, tmp_path: Path) -> None:
+    """Nobody reads from the pipe, so who opened it would wait."""
+    os.mkfifo(tmp_path / "pipe")
+
+    def work(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.InvalidArgumentError, match=f"rank 0: cannot write .*{why}"):
+            comm.trace(tmp_path / name).start()
+        comm.barrier()
+
+    on_ranks(2, work)
 
 
 def test_bad_arguments_are_refused() -> None:
