@@ -196,14 +196,31 @@ def _moment(m: Any) -> Moment:
 # ---- networks ------------------------------------------------------------------------------------
 
 
+def _loaded(path: str | os.PathLike[str]) -> Topology:
+    try:
+        return Topology.load(path)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"simulate: topology: cannot read {os.fspath(path)!r}: {error.strerror}"
+        ) from error
+    except ValueError as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(
+            f"simulate: topology: {os.fspath(path)!a} is no name of a file"
+        ) from error
+
+
 def _network(topology: str | Topology | os.PathLike[str]) -> Any:
     made = ffi.new("coll_network **")
-    if isinstance(topology, os.PathLike):
-        topology = Topology.load(topology)
+    if isinstance(topology, os.PathLike) or (
+        isinstance(topology, str) and topology.endswith(".json")
+    ):
+        topology = _loaded(topology)
     if isinstance(topology, str):
-        if topology.endswith(".json"):
-            return _network(Topology.load(topology))
-        check(lib.coll_network_of_words(topology.encode(), made))
+        if "\0" in topology:  # where C would see its end
+            raise InvalidArgumentError(f"simulate: topology {topology!r}: what follows the NUL?")
+        check(lib.coll_network_of_words(topology.encode("utf-8", "replace"), made))
     elif isinstance(topology, Topology):
         rooms, _alive = _rooms(topology)
         check(lib.coll_network_of_rooms(rooms, made))

@@ -41,7 +41,7 @@ class Tunable(Caller):
         self._machine = ""  # where: by what tables are kept
         self._costs: MachineCosts | None = None  # of the machine, as probed by tune()
         self._warned_of_costs = False  # those that are kept are of no use
-        self._wishes: dict[str, list[Choice]] = {}  # within force(), by collective
+        self._blocks: list[dict[str, list[Choice]]] = []  # of force(), the last one counts
 
     def tune(
         self,
@@ -277,18 +277,22 @@ class Tunable(Caller):
         from collectives.tuning.forced import lines_of
 
         shared = cast("Communicator", self).transport == "memory"
-        before = self._wishes
         wished = {
             kind: lines_of(kind, name, self.size, shared) for kind, name in algorithms.items()
         }
-        self._wishes = {**before, **wished}
+        self._blocks.append(wished)
         self._install()
         try:
             yield
-        finally:
-            self._wishes = before
+        finally:  # generators may leave theirs in another order
+            self._blocks = [block for block in self._blocks if block is not wished]
             if not cast("Communicator", self).closed:
                 self._install()
+
+    @property
+    def _wishes(self) -> dict[str, list[Choice]]:
+        """What is forced, by collective."""
+        return {kind: lines for block in self._blocks for kind, lines in block.items()}
 
     def explain(self, kind: str, nbytes: int = 1 << 20) -> Explanation:
         """Say what a collective on a vector of so many bytes runs, and why nothing else. Local.

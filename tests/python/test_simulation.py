@@ -112,6 +112,11 @@ def test_drawings() -> None:
         (("ring", "node:2", 8, 3), "fewer than 3"),
         (("ring", "node:2", 8, 0), "1 or more"),
         (("ring", 7, 8), "give a text"),
+        (("ring", "none/t.json", 8), r"cannot read 'none/t.json': No such file"),
+        (("ring", Path("/"), 8), r"cannot read '/': Is a directory"),
+        (("ring", "a\0b.json", 8), "is no name of a file"),
+        (("ring", "node:8\0garbage", 8), "what follows the NUL"),
+        (("ring", "torus:\udcff", 8), "torus"),
         (("recursive_halving", "torus:2x2", True), "nbytes"),
     ],
 )

@@ -235,8 +235,18 @@ def test_force() -> None:
             comm.force(allgather="recursive_doubling").__enter__()
         assert comm.explain("allgather").source == "rule"
 
+    def left_in_another_order(comm: cl.Communicator) -> None:
+        outer, inner = comm.force(allreduce="ring"), comm.force(allreduce="chain")
+        outer.__enter__()
+        inner.__enter__()
+        outer.__exit__(None, None, None)
+        assert comm.explain("allreduce").choice.algorithm == "chain"
+        inner.__exit__(None, None, None)
+        assert comm.explain("allreduce").source == "rule"
+
     on_ranks(3, work)
     on_ranks(3, refused)
+    on_ranks(3, left_in_another_order)
 
 
 @pytest.mark.parametrize(
