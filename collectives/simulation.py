@@ -203,9 +203,9 @@ def _loaded(path: str | os.PathLike[str]) -> Topology:
         raise InvalidArgumentError(
             f"simulate: topology: cannot read {os.fspath(path)!r}: {error.strerror}"
         ) from error
+    except InvalidArgumentError:  # a ValueError, too
+        raise
     except ValueError as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
         raise InvalidArgumentError(
             f"simulate: topology: {os.fspath(path)!a} is no name of a file"
         ) from error

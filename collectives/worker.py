@@ -71,7 +71,9 @@ class Worker:
         if error is None:
             return
         with self._open:
-            if self._heard_at is None:
+            if self._unfinished == 0:
+                self._missed = None
+            elif self._heard_at is None:
                 self._heard_at = self._submitted
 
     def stop(self) -> None:
@@ -82,7 +84,7 @@ class Worker:
     def _work(self) -> None:
         while (entry := self._jobs.get()) is not None:
             number, pending, job = entry
-            why = self._kept_back(number)
+            why = self._missed
             if why is None:
                 pending.run(partial(self._do, pending.name, job))
             else:
@@ -91,12 +93,8 @@ class Worker:
             del entry, pending, job, why
             with self._open:
                 self._unfinished -= 1
-
-    def _kept_back(self, number: int) -> BaseException | None:
-        with self._open:
-            if self._missed is not None and self._heard_at is not None and number > self._heard_at:
-                self._missed = self._heard_at = None
-            return self._missed
+                if number == self._heard_at:
+                    self._missed = self._heard_at = None
 
     def _do(self, name: str, job: Job) -> Any:
         with self._turn:

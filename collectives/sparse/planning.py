@@ -27,11 +27,10 @@ class Planning(Caller):
         ``out_indices``: integers below ``length``, which is 2^48 at most, one-dimensional, in any
         order; those that come several times have several values, which add up. ``in_indices``:
         where it wants sums, of the same dtype; where it has values, if None. Each rank has indices
-        of its own. Later
-        ``plan.reduce(values)`` moves values only: half of the bytes of allreduce, or less, where
-        ranks do not want all. Up to 16 ranks they go whichever way has less to move, straight or
-        through a rank that gives the index (``plan.way``), more through a butterfly of two layers;
-        or of layers of these ``degrees``, whose product is the number of ranks (Kylix).
+        of its own. Later ``plan.reduce(values)`` moves values only: half of the bytes of allreduce,
+        or less, where ranks do not want all. Up to 16 ranks they go whichever way has less to move,
+        straight or through a rank that gives the index (``plan.way``), more through a butterfly of
+        two layers; or of layers of these ``degrees``, whose product is the number of ranks (Kylix).
 
         All ranks call it, with the same ``length`` and ``degrees``: else all get MismatchError.
         """

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "base/reused.h"
+#include "base/memory_pool.h"
 
 namespace coll {
 
@@ -15,7 +15,7 @@ class Parcel {
  public:
   // False: there is no memory.
   bool make_room(std::size_t size) noexcept {
-    bytes_ = reused(size);
+    bytes_ = pooled(size);
     size_ = bytes_ != nullptr ? size : 0;
     return bytes_ != nullptr;
   }
@@ -29,7 +29,7 @@ class Parcel {
   }
 
  private:
-  ReusedBytes bytes_;
+  PooledBytes bytes_;
   std::size_t size_ = 0;
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/reused.h"
+#include "base/memory_pool.h"
 #include "kernels/exact.h"
 #include "kernels/kernels.h"
 
@@ -160,7 +160,7 @@ SparseStream aligned_sum(const SparseTerms& terms, std::span<const SparseStream>
   for (const SparseStream& stream : streams) cursors.emplace_back(terms, stream);
   std::vector<const void*> operands(streams.size());
 
-  const std::shared_ptr<std::byte[]> values = reused_or_throw(whole.entries * terms.value_bytes());
+  const std::shared_ptr<std::byte[]> values = pooled_or_throw(whole.entries * terms.value_bytes());
   for (std::size_t at = 0; at < whole.entries; at += block) {
     const std::size_t n = std::min(block, whole.entries - at);
     for (std::size_t s = 0; s < streams.size(); ++s) {
@@ -180,7 +180,7 @@ SparseStream aligned_sum(const SparseTerms& terms, std::span<const SparseStream>
 SparseStream with_positive_zeros(const SparseTerms& terms, const SparseStream& stream) {
   const std::size_t each = terms.value_bytes(), block = kBlockBytes / each;
   const std::vector<std::byte> zeros(std::min(block, stream.entries) * each);
-  const std::shared_ptr<std::byte[]> values = reused_or_throw(stream.entries * each);
+  const std::shared_ptr<std::byte[]> values = pooled_or_throw(stream.entries * each);
   const BlockSum add({.dtype = terms.dtype}, false);
   for (std::size_t at = 0; at < stream.entries; at += block) {
     const void* operands[] = {stream.values + at * each, zeros.data()};

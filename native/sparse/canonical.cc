@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/looks.h"
-#include "base/reused.h"
+#include "base/memory_pool.h"
 #include "sparse/index_order.h"
 
 namespace coll {
@@ -88,7 +88,7 @@ SparseStream rewritten(const SparseTerms& terms, const GivenPairs& given, std::u
     }
   });
   if (!ascending) sort_by_index(places.all(), length);
-  const std::shared_ptr<std::byte[]> memory = reused_or_throw(n * (sizeof(Index) + size));
+  const std::shared_ptr<std::byte[]> memory = pooled_or_throw(n * (sizeof(Index) + size));
   std::byte* values = memory.get() + n * sizeof(Index);
   in_blocks(n, [&](std::size_t begin, std::size_t count) {
     for (std::size_t i = begin; i < begin + count; ++i) {
@@ -150,7 +150,7 @@ SparseStream with_truths(const SparseTerms& terms, const SparseStream& stream) {
   constexpr auto is_odd = [](std::byte b) { return std::to_integer<unsigned>(b) > 1; };
   const std::span<const std::byte> given(stream.values, stream.entries);
   if (std::ranges::none_of(given, is_odd)) return stream;
-  const std::shared_ptr<std::byte[]> truths = reused_or_throw(given.size());
+  const std::shared_ptr<std::byte[]> truths = pooled_or_throw(given.size());
   std::ranges::transform(given, truths.get(),
                          [](std::byte b) { return std::byte{b != std::byte{0}}; });
   return with_values(terms, stream, truths);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "base/reused.h"
+#include "base/memory_pool.h"
 
 namespace coll {
 
@@ -17,10 +17,11 @@ struct GivenIndex {
   std::size_t at;
 };
 
-// Memory for so many, which nothing has touched: pages come as they are written, between looks.
+// Memory for so many, in which anything may stand: new pages come as they are written, between
+// looks.
 class GivenIndices {
  public:
-  explicit GivenIndices(std::size_t n) : memory_(reused_or_throw(n * sizeof(GivenIndex))), n_(n) {}
+  explicit GivenIndices(std::size_t n) : memory_(pooled_or_throw(n * sizeof(GivenIndex))), n_(n) {}
 
   GivenIndex& operator[](std::size_t i) noexcept { return all()[i]; }
   std::span<GivenIndex> all() noexcept {

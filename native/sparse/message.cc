@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/reused.h"
+#include "base/memory_pool.h"
 #include "kernels/quantise.h"
 #include "sparse/index_code.h"
 #include "sparse/owners.h"
@@ -145,7 +145,7 @@ class Reader {
     const std::size_t values = n * terms_.value_bytes();
     if (rest_.size() < values) refuse("ends early");
     const std::shared_ptr<std::byte[]> memory =
-        reused_or_throw((n + kCodeSlack) * terms_.index_bytes);
+        pooled_or_throw((n + kCodeSlack) * terms_.index_bytes);
     const auto took = decode(code, rest_.subspan(values), {of.first, of.length},
                              {memory.get(), n, terms_.index_bytes});
     if (!took) refuse("has indices that are none of what it is of");
@@ -187,7 +187,7 @@ SparseMessage packed(const SparseTerms& terms, std::uint64_t call,
     bodies.push_back(body_of(terms, s));
     size += kWord + bodies.back().bytes;
   }
-  SparseMessage message{reused_or_throw(size + kCodeSlack), size};
+  SparseMessage message{pooled_or_throw(size + kCodeSlack), size};
   std::byte* to = put(message.bytes.get(), &call, kWord);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const std::uint64_t word = streams[i].entries | static_cast<std::uint64_t>(bodies[i].form)

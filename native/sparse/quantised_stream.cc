@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sparse/quantised_stream.h"
 
-#include "base/reused.h"
+#include "base/memory_pool.h"
 #include "kernels/quantise.h"
 #include "sparse/owners.h"
 
@@ -11,7 +11,7 @@ std::optional<SparseStream> from_quantised(const SparseTerms& terms, const Spars
                                            std::span<const std::byte> bytes,
                                            const std::shared_ptr<const void>& owner) {
   const auto n = static_cast<std::size_t>(of.length);
-  const std::shared_ptr<std::byte[]> values = reused_or_throw(n * terms.value_bytes());
+  const std::shared_ptr<std::byte[]> values = pooled_or_throw(n * terms.value_bytes());
   const auto took = dequantise(terms.dtype, bytes, terms.quantise_bits, values.get(), n);
   if (!took) return {};
   return SparseStream{.form = Form::dense,
@@ -25,7 +25,7 @@ std::optional<SparseStream> from_quantised(const SparseTerms& terms, const Spars
 
 SparseStream quantised(const SparseTerms& terms, const SparseStream& dense) {
   const std::size_t most = most_quantised_bytes(terms.dtype, dense.length, terms.quantise_bits);
-  const std::shared_ptr<std::byte[]> code = reused_or_throw(most);
+  const std::shared_ptr<std::byte[]> code = pooled_or_throw(most);
   const std::size_t bytes = quantise(terms.dtype, dense.values, dense.entries, terms.quantise_bits,
                                      terms.quantise_key, dense.first, code.get());
   // Of what was just written it finds a stream.

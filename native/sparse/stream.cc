@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/looks.h"
-#include "base/reused.h"
+#include "base/memory_pool.h"
 #include "kernels/kernels.h"
 #include "kernels/sum_all.h"
 
@@ -145,7 +145,7 @@ std::shared_ptr<std::byte[]> room_of(std::uint64_t elements, std::size_t bytes_e
   constexpr std::uint64_t most = std::numeric_limits<std::ptrdiff_t>::max();
   if (elements > most / bytes_each) throw NoRoom(most);
   const auto bytes = static_cast<std::size_t>(elements) * bytes_each;
-  ReusedBytes memory = reused(bytes);
+  PooledBytes memory = pooled(bytes);
   if (memory == nullptr) throw NoRoom(bytes);
   return memory;
 }
@@ -238,7 +238,7 @@ SparseStream with_values(const SparseTerms& terms, SparseStream stream,
   };
   if (stream.owner == nullptr && stream.form == Form::pairs) {
     const std::size_t bytes = stream.entries * terms.index_bytes;
-    const std::shared_ptr<std::byte[]> indices = reused_or_throw(bytes);
+    const std::shared_ptr<std::byte[]> indices = pooled_or_throw(bytes);
     copy_in_blocks(indices.get(), stream.indices, bytes);
     stream.indices = indices.get();
     stream.owner = indices;

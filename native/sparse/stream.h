@@ -68,7 +68,7 @@ struct SparseStream {
   PairsView pairs() const noexcept { return {indices, values, entries}; }
 };
 
-// Memory for so many elements, which nothing has touched. Throws NoRoom.
+// Memory for so many elements, in which anything may stand. Throws NoRoom.
 std::shared_ptr<std::byte[]> room_of(std::uint64_t elements, std::size_t bytes_each);
 
 // Memory that a stream will own, for so many pairs at most.

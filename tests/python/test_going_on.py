@@ -17,6 +17,7 @@ from collectives.tuning.raced import Plan, Race
 from collectives.tuning.table import Choice, TunedTable
 from collectives.tuning.tuner import KINDS, SHARED_SIZES, tuned
 from tests.python.ranks import on_ranks
+from tests.python.tables import check_refused
 
 RING = Plan("ring", "staged", 2, 65536, 1.25e-6)
 RACES = (
@@ -129,9 +130,4 @@ def _plan(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
 def test_races_that_make_no_sense(
     change: Callable[[dict[str, Any]], None], sentence: str, tmp_path: Path
 ) -> None:
-    document = TABLE.as_json()
-    change(document)
-    path = tmp_path / "table.json"
-    path.write_text(json.dumps(document))
-    with pytest.raises(cl.InvalidArgumentError, match=sentence):
-        TunedTable.load(path)
+    check_refused(TABLE, change, sentence, tmp_path)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from collectives.tuning.race import Standing, separate
 from collectives.tuning.table import Choice, TunedTable, TuningWarning
 from collectives.tuning.tuner import Cell
 from tests.python.ranks import on_ranks
+from tests.python.tables import check_refused
 
 RING = Choice("allreduce", 1000, "ring", "staged", 2, 65536)
 TABLE = TunedTable(2, "here", "0.0", (RING, Choice("broadcast", 0, "chain", "inline", 0)))
@@ -74,12 +74,7 @@ def _of_choice(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
 def test_files_that_hold_no_table(
     change: Callable[[dict[str, Any]], None], sentence: str, tmp_path: Path
 ) -> None:
-    document = TABLE.as_json()
-    change(document)
-    path = tmp_path / "table.json"
-    path.write_text(json.dumps(document))
-    with pytest.raises(cl.InvalidArgumentError, match=sentence):
-        TunedTable.load(path)
+    check_refused(TABLE, change, sentence, tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"7", b"\xff\xfe", b'{"format": "x"}', b"[" * 9999])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large memory that calls take and give back again and again. What comes from the kernel is a fault
-// and a cleared page for each 4 KiB: of a sparse allreduce of half a MiB that was two fifths of its
-// time, as the C library gives the end of its heap back each time.
+// A pool of large memory, which calls take and give back again and again. What comes from the
+// kernel is a fault and a cleared page for each 4 KiB: of a sparse allreduce of half a MiB that was
+// two fifths of its time, as the C library gives the end of its heap back each time.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@ struct GiveBack {
   void operator()(std::byte* memory) const noexcept;
 };
 
-using ReusedBytes = std::unique_ptr<std::byte[], GiveBack>;
+using PooledBytes = std::unique_ptr<std::byte[], GiveBack>;
 
-constexpr std::size_t kLeastReused = std::size_t{1} << 16;  // bytes; less comes from the heap
+constexpr std::size_t kLeastPooled = std::size_t{1} << 16;  // bytes; less comes from the heap
 constexpr std::size_t kMostKept = std::size_t{1} << 26;     // bytes that a process keeps
 
 // Memory for so many bytes, in which anything may stand; null: there is none. Any thread may take
 // it, and any other give it back.
-ReusedBytes reused(std::size_t bytes) noexcept;
+PooledBytes pooled(std::size_t bytes) noexcept;
 
 // The same for who never does without: throws bad_alloc.
-std::shared_ptr<std::byte[]> reused_or_throw(std::size_t bytes);
+std::shared_ptr<std::byte[]> pooled_or_throw(std::size_t bytes);
 
 // How much is kept for the next.
 std::size_t kept_bytes() noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/reused.h"
+#include "base/memory_pool.h"
 
 #include <array>
 #include <bit>
@@ -17,7 +17,7 @@ struct Kept {
 
 // Who finds it locked does without: nobody waits here, nor the child of a fork that another thread
 // of its parent has left it locked to.
-class Store {
+class Pool {
  public:
   Kept take(std::size_t room) noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -68,10 +68,10 @@ class Store {
 };
 
 // Not destroyed: what programs hold of results may be given back after main() has returned.
-Store& store() noexcept {
-  alignas(Store) static std::byte memory[sizeof(Store)];
-  static Store* const store = new (memory) Store;
-  return *store;
+Pool& pool() noexcept {
+  alignas(Pool) static std::byte memory[sizeof(Pool)];
+  static Pool* const pool = new (memory) Pool;
+  return *pool;
 }
 
 // A few sizes between two powers of two, so that lengths that differ a little share memory.
@@ -83,28 +83,28 @@ constexpr std::size_t rounded(std::size_t bytes) noexcept {
 }  // namespace
 
 void GiveBack::operator()(std::byte* memory) const noexcept {
-  if (room == 0 || !store().keep({memory, room})) delete[] memory;
+  if (room == 0 || !pool().keep({memory, room})) delete[] memory;
 }
 
-ReusedBytes reused(std::size_t bytes) noexcept {
-  if (bytes < kLeastReused || bytes > kMostKept) {
+PooledBytes pooled(std::size_t bytes) noexcept {
+  if (bytes < kLeastPooled || bytes > kMostKept) {
     return {new (std::nothrow) std::byte[bytes], GiveBack{}};
   }
   const std::size_t room = rounded(bytes);
-  if (const Kept found = store().take(room); found.memory != nullptr) {
+  if (const Kept found = pool().take(room); found.memory != nullptr) {
     return {found.memory, GiveBack{found.room}};
   }
   std::byte* memory = new (std::nothrow) std::byte[room];
-  if (memory == nullptr && store().drop_all()) memory = new (std::nothrow) std::byte[room];
+  if (memory == nullptr && pool().drop_all()) memory = new (std::nothrow) std::byte[room];
   return {memory, GiveBack{room}};
 }
 
-std::shared_ptr<std::byte[]> reused_or_throw(std::size_t bytes) {
-  ReusedBytes memory = reused(bytes);
+std::shared_ptr<std::byte[]> pooled_or_throw(std::size_t bytes) {
+  PooledBytes memory = pooled(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
-std::size_t kept_bytes() noexcept { return store().bytes(); }
+std::size_t kept_bytes() noexcept { return pool().bytes(); }
 
 }  // namespace coll
