@@ -20,6 +20,7 @@ from collectives.arrays import NAMES as DTYPE_NAMES
 from collectives.last import MODE_NAMES
 from collectives.names import KIND_NAMES, OPS
 from collectives.trace_clocks import Offset
+from collectives.whole_file import write_whole
 
 # As coll_trace_event.
 EVENT = np.dtype(
@@ -97,11 +98,11 @@ def unpacked(words: bytes) -> list[Part]:
 
 
 def write(path: Path, made: dict[str, Any]) -> None:
-    """Write a document as JSON, an event a line."""
+    """Write a document as JSON, an event a line; where that fails, leave what was there."""
     head = {key: value for key, value in made.items() if key != "traceEvents"}
     lines = ",\n".join(json.dumps(event) for event in made["traceEvents"])
     words = json.dumps(head, indent=1)[:-2]
-    path.write_text(f'{words},\n "traceEvents": [\n{lines}\n]}}\n', encoding="utf-8")
+    write_whole(path, f'{words},\n "traceEvents": [\n{lines}\n]}}\n')
 
 
 def document(

@@ -24,6 +24,7 @@ from collectives.handle import Handle
 from collectives.last import algorithm_name
 from collectives.trace_clocks import Offset, clock, offsets
 from collectives.trace_file import EVENT, Part, document, host, packed, unpacked, write
+from collectives.trace_target import checked, is_device, unwritable
 from collectives.tracing import TraceWarning
 
 if TYPE_CHECKING:
@@ -46,13 +47,16 @@ class Session:
         self._pid = os.getpid()
 
     @classmethod
-    def begun(cls, given: Communicator | None, path: str | os.PathLike[str], most: int) -> Session:
-        """Start a trace, of all communicators where none is given."""
+    def begun(cls, given: Communicator | None, path: object, events: object) -> Session:
+        """Start a trace, of all communicators where none is given.
+
+        What is wrong with ``path`` or ``events`` on one rank, all raise: the others wait for it.
+        """
         comm = default() if given is None else given
         wanted = handles.living() if given is None else [comm._handle]
-        file = Path(path)
+        file, most, why = checked(path, events)
         own = {
-            "refusal": _refusal(file, comm.rank, wanted),
+            "refusal": why or _under_way(wanted) or (unwritable(file) if comm.rank == 0 else ""),
             "clock": clock(),
             "host": host(),
             "pid": os.getpid(),
@@ -113,27 +117,34 @@ class Session:
                 with handle.held("trace") as native:
                     check(lib.coll_trace_end(native))
                     self.closing(handle, native)
+        failure = ""
         try:
             if error is not None and self._apart.size > 1:
                 self._apart.abort(f"its block of trace() raised {type(error).__name__}: {error}")
-            self._write_together()
+            failure = self._write_together()
         except CollectiveError as why:
             self._write_alone(why)
-        except OSError as why:
-            raise SystemCallError(f"trace: cannot write {self._path}: {why.strerror}") from why
         finally:
             self._apart.close()
+        if failure:
+            raise SystemCallError(f"trace: rank 0 {failure}", 0)
 
     def _look_at_clocks(self) -> None:
         self._clocks.append(offsets(self._apart, [said["clock"] for said in self._told]))
 
-    def _write_together(self) -> None:
+    def _write_together(self) -> str:
+        """Write the file of all ranks; return why rank 0 cannot, "" where the file is there."""
         self._look_at_clocks()
         parts = gathered(self._apart, packed(self._parts), root=0)
+        failure = ""
         if self._apart.rank == 0:
             by_rank = {rank: unpacked(part) for rank, part in enumerate(parts)}
-            write(self._path, document(self._told, by_rank, self._clocks))
-        self._apart.barrier()  # from here on the file is there
+            try:
+                write(self._path, document(self._told, by_rank, self._clocks))
+            except OSError as error:
+                failure = f"cannot write {self._path}: {error.strerror}"
+        said = gathered(self._apart, json.dumps(failure).encode())
+        return str(json.loads(said[0]))
 
     def _write_alone(self, why: CollectiveError) -> None:
         """Write what this rank has recorded, as the ranks cannot do it together."""
@@ -141,7 +152,10 @@ class Session:
         path = self._path.with_suffix(f".rank{rank}{self._path.suffix}")
         end = f"what rank {rank} has recorded is in {path}"
         try:
-            write(path, document(self._told, {rank: self._parts}, self._clocks))
+            if is_device(self._path):  # beside it there is no place for files
+                end = f"what rank {rank} has recorded is lost, as {self._path} is a device"
+            else:
+                write(path, document(self._told, {rank: self._parts}, self._clocks))
         except OSError as error:
             end = f"nor can rank {rank} write {path} ({error.strerror})"
         text = f"trace: the ranks cannot write {self._path} together ({why}): {end}"
@@ -160,24 +174,10 @@ def gathered(comm: Communicator, words: bytes, root: int | None = None) -> list[
     return [joined[end - n : end].tobytes() for end, n in zip(ends, lengths, strict=False)]
 
 
-def _refusal(path: Path, rank: int, wanted: Sequence[Handle]) -> str:
-    """Return why this rank cannot begin; "" where it can."""
+def _under_way(wanted: Sequence[Handle]) -> str:
+    """Return why this rank cannot begin where one of these is traced already; "" where it can."""
     if handles.tracing_all is not None or any(handle.tracer for handle in wanted):
         return "a trace is under way already: stop it first, traces cannot be nested"
-    if rank != 0:
-        return ""
-    try:
-        there = path.exists()
-        if there and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
-            return f"cannot write {path}: it is no regular file"
-        with path.open("ab"):
-            pass
-        if not there:
-            path.unlink()
-    except OSError as error:
-        return f"cannot write {path}: {error.strerror}"
-    except ValueError:  # there is no such name
-        return f"cannot write {str(path)!a}: it is no name of a file"
     return ""
 
 

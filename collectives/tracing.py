@@ -8,14 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from collectives.errors import InvalidArgumentError
-from collectives.names import integer
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.trace_session import Session
 
 EVENTS = 1 << 15  # of a communicator, unless the caller says how many
-_MOST_EVENTS = 1 << 24
 
 
 class TraceWarning(UserWarning):
@@ -31,35 +29,29 @@ class Trace:
 
     def __init__(self, comm: Communicator | None, path: str | os.PathLike[str], events: int):
         """Record nothing yet. ``comm`` None: the default one, and all of this process."""
-        if not isinstance(path, str | os.PathLike):
-            raise InvalidArgumentError(f'trace: path is {path!r}: give a file name, "t.json"')
-        most = integer(events)
-        if most is None or not 1 <= most <= _MOST_EVENTS:
-            raise InvalidArgumentError(
-                f"trace: events is {events!r}: give how many to keep, 1 to {_MOST_EVENTS}"
-            )
-        self._comm, self._path, self._most = comm, path, most
+        # What is wrong with them is told to all ranks, by start().
+        self._comm, self._path, self._events = comm, path, events
         self._session: Session | None = None
 
     def start(self) -> None:
         """Begin to record. Every rank calls it, between the same two of its calls.
 
-        Raises InvalidArgumentError, on all ranks, where rank 0 cannot write the file, or where a
-        communicator is traced already.
+        Raises InvalidArgumentError, on all ranks, where rank 0 cannot write the file, a rank gives
+        what is no file name or number of events, or where a communicator is traced already.
         """
         # Not with the package: files and JSON are needed by few programs.
         from collectives.trace_session import Session
 
         if self._session is not None:
             raise InvalidArgumentError("trace: it was started before: stop it first")
-        self._session = Session.begun(self._comm, self._path, self._most)
+        self._session = Session.begun(self._comm, self._path, self._events)
 
     def stop(self) -> None:
         """End it. Every rank calls it; rank 0 writes what all have recorded to the file.
 
         Where that fails, as another rank has died, each rank writes its own part, ``t.rank3.json``
-        for ``t.json``, and gives a TraceWarning that says so. Raises SystemCallError where rank 0
-        cannot write the file.
+        for ``t.json``, and gives a TraceWarning that says so. Raises SystemCallError, on all
+        ranks, where rank 0 cannot write the file; what was there before stays.
         """
         self._end(None)
 
@@ -99,7 +91,8 @@ def trace(path: str | os.PathLike[str], *, events: int = EVENTS) -> Trace:
 
     Recorded are the default communicator and all others that this process has or makes in the
     block. Each keeps ``events`` events; what comes then is counted, and the file says so. Entering
-    the block raises InvalidArgumentError, on all ranks, where rank 0 cannot write ``path``, or
-    within another trace.
+    the block raises InvalidArgumentError, on all ranks, where rank 0 cannot write ``path`` (a pipe,
+    say), a rank gives what is no path or number, or within another trace. Leaving it raises
+    SystemCallError, on all ranks, where the disk is full.
     """
     return Trace(None, path, events)
