@@ -84,6 +84,13 @@ AUTOMATIC: Options = (
 )
 
 
+def _shown(value: object) -> str:
+    """Return a value as errors show it, whatever it is."""
+    from collectives.topology.checked import shown  # only for what is wrong
+
+    return shown(value)
+
+
 def choose_from(word: object, words: Iterable[str], what: str) -> str:
     """Return ``word`` when it is one of ``words``; else say which there are."""
     known = list(words)
@@ -93,7 +100,7 @@ def choose_from(word: object, words: Iterable[str], what: str) -> str:
 
     close = difflib.get_close_matches(word, known, 1) if isinstance(word, str) else []
     hint = f"did you mean {close[0]!r}? There are" if close else "there are"
-    raise InvalidArgumentError(f"{what} {word!r} is unknown: {hint} {', '.join(known)}")
+    raise InvalidArgumentError(f"{what} {_shown(word)} is unknown: {hint} {', '.join(known)}")
 
 
 def kind_code(kind: str) -> int:
@@ -140,7 +147,8 @@ def how_reproducible(call: str, wish: object) -> int:
     if isinstance(wish, str) and wish == "any_p":
         return int(lib.COLL_REPRODUCIBLE_ANY_P)
     raise InvalidArgumentError(
-        f'{call}: reproducible is {wish!r}: give True, "any_p" (any number of ranks), or False'
+        f'{call}: reproducible is {_shown(wish)}: give True, "any_p" (any number of ranks), or '
+        "False"
     )
 
 
@@ -180,7 +188,7 @@ def checked_seconds(what: str, timeout: float) -> float:
     seconds = real(timeout)
     if not 0 < seconds <= 1e9:
         raise InvalidArgumentError(
-            f"{what} is {timeout!r}: give seconds, above 0 and at most 1e9, or None"
+            f"{what} is {_shown(timeout)}: give seconds, above 0 and at most 1e9, or None"
         )
     return seconds
 
@@ -221,7 +229,7 @@ def checked_ranks(what: str, p: object) -> int:
     """Return a number of ranks that the native layer can hold; whether it fits is its to say."""
     ranks = integer(p)
     if ranks is None or not -MOST_RANKS <= ranks <= MOST_RANKS:
-        raise InvalidArgumentError(f"{what} is {p!r}: give the number of ranks, 1 or more")
+        raise InvalidArgumentError(f"{what} is {_shown(p)}: give the number of ranks, 1 or more")
     return ranks
 
 
@@ -241,7 +249,7 @@ def several_ranks(p: Iterable[int]) -> Iterator[int]:
     for one in p:
         ranks = checked_ranks("verify: p", one)
         if ranks < 1:
-            raise InvalidArgumentError(f"verify: p has {one!r}: give numbers of 1 or more")
+            raise InvalidArgumentError(f"verify: p has {ranks}: give numbers of 1 or more")
         yield ranks
 
 
@@ -249,7 +257,9 @@ def checked_root(call: str, root: int, size: int) -> int:
     """Return ``root`` when it is a rank."""
     rank = integer(root)
     if rank is None or not 0 <= rank < size:
-        raise InvalidArgumentError(f"{call}: root is {root!r}: give a rank from 0 to {size - 1}")
+        raise InvalidArgumentError(
+            f"{call}: root is {_shown(root)}: give a rank from 0 to {size - 1}"
+        )
     return rank
 
 

@@ -16,7 +16,8 @@ from collectives.defined import own_algorithm
 from collectives.errors import InvalidArgumentError, UnsupportedError
 from collectives.names import algorithm_index, checked_ranks, checked_root, integer
 from collectives.stopping import told
-from collectives.topology.value import LEVELS, Topology
+from collectives.topology.checked import shown
+from collectives.topology.value import LEVELS, Link, Topology
 
 ACTS = ("send", "receive", "fold", "copy")
 MOST_MOMENTS = 1 << 20
@@ -95,16 +96,17 @@ def simulate(
 
     ``topology`` is a text such as "fat-tree:1024,oversubscription=4" (docs/simulate.md lists all),
     a :class:`Topology`, or the path of one that was saved. ``nbytes`` is the size of the vector: a
-    rank's longest buffer. ``p`` ranks are the first of the network; None: all. Between two rounds
-    the vector may travel in ``tiles``, one round behind the other. With ``timeline`` the first
-    million of moments is kept, to be drawn.
+    rank's longest buffer; a barrier has none, whatever is given. ``p`` ranks are the first of the
+    network; None: all. Between two rounds the vector may travel in ``tiles``, one round behind the
+    other. With ``timeline`` the first million of moments is kept, to be drawn.
 
     A message costs its sender and its receiver an overhead, each link its latency, and the slowest
     link its length; a link carries one message after another. Nobody waits for a receiver to be
     ready. After Alexandrov, Ionescu, Schauser and Scheiman, LogGP, SPAA 1995.
 
     Raises:
-        InvalidArgumentError: there is no such algorithm or topology, or a number is none.
+        InvalidArgumentError: there is no such algorithm or topology, its file cannot be read, it
+            does not say what a link costs that is used, or a number is none.
         UnsupportedError: the algorithm is not defined for so many ranks.
         OutOfMemoryError: there are more than 2^28 messages.
     """
@@ -120,14 +122,17 @@ def simulate(
 
 
 def _words(topology: str | Topology | os.PathLike[str]) -> str:
-    return f"{topology.size} ranks" if isinstance(topology, Topology) else os.fspath(topology)
+    """Return what to call a network; letters of a file's name that are none are left out."""
+    if isinstance(topology, Topology):
+        return f"{topology.size} ranks"
+    return os.fsdecode(topology).encode("utf-8", "replace").decode("utf-8")
 
 
 def _whole(what: str, value: Any, least: int, most: int) -> int:
     number = integer(value)
     if number is None or not least <= number <= most:
         raise InvalidArgumentError(
-            f"simulate: {what} is {value!r:.40}: give a number from {least} to {most}"
+            f"simulate: {what} is {shown(value)}: give a number from {least} to {most}"
         )
     return number
 
@@ -135,7 +140,7 @@ def _whole(what: str, value: Any, least: int, most: int) -> int:
 def _ranks(p: int) -> int:
     ranks = checked_ranks("simulate: p", p)
     if ranks < 1:
-        raise InvalidArgumentError(f"simulate: p is {p!r}: give the number of ranks, 1 or more")
+        raise InvalidArgumentError(f"simulate: p is {p}: give the number of ranks, 1 or more")
     return ranks
 
 
@@ -143,7 +148,8 @@ def _task(algorithm: str, kind: str, p: int, root: int, nbytes: int, tiles: int)
     task = ffi.new("coll_task *")
     task.size = ffi.sizeof("coll_task")
     task.p, task.root = p, root
-    task.bytes = _whole("nbytes", nbytes, 0, 1 << 62)
+    length = _whole("nbytes", nbytes, 0, 1 << 62)
+    task.bytes = 0 if kind == "barrier" else length
     task.tiles = _whole("tiles", tiles, 1, 1 << 20)
     own = own_algorithm(kind, algorithm)
     if own is None:
@@ -196,21 +202,6 @@ def _moment(m: Any) -> Moment:
 # ---- networks ------------------------------------------------------------------------------------
 
 
-def _loaded(path: str | os.PathLike[str]) -> Topology:
-    try:
-        return Topology.load(path)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"simulate: topology: cannot read {os.fspath(path)!r}: {error.strerror}"
-        ) from error
-    except InvalidArgumentError:  # a ValueError, too
-        raise
-    except ValueError as error:
-        raise InvalidArgumentError(
-            f"simulate: topology: {os.fspath(path)!a} is no name of a file"
-        ) from error
-
-
 def _network(topology: str | Topology | os.PathLike[str]) -> Any:
     made = ffi.new("coll_network **")
     if isinstance(topology, os.PathLike) or (
@@ -218,9 +209,7 @@ def _network(topology: str | Topology | os.PathLike[str]) -> Any:
     ):
         topology = _loaded(topology)
     if isinstance(topology, str):
-        if "\0" in topology:  # where C would see its end
-            raise InvalidArgumentError(f"simulate: topology {topology!r}: what follows the NUL?")
-        check(lib.coll_network_of_words(topology.encode("utf-8", "replace"), made))
+        check(lib.coll_network_of_words(_encoded(topology), made))
     elif isinstance(topology, Topology):
         rooms, _alive = _rooms(topology)
         check(lib.coll_network_of_rooms(rooms, made))
@@ -230,6 +219,31 @@ def _network(topology: str | Topology | os.PathLike[str]) -> Any:
             "a Topology, or the path of one"
         )
     return made[0]
+
+
+def _loaded(path: str | os.PathLike[str]) -> Topology:
+    try:
+        return Topology.load(path)
+    except InvalidArgumentError:
+        raise
+    except OSError as error:
+        why = error.strerror
+    except ValueError:  # a zero, or half of a letter
+        why = "no file has such a name"
+    raise InvalidArgumentError(f"simulate: cannot read the topology {shown(path)}: {why}")
+
+
+def _encoded(words: str) -> bytes:
+    """Return words as the native layer reads them: to it a zero would be their end."""
+    try:
+        encoded = words.encode("utf-8")
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise InvalidArgumentError(
+            f"simulate: topology is {shown(words)}: give a text such as 'torus:8x8'"
+        )
+    return encoded
 
 
 def _rooms(topology: Topology) -> tuple[Any, Any]:
@@ -242,7 +256,7 @@ def _rooms(topology: Topology) -> tuple[Any, Any]:
         room_of = {r: i for i, group in enumerate(topology.groups(level)) for r in group}
         numbers += [room_of[rank] for rank in range(topology.size)]
     names = [ffi.new("char[]", level.encode()) for level in LEVELS]
-    costs = [_costs(topology, level) for level in LEVELS]
+    costs = [_costs(topology.links.get(level)) for level in LEVELS]
     pairs = sorted(topology.pairs.items())
     alive = (
         ffi.new("int32_t[]", numbers),
@@ -259,17 +273,6 @@ def _rooms(topology: Topology) -> tuple[Any, Any]:
     return rooms, alive
 
 
-def _costs(topology: Topology, level: str) -> tuple[float, float]:
-    """Return the costs of a level's links; where no two ranks meet on it, they do not matter."""
-    link = topology.links.get(level)
-    if link is not None:
-        return link.alpha, link.beta
-    inner = LEVELS.index(level)
-    rooms = topology.size if inner == 0 else len(topology.groups(LEVELS[inner - 1]))
-    met = 1 if level == LEVELS[-1] else len(topology.groups(level))
-    if rooms > met:
-        raise InvalidArgumentError(
-            f"simulate: the topology does not say what links of level {level!r} cost: measure it "
-            "with comm.topology(), or give it with edited(links=...)"
-        )
-    return 0.0, 0.0
+def _costs(link: Link | None) -> tuple[float, float]:
+    """Return the costs of a level's links; unknown ones matter where a message goes by them."""
+    return (math.nan, 0.0) if link is None else (link.alpha, link.beta)

@@ -30,9 +30,9 @@ def drawing(simulation: Simulation, format: str) -> str:
 
 
 def _title(s: Simulation) -> str:
+    length = "" if s.kind == "barrier" else f", {s.nbytes:,} bytes"
     return (
-        f"{s.kind} by {s.algorithm}, {s.p} ranks, {s.nbytes:,} bytes on {s.topology}: "
-        f"{s.seconds * 1e6:,.1f} us"
+        f"{s.kind} by {s.algorithm}, {s.p} ranks{length} on {s.topology}: {s.seconds * 1e6:,.1f} us"
     )
 
 

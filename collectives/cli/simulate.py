@@ -79,9 +79,8 @@ def _names(kind: str, algorithms: str) -> list[str]:
 
 def _print(found: list[cl.Simulation]) -> None:
     first = found[0]
-    click.echo(
-        f"{first.kind} of {format_size(first.nbytes)} among {first.p} ranks on {first.topology}"
-    )
+    of = "" if first.kind == "barrier" else f" of {format_size(first.nbytes)}"
+    click.echo(f"{first.kind}{of} among {first.p} ranks on {first.topology}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("algorithm", "time", "rounds", "messages", "busiest link", "of the time"):
         table.add_column(head, justify="left" if head in ("algorithm", "busiest link") else "right")

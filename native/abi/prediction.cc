@@ -43,6 +43,13 @@ const coll_prediction& checked(const coll_prediction* task) {
   return t;
 }
 
+double finite(double seconds) {
+  if (!std::isfinite(seconds)) {
+    refuse_prediction("it would take longer than a number can say: the costs are too large");
+  }
+  return seconds;
+}
+
 Schedule schedule_of(const coll_prediction& t) {
   return make_schedule(*algorithms()[static_cast<std::size_t>(t.algorithm)], t.p, t.root);
 }
@@ -92,7 +99,7 @@ coll_status coll_predict(const coll_machine* machine, const coll_prediction* tas
   return guarded([&] {
     const auto costs = coll::costs_in(required(machine, "no machine is given"));
     const coll_prediction& t = coll::checked(task);
-    required(seconds, "no place for the seconds") = coll::predicted(costs, t);
+    required(seconds, "no place for the seconds") = coll::finite(coll::predicted(costs, t));
     return Status::ok;
   });
 }
@@ -102,7 +109,7 @@ coll_status coll_predict_wire(const coll_network* network, const coll_prediction
   return guarded([&] {
     const coll::Network& links = coll::network_in(network);
     const coll_prediction& t = coll::checked(task);
-    required(seconds, "no place for the seconds") = coll::predicted(links, t);
+    required(seconds, "no place for the seconds") = coll::finite(coll::predicted(links, t));
     return Status::ok;
   });
 }

@@ -62,7 +62,9 @@ std::unique_ptr<Network> network_of_rooms(const coll_rooms& r) {
   std::vector<MeasuredLink> links;
   for (int level = 0; level <= r.levels; ++level) {
     names.emplace_back(&required(r.names[level], "a link has no name"));
-    links.push_back(link_of(r.latency[level], r.seconds_per_byte[level]));
+    const bool unknown = std::isnan(r.latency[level]);
+    links.push_back(unknown ? MeasuredLink{r.latency[level], 0}
+                            : link_of(r.latency[level], r.seconds_per_byte[level]));
   }
   if (r.pairs > 0) {
     required(r.pair_ranks, "the ranks of pairs are not given");
@@ -180,6 +182,11 @@ coll_status coll_simulate(const coll_network* network, const coll_task* task, co
                         .stop = t.stop == nullptr ? std::function<bool()>()
                                                   : [&t] { return t.stop(t.stop_context) != 0; },
                         .moments = moments == nullptr || count == nullptr ? 0 : capacity});
+    if (!std::isfinite(found.seconds)) {
+      coll::refuse_simulation(
+          "it would take longer than a number can say: the topology's links or operands cost too "
+          "much per byte");
+    }
     coll::fill_simulated(links, found, result);
     std::ranges::copy(found.class_bytes, &first);
     if (count != nullptr) *count = found.moments.size();

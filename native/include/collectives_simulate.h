@@ -19,7 +19,8 @@ coll_status coll_network_of_words(const char* words, coll_network** made);
 
 /* What was measured. Ranks lie in rooms: groups[l * p + r] is the number, from 0 on, of the room of
  * rank r on level l, the finest first. links[l] is that of two ranks that first meet on level l;
- * there is one more of them than levels, for those that meet on none. Seconds, seconds per byte. */
+ * there is one more of them than levels, for those that meet on none. Seconds, seconds per byte. A
+ * latency of NaN is not known: a simulation in which a message goes by such a link is refused. */
 typedef struct coll_rooms {
   uint32_t size; /* sizeof(coll_rooms): lets later versions extend it */
   int32_t p;

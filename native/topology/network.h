@@ -101,7 +101,7 @@ std::unique_ptr<Network> rails_network(int nodes, int gpus, const PortCosts& cos
 // What was measured (collectives.Topology): links[l] is that of two ranks whose nearest common
 // group is of level l, as groupings[l][rank] has them; the last link that of ranks without one.
 // Pairs that are unlike their level have a link of their own. Ranks share what leaves their finest
-// grouping.
+// grouping. A latency of NaN: nobody knows what the level costs; a way over it is refused.
 struct MeasuredLink {
   double latency = 0, seconds_per_byte = 0;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks in rooms (a NUMA node, a package, a host), as they were found and measured.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
+#include "base/error.h"
 #include "topology/network.h"
 
 namespace coll {
@@ -13,7 +15,7 @@ class Measured final : public Network {
  public:
   Measured(const std::vector<std::vector<int>>& groupings, const std::vector<std::string>& names,
            const std::vector<MeasuredLink>& links, const std::vector<MeasuredPair>& pairs)
-      : Network(static_cast<int>(groupings.front().size())), groupings_(groupings) {
+      : Network(static_cast<int>(groupings.front().size())), groupings_(groupings), names_(names) {
     for (std::size_t level = 0; level < links.size(); ++level) {
       add_level(names[level], links[level], level);
     }
@@ -26,6 +28,7 @@ class Measured final : public Network {
       return;
     }
     const std::size_t level = common(from, to);
+    if (!known_[level]) refuse(level, from, to);
     way.push_back(out_[level] + room(level, from));
     if (level > 0) way.push_back(in_[level] + room(level, to));
   }
@@ -33,6 +36,7 @@ class Measured final : public Network {
  private:
   // What leaves a room of the grouping below goes by one link, and what enters it.
   void add_level(const std::string& name, const MeasuredLink& link, std::size_t level) {
+    known_.push_back(!std::isnan(link.latency));
     int rooms = ranks();
     if (level > 0) {
       const auto& grouping = groupings_[level - 1];
@@ -60,7 +64,18 @@ class Measured final : public Network {
     return level == 0 ? rank : groupings_[level - 1][static_cast<std::size_t>(rank)];
   }
 
+  [[noreturn]] void refuse(std::size_t level, int from, int to) const {
+    throw Error(Status::invalid_argument,
+                "simulate: the topology does not say what links of level '" + names_[level] +
+                    "' cost, nor that of ranks " + std::to_string(std::min(from, to)) + " and " +
+                    std::to_string(std::max(from, to)) +
+                    ": comm.topology() measures them, edited(links=...) or edited(pairs=...) "
+                    "gives them");
+  }
+
   std::vector<std::vector<int>> groupings_;
+  std::vector<std::string> names_;
+  std::vector<bool> known_;  // by level, whether its costs are
   std::vector<int> out_, in_;
   std::map<std::pair<int, int>, int> pairs_;
 };

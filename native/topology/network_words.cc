@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -101,8 +102,12 @@ class Reader {
   void set(Settings& s) {
     const std::size_t end = rest_.find('=');
     const std::string_view name = rest_.substr(0, end);
-    for (const Setting& known : kSettings) {
+    for (std::size_t i = 0; i < kSettings.size(); ++i) {
+      const Setting& known = kSettings[i];
       if (known.name != name || end == std::string_view::npos) continue;
+      if (std::exchange(given_[i], true)) {
+        refuse(words_, std::string(name) + " is there twice: leave one out");
+      }
       rest_.remove_prefix(end + 1);
       known.set(s, value(name));
       return;
@@ -127,6 +132,7 @@ class Reader {
   }
 
   std::string_view words_, rest_;
+  std::array<bool, kSettings.size()> given_{};
 };
 
 // Of a fat tree that is given by its hosts alone: 32 at a leaf, 32 leaves in a pod.
@@ -137,7 +143,10 @@ std::vector<int> tree_sides(std::string_view words, std::vector<int> sides) {
     const int leaves = std::min(sides[0] / hosts, kPorts);
     const int pods = sides[0] / hosts / leaves;
     if (hosts * leaves * pods != sides[0]) {
-      refuse(words, "write hosts of a leaf x leaves of a pod x pods: fat-tree:24x5");
+      refuse(words,
+             "a fat tree that is given by its hosts alone has up to 32 of them, a multiple of 32 "
+             "up to 1024, or a multiple of 1024; else write hosts of a leaf x leaves of a pod x "
+             "pods: fat-tree:24x5");
     }
     return {hosts, leaves, pods};
   }

@@ -207,6 +207,8 @@ TEST(words_that_say_no_network) {
                             "node:2,gbit=0",
                             "node:2,gbit=nan",
                             "node:2,us=-1",
+                            "node:2,us=1,us=1",
+                            "fat-tree:1056",
                             "node:2,color=3",
                             "node:2 ",
                             "node:99999999999",

@@ -112,13 +112,20 @@ def test_drawings() -> None:
         (("ring", "node:2", 8, 3), "fewer than 3"),
         (("ring", "node:2", 8, 0), "1 or more"),
         (("ring", 7, 8), "give a text"),
-        (("ring", "none/t.json", 8), r"cannot read 'none/t.json': No such file"),
-        (("ring", Path("/"), 8), r"cannot read '/': Is a directory"),
-        (("ring", "a\0b.json", 8), "is no name of a file"),
-        (("ring", "node:8\0garbage", 8), "what follows the NUL"),
-        (("ring", "torus:\udcff", 8), "torus"),
         (("recursive_halving", "torus:2x2", True), "nbytes"),
+        (("ring", "node:2", 10**5000), "nbytes is of type int"),
+        (("ring", "node:2", 8, 10**5000), "p is of type int"),
+        (("ring", "node:8\0garbage", 8), "give a text"),
+        (("ring", "\ud800", 8), "give a text"),
+        (("ring", "\udcff:8", 8), "give a text"),
+        (("ring", "node:8,gbit=1,us=1,gbit=2", 8), "gbit is there twice"),
+        (("ring", "fat-tree:33", 8), "a multiple of 32 up to 1024, or a multiple of 1024; else"),
+        (("ring", "nope.json", 8), "cannot read the topology 'nope.json': No such file"),
+        (("ring", Path("/"), 8), "cannot read the topology .*: Is a directory"),
+        (("ring", "a\0.json", 8), "no file has such a name"),
+        (("ring", "\ud800.json", 8), "no file has such a name"),
     ],
+    ids=lambda value: None if isinstance(value, str) else "call",
 )
 def test_refused(arguments: tuple[object, ...], sentence: str) -> None:
     with pytest.raises(cl.InvalidArgumentError, match=sentence):
@@ -136,6 +143,48 @@ def test_what_a_topology_does_not_say() -> None:
         cl.simulate("binomial", alone, 8, kind="broadcast", root=2)
     with pytest.raises(cl.OutOfMemoryError, match="messages"):
         cl.simulate("direct", "torus:65536", 8, kind="allgather")
+
+
+def test_links_that_are_not_used_need_no_costs() -> None:
+    def between(*pairs: tuple[int, int]) -> Topology:
+        places = tuple(Place(host) for host in "abcd"[: max(map(max, pairs)) + 1])
+        return Topology(places, pairs=dict.fromkeys(pairs, Link(1e-6, 1e-9)))
+
+    two = cl.simulate("ring", between((0, 1)), 8)
+    assert two.link_bytes["pair"] == pytest.approx(16)
+    around = between((0, 1), (1, 2), (2, 3), (0, 3))
+    assert cl.simulate("ring", around, 8000).seconds > 0
+    assert cl.simulate("direct_two_shot", around, 8000, 2).seconds > 0  # of which the first two
+    for nbytes in (0, 8000):
+        with pytest.raises(
+            cl.InvalidArgumentError, match="'network' cost, nor that of ranks 0 and"
+        ):
+            cl.simulate("direct_two_shot", around, nbytes)
+
+
+def test_a_time_that_is_no_number_is_refused() -> None:
+    for link in (Link(0, 1e308), Link(1e308, 0)):
+        endless = Topology((Place("a"), Place("b")), {"network": link})
+        with pytest.raises(cl.InvalidArgumentError, match="longer than a number can say"):
+            cl.simulate("ring", endless, 8000, timeline=True)
+
+
+def test_a_barrier_has_no_bytes() -> None:
+    found, empty = (
+        cl.simulate("dissemination", "node:8", nbytes, kind="barrier", timeline=True)
+        for nbytes in (1 << 20, 0)
+    )
+    assert found == empty
+    assert found.nbytes == sum(found.link_bytes.values()) == 0
+    assert found.draw(format="text").startswith("barrier by dissemination, 8 ranks on node:8: ")
+
+
+def test_a_file_of_a_name_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "\udcff.json"
+    TWO_HOSTS.save(path)
+    found = cl.simulate("ring", path, 8, timeline=True)
+    assert found.topology == f"{tmp_path}/?.json"
+    assert found.draw().encode()
 
 
 def test_it_ends_by_a_signal() -> None:
