@@ -16,6 +16,8 @@ from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.tuning_worker import Tuning
+from collectives.errors import InvalidArgumentError
+from collectives.tuning.asked import tuned_kind
 from collectives.tuning.table import TunedTable, table_in
 
 _RANKS = click.option(
@@ -84,7 +86,9 @@ def explain(kind: str, ranks: int, sizes: str, table: Path | None, budget: float
     """Say what a collective of KIND runs on this machine, and why nothing else."""
     if table is not None and budget > 0:
         raise click.UsageError("--table and --budget: one of them says what was measured")
-    lengths = parse_sizes(sizes)
+    if budget > 0:
+        _check_raced(kind)
+    lengths = [1] if kind == "barrier" else parse_sizes(sizes)  # once: it has none
     wanted = Tuning(
         kinds=[kind],
         sizes=lengths if budget > 0 else None,
@@ -98,6 +102,14 @@ def explain(kind: str, ranks: int, sizes: str, table: Path | None, budget: float
     for event in found:
         if "text" in event:
             click.echo(event["text"])
+
+
+def _check_raced(kind: str) -> None:
+    """Refuse a race for a collective that none are held for, before the ranks are started."""
+    try:
+        tuned_kind(kind, "--budget: ")
+    except InvalidArgumentError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _run(ranks: int, wanted: Tuning, found: list[Event]) -> None:

@@ -57,13 +57,16 @@ class Explanation:
 
     def __str__(self) -> str:
         """Return the explanation as a few lines."""
+        sized = self.kind != "barrier"
+        of = f" of {self.nbytes} bytes" if sized else ""
+        at = f" at {self.measured_at} bytes" if sized else ""
         lines = [
-            f"{self.kind} of {self.nbytes} bytes among {self.ranks} "
+            f"{self.kind}{of} among {self.ranks} "
             f"{'rank' if self.ranks == 1 else 'ranks'} by {self.transport}: "
             f"{self.choice}",
             f"  {_SOURCES[self.source]}"
             + (
-                f": {_microseconds(self.measured)} in the race at {self.measured_at} bytes"
+                f": {_microseconds(self.measured)} in the race{at}"
                 if self.measured is not None
                 else ""
             ),
@@ -129,7 +132,8 @@ def _predicted(comm: Communicator, choice: Choice, nbytes: int) -> dict[str, flo
     """Return what the cost model says of each algorithm, with the parameters of the choice."""
     from collectives.prediction import predict
 
-    if choice.mode == "wire" or not 1 < comm.size <= _MOST_PREDICTED or nbytes == 0:
+    empty = nbytes == 0 and choice.kind != "barrier"
+    if choice.mode == "wire" or not 1 < comm.size <= _MOST_PREDICTED or empty:
         return {}
     costs = comm._known_costs
     return {

@@ -297,6 +297,8 @@ class Tunable(Caller):
     def explain(self, kind: str, nbytes: int = 1 << 20) -> Explanation:
         """Say what a collective on a vector of so many bytes runs, and why nothing else. Local.
 
+        A barrier has no bytes, whatever is given.
+
         Raises:
             InvalidArgumentError: there is no such collective, or ``nbytes`` is no length.
         """
@@ -308,6 +310,8 @@ class Tunable(Caller):
         length = integer(nbytes)
         if length is None or not 0 <= length < 1 << 62:
             raise InvalidArgumentError(f"explain: nbytes is {shown(nbytes)}: give a length")
+        if kind == "barrier":
+            length = 0
         comm = cast("Communicator", self)
         return explained(comm, kind, length, self._cells, kind in self._wishes)
 

@@ -12,8 +12,11 @@ namespace coll {
 struct Tiling {
   double chunk = 0;  // bytes of the longest chunk
   double tile = 0;   // bytes of a chunk in each tile but the last
+  // Of more than an int holds, so many: all that are counted behave alike.
   int count() const noexcept {
-    return chunk > tile && tile > 0 ? static_cast<int>(std::ceil(chunk / tile)) : 1;
+    constexpr double kMost = 1 << 30;
+    return chunk > tile && tile > 0 ? static_cast<int>(std::fmin(std::ceil(chunk / tile), kMost))
+                                    : 1;
   }
   double bytes(int number, int tiles) const noexcept {
     return number + 1 < tiles ? tile : std::fmin(tile, chunk - tile * (tiles - 1));

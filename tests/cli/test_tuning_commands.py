@@ -87,6 +87,15 @@ def test_explain_without_a_table() -> None:
     assert all(a.name in told.output for a in cl.algorithms("reduce_scatter"))
 
 
+def test_a_barrier_is_of_no_size() -> None:
+    for budget in ("0", "0.2"):
+        told = call("explain", "barrier", "-s", "8,1M", "--budget", budget)
+        assert told.exit_code == 0, told.output
+        assert told.output.startswith("barrier among 2 ranks by memory: ")
+        assert told.output.count("barrier among") == 1
+        assert "bytes" not in told.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -95,6 +104,7 @@ def test_explain_without_a_table() -> None:
         (("tune", "--budget", "0"), "0.1"),
         (("explain", "allreduce", "--budget", "1", "-t", "x.json"), "one of them"),
         (("explain",), "KIND"),
+        (("explain", "scan", "--budget", "1"), "those that are tuned are allreduce, "),
         (("tune", "-o", "/nope/x.json"), "the folder /nope does not exist"),
     ],
 )

@@ -18,7 +18,7 @@ from collectives.tuning.machine import fingerprint
 from collectives.tuning.race import Standing, separate
 from collectives.tuning.table import Choice, TunedTable, TuningWarning
 from collectives.tuning.tuner import Cell
-from tests.python.ranks import on_ranks
+from tests.python.ranks import last, on_ranks
 from tests.python.tables import check_refused
 
 RING = Choice("allreduce", 1000, "ring", "staged", 2, 65536)
@@ -330,6 +330,32 @@ def test_wished_for_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLLECTIVES_ALGORITHM", words)
         with pytest.raises(error, match="COLLECTIVES_ALGORITHM"):
             cl.local(3)
+
+
+@pytest.mark.parametrize("nbytes", [1 << 50, (1 << 62) - 1])
+def test_lengths_that_no_memory_holds_are_explained(nbytes: int) -> None:
+    first, second = cl.local(2)
+    for kind in ("allreduce", "alltoall"):
+        shown = first.explain(kind, nbytes)
+        assert shown.predicted is not None
+        half = first.explain(kind, nbytes // 2).predicted
+        assert half is not None
+        assert shown.predicted == pytest.approx(2 * half, rel=0.01)
+    first.close()
+    second.close()
+
+
+def test_a_barrier_has_no_bytes() -> None:
+    def work(comm: cl.Communicator) -> None:
+        shown = comm.explain("barrier")
+        assert shown == comm.explain("barrier", 8)
+        assert (shown.nbytes, str(shown).count("bytes")) == (0, 0)
+        assert shown.predicted is not None
+        assert shown.predicted < 1e-3
+        comm.barrier()
+        assert shown.choice.algorithm == last(comm).algorithm
+
+    on_ranks(3, work)
 
 
 def test_tune_refuses() -> None:
