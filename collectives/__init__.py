@@ -72,6 +72,7 @@ if _typing.TYPE_CHECKING:
         scatter,
         scatterv,
     )
+    from collectives.drop_in_choice import force
     from collectives.drop_in_messages import iprobe, irecv, isend, probe, recv, send, sendrecv
     from collectives.gpu_memory import DeviceArray
     from collectives.gpu_streams import on_stream
@@ -112,6 +113,7 @@ _NAMES = {
         "allgather allgatherv allreduce alltoall alltoallv barrier broadcast exact_sum exscan "
         "gather gatherv reduce reduce_scatter reduce_scatterv scan scatter scatterv"
     ),
+    "collectives.drop_in_choice": "force",
     "collectives.drop_in_messages": "iprobe irecv isend probe recv send sendrecv",
     "collectives.gpu_memory": "DeviceArray",
     "collectives.gpu_streams": "on_stream",
@@ -204,6 +206,7 @@ __all__ = [
     "draw",
     "exact_sum",
     "exscan",
+    "force",
     "gather",
     "gatherv",
     "init",

@@ -27,6 +27,7 @@ COLLECTIVES = (
     "alltoallv", "barrier",
 )  # fmt: skip
 MESSAGES = ("send", "recv", "sendrecv", "isend", "irecv", "probe", "iprobe")
+DROP_IN = (*COLLECTIVES, *MESSAGES, "force")  # methods that are functions, too
 
 
 # Classes that programs make themselves; others come from a function or a communicator.
@@ -100,8 +101,10 @@ GROUPS = (
     ),
     Group(
         "Choice",
-        "Which plan a call runs: [tuning](tuning.md).",
-        members=("tune", "refine", "use_table", "use_kept_table", "force", "explain"),
+        "Which plan a call runs: [tuning](tuning.md). `force` is a method of a communicator, and a "
+        "function, on that of `init()`.",
+        names=("force",),
+        members=("tune", "refine", "use_table", "use_kept_table", "explain"),
     ),
     Group(
         "Traces",
@@ -188,8 +191,7 @@ def page(root: Path) -> str:
         parts += [f"## {group.title}", *([group.sentence] if group.sentence else [])]
         for name in group.names:
             # What is a method and a function is described once: as the method.
-            both = name in COLLECTIVES or name in MESSAGES
-            parts += member(cl.Communicator, name) if both else public(name)
+            parts += member(cl.Communicator, name) if name in DROP_IN else public(name)
         for name in group.members:
             parts += member(cl.Communicator, name, "Communicator.")
         for module, name in group.within:
@@ -201,7 +203,7 @@ def page(root: Path) -> str:
 def check_complete() -> None:
     """Raise ValueError where a public name or a member of Communicator is in no group."""
     listed = {name for group in GROUPS for name in group.names}
-    held = {*COLLECTIVES, *MESSAGES, *(name for group in GROUPS for name in group.members)}
+    held = {*DROP_IN, *(name for group in GROUPS for name in group.members)}
     everything = {name for name in dir(cl.Communicator) if not name.startswith("_")}
     wrong = (set(cl.__all__) ^ listed) | (everything ^ held)
     if wrong:

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
 from collectives._ffi import check, lib
 from collectives.catalogue import algorithms
 from collectives.defined import own_algorithm
@@ -10,6 +14,9 @@ from collectives.errors import UnsupportedError
 from collectives.names import KINDS, choose_from
 from collectives.tuning.candidates import INLINE_BYTES
 from collectives.tuning.table import Choice
+
+if TYPE_CHECKING:
+    from collectives.tuning.tunable import Tunable
 
 # As long as large messages flow well through slots, and over a network.
 _TILE, _WIRE_TILE = 256 << 10, 64 << 10
@@ -30,6 +37,23 @@ def check_wishes(words: str, p: int) -> None:
 def wished_kinds(words: str) -> tuple[str, ...]:
     """Return the collectives that COLLECTIVES_ALGORITHM speaks of."""
     return tuple(part.partition(":")[0] for part in words.split(",") if part)
+
+
+class Forced(AbstractContextManager[None]):
+    """A wish for the length of a ``with`` block, as often as it is entered."""
+
+    def __init__(self, comm: Tunable, algorithms: Mapping[str, str]) -> None:
+        """Wish for nothing yet."""
+        self._comm, self._algorithms = comm, algorithms
+        self._made: list[dict[str, list[Choice]]] = []  # of each block that it is in
+
+    def __enter__(self) -> None:
+        """Choose by it."""
+        self._made.append(self._comm._wish(self._algorithms))
+
+    def __exit__(self, *_: object) -> None:
+        """Take it back, and none that other blocks have made."""
+        self._comm._take_back(self._made.pop())
 
 
 def lines_of(kind: str, name: str, p: int, shared: bool) -> list[Choice]:

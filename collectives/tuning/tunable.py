@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from collectives._ffi import ffi, lib
 from collectives.caller import Caller
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collectives.tuning.table import Choice, TunedTable
     from collectives.tuning.tuner import Cell
 
+    Wish: TypeAlias = dict[str, list[Choice]]  # of a block of force(), by collective
 
 _PROBE = 0.2  # seconds, of what the machine costs
 _LEAST = 1e-3  # that a probe takes
@@ -41,7 +42,7 @@ class Tunable(Caller):
         self._machine = ""  # where: by what tables are kept
         self._costs: MachineCosts | None = None  # of the machine, as probed by tune()
         self._warned_of_costs = False  # those that are kept are of no use
-        self._blocks: list[dict[str, list[Choice]]] = []  # of force(), the last one counts
+        self._wished: list[Wish] = []  # of the blocks of force() around this, the innermost last
 
     def tune(
         self,
@@ -262,37 +263,49 @@ class Tunable(Caller):
         if self._measured:
             self._install()
 
-    @contextmanager
-    def force(self, **algorithms: str) -> Iterator[None]:
+    def force(self, **algorithms: str) -> AbstractContextManager[None]:
         """Run these algorithms within a ``with`` block, where calls leave them open.
 
         ``comm.force(allreduce="ring", broadcast="chain")``. Every rank must enter and leave the
         block between the same two calls. An operation that needs another summation tree goes its
-        own way, as ever. COLLECTIVES_ALGORITHM counts for more.
+        own way, as ever. COLLECTIVES_ALGORITHM counts for more. Of several blocks the one that was
+        entered last counts, in whichever order they are left. What is returned can be used again.
 
-        Raises:
+        Entering the block raises:
             InvalidArgumentError: there is no such collective or algorithm.
             UnsupportedError: an algorithm is not defined for this number of ranks.
         """
+        from collectives.tuning.forced import Forced
+
+        return Forced(self, algorithms)
+
+    def _wish(self, algorithms: Mapping[str, str]) -> Wish:
+        """Choose by these from now on; return what :meth:`_take_back` takes."""
         from collectives.tuning.forced import lines_of
 
         shared = cast("Communicator", self).transport == "memory"
-        wished = {
-            kind: lines_of(kind, name, self.size, shared) for kind, name in algorithms.items()
-        }
-        self._blocks.append(wished)
-        self._install()
+        made = {kind: lines_of(kind, name, self.size, shared) for kind, name in algorithms.items()}
+        self._wished.append(made)
         try:
-            yield
-        finally:  # generators may leave theirs in another order
-            self._blocks = [block for block in self._blocks if block is not wished]
-            if not cast("Communicator", self).closed:
-                self._install()
+            self._install()
+        except BaseException:
+            self._forget(made)
+            raise
+        return made
+
+    def _take_back(self, wish: Wish) -> None:
+        """Choose without a wish, whatever else was wished for meanwhile."""
+        self._forget(wish)
+        if not cast("Communicator", self).closed:
+            self._install()
+
+    def _forget(self, wish: Wish) -> None:
+        self._wished = [other for other in self._wished if other is not wish]
 
     @property
-    def _wishes(self) -> dict[str, list[Choice]]:
-        """What is forced, by collective."""
-        return {kind: lines for block in self._blocks for kind, lines in block.items()}
+    def _wishes(self) -> Wish:
+        """What is wished for now, by collective."""
+        return {kind: lines for wish in self._wished for kind, lines in wish.items()}
 
     def explain(self, kind: str, nbytes: int = 1 << 20) -> Explanation:
         """Say what a collective on a vector of so many bytes runs, and why nothing else. Local.
@@ -340,8 +353,9 @@ class Tunable(Caller):
     @property
     def _choices(self) -> list[Choice]:
         """What is in use: wishes, and of other collectives what was measured."""
-        wished = [choice for lines in self._wishes.values() for choice in lines]
-        return wished + [choice for choice in self._measured if choice.kind not in self._wishes]
+        wishes = self._wishes
+        wished = [choice for lines in wishes.values() for choice in lines]
+        return wished + [choice for choice in self._measured if choice.kind not in wishes]
 
     def _install(self) -> None:
         from collectives.tuning.installed import install

@@ -13,13 +13,14 @@ import pytest
 import collectives as cl
 from collectives import default
 from collectives.names import KINDS
+from tests.python.ranks import last
 
 UNEQUAL = ("allgatherv", "gatherv", "scatterv", "alltoallv", "reduce_scatterv")
 COLLECTIVES = (*KINDS, *UNEQUAL)
 MESSAGES = ("send", "recv", "sendrecv", "probe", "iprobe", "isend", "irecv")
 
 
-@pytest.mark.parametrize("name", [*COLLECTIVES, *MESSAGES])
+@pytest.mark.parametrize("name", [*COLLECTIVES, *MESSAGES, "force"])
 def test_functions_take_what_methods_take(name: str) -> None:
     method = inspect.signature(getattr(cl.Communicator, name))
     function = inspect.signature(getattr(cl, name))
@@ -93,6 +94,21 @@ def test_arguments_of_messages_reach_the_methods() -> None:
             named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
             getattr(cl, name)(*plain, **{word: word for word in named})
             assert heard.pop() == (name, *plain, *((word, word) for word in named))
+
+
+def test_what_is_forced_runs(alone: cl.Communicator) -> None:
+    wish = cl.force(allreduce="ring", broadcast="chain")
+    for _ in range(2):
+        with wish:
+            cl.allreduce(np.ones(2))
+            assert last(alone).algorithm == "ring"
+            assert alone.explain("broadcast").source == "wished for"
+        assert alone.explain("allreduce").source == "rule"
+    with (
+        pytest.raises(cl.InvalidArgumentError, match="did you mean 'ring'"),
+        cl.force(allreduce="rin"),
+    ):
+        pass
 
 
 def test_options_reach_the_methods(alone: cl.Communicator) -> None:
