@@ -8,19 +8,22 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from collectives.errors import InvalidArgumentError
 from collectives.intervals import of_median, of_shift
+from collectives.topology.checked import shown
 
 Logs = npt.NDArray[np.float64]
 
 SLACK = 1.05  # times as long: below that nothing is called slower
 LONGEST = 1 << 28  # bytes of a file
 OURS = "ours"
+_WORDS: dict[type, str] = {dict: "object", list: "list", str: "text"}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ def load(path: str | os.PathLike[str]) -> Measured:
             rows = dict(_of_collbench(document["rows"]))
         else:
             raise TypeError("it has neither rows nor cells")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except KeyError as error:
+        _refuse(name, f"is neither of collbench nor of bench.peers: the key {error} is missing")
+    except (TypeError, ValueError, ArithmeticError) as error:
         _refuse(name, f"is neither of collbench nor of bench.peers: {error!s:.100}")
     if not rows:
         _refuse(name, "has no row with times of several blocks: measure again")
@@ -133,7 +138,8 @@ def load(path: str | os.PathLike[str]) -> Measured:
 
 def _of_collbench(rows: Sequence[Any]) -> Iterator[tuple[str, Logs]]:
     for row in rows:
-        blocks = row.get("blocks") or ()
+        blocks = _of_class(dict, "a row", row).get("blocks") or []
+        _of_class(list, "blocks", blocks)
         if len(blocks) < 2:
             continue
         op = "" if row["op"] == "none" else f" {row['op']}"
@@ -147,9 +153,11 @@ def _of_collbench(rows: Sequence[Any]) -> Iterator[tuple[str, Logs]]:
 
 def _of_peers(cells: Sequence[Any]) -> Iterator[tuple[str, Logs]]:
     for cell in cells:
+        _of_class(dict, "a cell", cell)
         where = f"{cell['kind']} {cell['dtype']} {cell['nbytes']} B, {cell['ranks']} ranks"
-        for place, sheet in cell["sheets"].items():
-            teams = {team: _rounds(line) for team, line in sheet["blocks"].items()}
+        for place, sheet in _of_class(dict, "sheets", cell["sheets"]).items():
+            blocks = _of_class(dict, "blocks", _of_class(dict, "a sheet", sheet)["blocks"])
+            teams = {team: _rounds(line) for team, line in blocks.items()}
             ours = [team for team in teams if team.partition("/")[0] == OURS]
             for own, peer in itertools.product(ours, sorted(teams.keys() - set(ours))):
                 both = sorted(teams[own].keys() & teams[peer].keys())
@@ -161,7 +169,8 @@ def _of_peers(cells: Sequence[Any]) -> Iterator[tuple[str, Logs]]:
 
 def _rounds(line: str) -> dict[int, float]:
     """Read ``round microseconds, ...``."""
-    pairs = (block.split() for block in line.split(", ") if block)
+    text = _of_class(str, "a team's blocks", line)
+    pairs = (block.split() for block in text.split(", ") if block)
     return {int(turn): float(microseconds) for turn, microseconds in pairs}
 
 
@@ -170,6 +179,13 @@ def _logs(values: Sequence[float]) -> Logs:
     if found.ndim != 1 or not (np.isfinite(found).all() and (found > 0).all()):
         raise ValueError("a time is no number above 0")
     return np.log(found)
+
+
+def _of_class(kind: type[T], what: str, value: Any) -> T:
+    """Return a value that is of the class which JSON has for it."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{what} is {shown(value)}, which is no {_WORDS[kind]}")
+    return value
 
 
 def _refuse(name: str, why: str) -> NoReturn:

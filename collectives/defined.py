@@ -114,6 +114,7 @@ def unpacked(function: Callable[..., int], *arguments: Any, most: int = sys.maxs
 # Calls speak of an algorithm of the program by a negative number, which names.OWN has by name.
 _defined: list[Defined] = []
 _FIRST = -2
+_LONGEST = 100  # letters of a name
 
 _D = TypeVar("_D", bound=Defined)
 
@@ -121,13 +122,22 @@ _D = TypeVar("_D", bound=Defined)
 def define(algorithm: _D) -> _D:
     """Make an algorithm known by its name; raise InvalidArgumentError where that is taken."""
     kind, name = algorithm.kind, algorithm.name
-    if not isinstance(name, str) or not name:
-        raise InvalidArgumentError(f"algorithm: name is {name!r}: give a word")
+    if not isinstance(name, str) or not _is_word(name):
+        from collectives.topology.checked import shown  # only for what is wrong
+
+        raise InvalidArgumentError(
+            f"algorithm: name is {shown(name)}: give a word of at most {_LONGEST} letters"
+        )
     if name in algorithm_names(kind_code(kind)):
         raise InvalidArgumentError(f"algorithm: {name!r} is a built-in {kind}: choose another name")
     OWN[kind, name] = _FIRST - len(_defined)
     _defined.append(algorithm)
     return algorithm
+
+
+def _is_word(name: str) -> bool:
+    """Whether lists, errors and traces can show it, and tell it from what stands around it."""
+    return 0 < len(name) <= _LONGEST and name.isprintable() and " " not in name
 
 
 def own_by_number(number: int) -> Defined:

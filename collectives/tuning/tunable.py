@@ -271,8 +271,8 @@ class Tunable(Caller):
         own way, as ever. COLLECTIVES_ALGORITHM counts for more. Of several blocks the one that was
         entered last counts, in whichever order they are left. What is returned can be used again.
 
-        Entering the block raises:
-            InvalidArgumentError: there is no such collective or algorithm.
+        Raises:
+            InvalidArgumentError: there is no such collective or algorithm (on entering the block).
             UnsupportedError: an algorithm is not defined for this number of ranks.
         """
         from collectives.tuning.forced import Forced

@@ -139,8 +139,16 @@ def test_another_build() -> None:
         ('{"rows": [{"blocks": [1, 2]}]}', "neither of"),
         (json.dumps({"rows": [row([1.0, 0.0])]}), "no number above 0"),
         ('{"cells": [{}]}', "neither of"),
-        ('{"cells": [7]}', "neither of"),
+        ('{"cells": [7]}', "a cell is 7, which is no object"),
+        ('{"rows": [1]}', "a row is 1, which is no object"),
+        ('{"rows": [{"blocks": 5}]}', "blocks is 5, which is no list"),
+        ('{"rows": [{"blocks": [1, 2]}]}', "the key 'op' is missing"),
+        (json.dumps({"rows": [row([1.0, 10**400])]}), "neither of"),
+        (json.dumps({"rows": [row([1.0, [2.0]])]}), "neither of"),  # type: ignore[list-item]
+        (json.dumps(cells(([1.0, 2.0], [0.0, 0.0]))), "neither of"),
+        (json.dumps(cells(([1.0, 2.0], [1.0, 2.0]))).replace('"0 1.0, 1 2.0"', "3"), "no text"),
     ],
+    ids=lambda text: text[:40],
 )
 def test_files_that_hold_something_else(content: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.json"

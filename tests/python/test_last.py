@@ -134,7 +134,7 @@ def test_ways_of_calling_are_all_told() -> None:
 
 @BOTH
 def test_an_algorithm_of_the_program_has_its_name(among: Among) -> None:
-    @cl.algorithm("broadcast", name="handed on", chunks=1)
+    @cl.algorithm("broadcast", name="handed_on", chunks=1)
     def handed_on(b: cl.ScheduleBuilder) -> None:
         if b.rank == 0:
             b.send(0, 1, 0)
@@ -142,10 +142,10 @@ def test_an_algorithm_of_the_program_has_its_name(among: Among) -> None:
             b.recv(0, 0, 0)
 
     def work(comm: cl.Communicator) -> str:
-        comm.broadcast(np.ones(4), algorithm="handed on")
+        comm.broadcast(np.ones(4), algorithm="handed_on")
         return told(comm).algorithm
 
-    assert among(2, work) == ["handed on"] * 2
+    assert among(2, work) == ["handed_on"] * 2
 
 
 def test_after_a_failure_there_is_none() -> None:

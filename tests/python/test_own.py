@@ -207,6 +207,12 @@ def test_misuse_is_told() -> None:
     named: Any = ["star"]
     with pytest.raises(cl.InvalidArgumentError, match=r"name is \['star'\]: give a word"):
         cl.algorithm("allreduce", name=named)(star)
+    for wrong in ("", "a b", "a\nb", "a\0b", "\ud800", "a" * 3000, 10**5000):
+        named = wrong
+        with pytest.raises(cl.InvalidArgumentError, match="give a word of at most 100 letters"):
+            cl.algorithm("allreduce", name=named)(star)
+        with pytest.raises(cl.InvalidArgumentError, match="give a word of at most 100 letters"):
+            cl.pack({(0, 1): 1.0, (1, 0): 1.0}, name=named)
 
     @cl.algorithm("allreduce", name="outside", chunks=2)
     def outside(b: cl.ScheduleBuilder) -> None:

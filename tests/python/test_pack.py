@@ -324,6 +324,6 @@ def test_other_kinds_and_other_numbers_of_ranks() -> None:
         cl.verify("pack", 4)
     with pytest.raises(cl.UnsupportedError, match="made for 3 ranks, not for 2"):
         cl.pack(TRIANGLE).encoded(2)
-    one_way = cl.pack({(0, 1): 1}, kind="broadcast", name="one way")
+    one_way = cl.pack({(0, 1): 1}, kind="broadcast", name="one_way")
     with pytest.raises(cl.InvalidArgumentError, match="rank 0 cannot be reached from rank 1"):
         one_way.encoded(2, 1)

@@ -67,8 +67,8 @@ def test_on_a_simulated_torus_it_is_quicker_than_one_way_and_one_ring() -> None:
         return cl.simulate(name, "torus:4x4", 2**24).seconds
 
     cl.torus(4, 4)
-    cl.torus(4, 4, both_ways=False, name="one way")
-    assert seconds("torus") < 0.9 * seconds("one way") < 0.9 * seconds("ring")
+    cl.torus(4, 4, both_ways=False, name="one_way")
+    assert seconds("torus") < 0.9 * seconds("one_way") < 0.9 * seconds("ring")
 
 
 def test_ranks_are_numbered_along_the_last_side_first() -> None:
