@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,14 +35,19 @@ BUDGET, WIRE_BUDGET = 10.0, 20.0  # seconds of tune()
 MBIT = 1000.0  # of a link
 
 
+class Terminated(BaseException):
+    """A SIGTERM has come: what has been begun is cleared away, as after a Ctrl-C."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep, and write the page. A failure is 2, a Ctrl-C 130."""
+    """Measure, print, keep, and write the page. A failure is 2, a Ctrl-C 130, a SIGTERM 143."""
     chosen = _parser().parse_args(arguments)
     if not chosen.ranks and chosen.hosts is None:
         chosen.ranks = list(RANKS)
     wanted = [("ranks", ranks) for ranks in chosen.ranks]
     if chosen.hosts is not None:
         wanted.append(("hosts", chosen.hosts))
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         if chosen.hosts is not None and (reason := missing()):
             raise jobs.JobError(reason)
@@ -54,10 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DocumentError, jobs.JobError, OSError, RuntimeError) as error:
         sys.stderr.write(f"bench.regret: {error}\n")
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated) as error:
         sys.stderr.write(f"bench.regret: interrupted; {chosen.output} has the jobs that ended\n")
-        return 130
+        return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
 
 
 def _parser() -> argparse.ArgumentParser:

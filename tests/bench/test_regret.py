@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -186,6 +188,25 @@ def test_a_small_run(tmp_path: Path) -> None:
             assert row[way]["low"] <= row[way]["ratio"] <= row[way]["high"]
         assert row["model"]["choice"] in row["candidates"]
         assert row["rounds"] >= 30
+
+
+def test_nothing_stays_behind_a_run_that_is_terminated(tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    words = ("--ranks", "2", "--kinds", "allreduce", "--budget", "60", "--no-page")
+    command = [sys.executable, "-m", "bench.regret", *words, "--output", str(tmp_path / "x.json")]
+    env = {**os.environ, "TMPDIR": str(folder), "COLLECTIVES_CACHE": "off"}
+    with subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True) as program:
+        end = time.monotonic() + 30
+        while not list(folder.iterdir()) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert list(folder.iterdir())
+        time.sleep(0.2)  # the ranks are about to start, or have
+        program.terminate()
+        said = program.communicate(timeout=30)[1]
+    assert program.returncode == 143
+    assert said.endswith("x.json has the jobs that ended\n")
+    assert not list(folder.iterdir())
 
 
 @pytest.mark.hosts
