@@ -24,7 +24,7 @@ from collectives.handle import Handle
 from collectives.last import algorithm_name
 from collectives.trace_clocks import Offset, clock, offsets
 from collectives.trace_file import EVENT, Part, document, host, packed, unpacked, write
-from collectives.trace_target import checked, is_device, unwritable
+from collectives.trace_target import checked, is_special, unwritable
 from collectives.tracing import TraceWarning
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ class Session:
         path = self._path.with_suffix(f".rank{rank}{self._path.suffix}")
         end = f"what rank {rank} has recorded is in {path}"
         try:
-            if is_device(self._path):  # beside it there is no place for files
-                end = f"what rank {rank} has recorded is lost, as {self._path} is a device"
+            if is_special(self._path):  # beside it there is no place for files
+                end = f"what rank {rank} has recorded is lost: {self._path} is no regular file"
             else:
                 write(path, document(self._told, {rank: self._parts}, self._clocks))
         except OSError as error:

@@ -49,8 +49,8 @@ def unwritable(path: Path) -> str:
     return ""
 
 
-def is_device(path: Path) -> bool:
-    """Whether it is /dev/null or the like. Raises OSError where nobody can tell."""
+def is_special(path: Path) -> bool:
+    """Whether it is /dev/null or the like, or a folder. Raises OSError where nobody can tell."""
     mode = _mode(path)
     return mode is not None and not stat.S_ISREG(mode)
 

@@ -140,7 +140,7 @@ def test_no_parts_lie_beside_a_device(tmp_path: Path, monkeypatch: pytest.Monkey
     trace.start()
     comm.barrier()
     monkeypatch.setattr(trace_session, "gathered", broken)
-    with pytest.warns(TraceWarning, match=r"rank 1 died.*is lost, as .*null is a device"):
+    with pytest.warns(TraceWarning, match=r"rank 1 died.*is lost: .*null is no regular file"):
         trace.stop()
     assert [path.name for path in tmp_path.iterdir()] == ["null"]
     comm.close()
