@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of force(): each takes back its own wish, in whichever order they are left."""
+"""force(): what runs within its blocks, each of which takes back its own wish, in any order."""
 
 from __future__ import annotations
 
@@ -18,6 +18,32 @@ def runs(comm: cl.Communicator, kind: str = "allreduce") -> str:
     """Return what a call runs, or "" where nothing is wished for."""
     shown = comm.explain(kind)
     return shown.choice.algorithm if shown.source == "wished for" else ""
+
+
+def test_what_is_forced_runs_within_the_block() -> None:
+    def work(comm: cl.Communicator) -> None:
+        with comm.force(allreduce="chain"):
+            for count in (3, 3000, 300_000):
+                shown = comm.explain("allreduce", count * 8)
+                assert (shown.choice.algorithm, shown.source) == ("chain", "wished for")
+                assert (comm.allreduce(np.ones(count)) == 3).all()
+            with comm.force(broadcast="linear"):
+                assert comm.explain("broadcast").choice.algorithm == "linear"
+                assert comm.explain("allreduce").choice.algorithm == "chain"
+            assert comm.explain("broadcast").source == "rule"
+        assert comm.explain("allreduce").source == "rule"
+
+    def refused(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.InvalidArgumentError, match="did you mean"):
+            comm.force(allreduce="rinf").__enter__()
+        with pytest.raises(cl.InvalidArgumentError, match="collective"):
+            comm.force(allsum="ring").__enter__()
+        with pytest.raises(cl.UnsupportedError, match="not defined for 3 ranks"):
+            comm.force(allgather="recursive_doubling").__enter__()
+        assert comm.explain("allgather").source == "rule"
+
+    on_ranks(3, work)
+    on_ranks(3, refused)
 
 
 def test_blocks_may_be_left_in_another_order_than_they_were_entered() -> None:

@@ -208,42 +208,6 @@ def test_a_table_of_elsewhere_is_not_used(tmp_path: Path) -> None:
         assert len(caught) == ranks
 
 
-def test_force() -> None:
-    def work(comm: cl.Communicator) -> None:
-        with comm.force(allreduce="chain"):
-            for count in (3, 3000, 300_000):
-                shown = comm.explain("allreduce", count * 8)
-                assert (shown.choice.algorithm, shown.source) == ("chain", "wished for")
-                assert (comm.allreduce(np.ones(count)) == 3).all()
-            with comm.force(broadcast="linear"):
-                assert comm.explain("broadcast").choice.algorithm == "linear"
-                assert comm.explain("allreduce").choice.algorithm == "chain"
-            assert comm.explain("broadcast").source == "rule"
-        assert comm.explain("allreduce").source == "rule"
-
-    def refused(comm: cl.Communicator) -> None:
-        with pytest.raises(cl.InvalidArgumentError, match="did you mean"):
-            comm.force(allreduce="rinf").__enter__()
-        with pytest.raises(cl.InvalidArgumentError, match="collective"):
-            comm.force(allsum="ring").__enter__()
-        with pytest.raises(cl.UnsupportedError, match="not defined for 3 ranks"):
-            comm.force(allgather="recursive_doubling").__enter__()
-        assert comm.explain("allgather").source == "rule"
-
-    def left_in_another_order(comm: cl.Communicator) -> None:
-        outer, inner = comm.force(allreduce="ring"), comm.force(allreduce="chain")
-        outer.__enter__()
-        inner.__enter__()
-        outer.__exit__(None, None, None)
-        assert comm.explain("allreduce").choice.algorithm == "chain"
-        inner.__exit__(None, None, None)
-        assert comm.explain("allreduce").source == "rule"
-
-    on_ranks(3, work)
-    on_ranks(3, refused)
-    on_ranks(3, left_in_another_order)
-
-
 @pytest.mark.parametrize(
     "table",
     [
