@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums at indices that stay the same, behind the C interface.
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "abi/handle.h"
@@ -54,7 +55,9 @@ coll_status coll_sparse_plan_make(coll_comm* comm, const coll_sparse_indices* in
     coll::required(plan, "plan") = nullptr;
     const coll::PlanWish wish = coll::wish_of(coll::required(indices, "indices"));
     return coll::on_either(comm, [&]<class C>(C& communicator) {
-      auto steps = std::make_unique<coll::StepsOn<coll::PlanMaking, C>>(communicator, wish);
+      constexpr bool memory = std::is_same_v<C, coll::Communicator>;
+      auto steps = std::make_unique<coll::StepsOn<coll::PlanMaking, C>>(
+          communicator, memory ? coll::Between::cores : coll::Between::machines, wish);
       coll::PlanMaking* own = steps.get();
       return coll::take_steps(*comm, std::move(steps), [own, plan] {
         *plan = new coll_sparse_plan{own->take(), own->number(), own->way()};

@@ -48,12 +48,22 @@ double MessageSteps::left() const {
 std::uint64_t MessageSteps::name() const { return chain(words_, calls()); }
 
 Status MessageSteps::agree(const void* mine, void* all, std::size_t bytes, std::string_view words) {
+  return tell(Kind::allgather, mine, all, bytes, words);
+}
+
+Status MessageSteps::agree_in_blocks(const void* mine, void* all, std::size_t block,
+                                     std::string_view words) {
+  return tell(Kind::alltoall, mine, all, block * static_cast<std::size_t>(ranks_), words);
+}
+
+Status MessageSteps::tell(Kind kind, const void* mine, void* all, std::size_t count,
+                          std::string_view words) {
   words_ = hash_words(words);
-  return run(Call{.kind = Kind::allgather,
+  return run(Call{.kind = kind,
                   .dtype = Dtype::uint8,
                   .input = mine,
                   .output = all,
-                  .count = bytes,
+                  .count = count,
                   .timeout = left(),
                   .of_timeout = told_,
                   .words = words,

@@ -62,6 +62,8 @@ class MessageSteps : public Steps {
   int ranks() const noexcept { return ranks_; }
   // Gives all ranks what each has, if all say the same words.
   Status agree(const void* mine, void* all, std::size_t bytes, std::string_view words);
+  // The same, where each has a block for each.
+  Status agree_in_blocks(const void* mine, void* all, std::size_t block, std::string_view words);
   // Until the step is over the memory stays where it is. A longer message ends the call.
   void send(int to, const std::byte* message, std::size_t bytes);
   void expect(int from, Parcel& into, std::size_t most);
@@ -111,6 +113,7 @@ class MessageSteps : public Steps {
 
  private:
   Status advance(Status status);
+  Status tell(Kind kind, const void* mine, void* all, std::size_t count, std::string_view words);
   Status wait();
   void look_up();
   [[noreturn]] void fail_here(const Error& error);

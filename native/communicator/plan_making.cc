@@ -53,8 +53,9 @@ std::vector<std::uint64_t> words_in(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-PlanMaking::PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish)
+PlanMaking::PlanMaking(int rank, int ranks, double timeout, Between between, const PlanWish& wish)
     : MessageSteps(rank, ranks, wish.timeout > 0 ? wish.timeout : timeout, Purpose::sparse_plan),
+      between_(between),
       wish_(wish),
       length_(wish.length),
       shares_(wish.degrees.empty() && ranks > 1 && ranks <= kFewRanks),
@@ -128,6 +129,11 @@ bool PlanMaking::step(Status& status) {
       return true;
     case Stage::sharing:
       guarded([this] { take_shares(); });
+      stage_ = Stage::measuring;
+      status = agree(sends_.data(), all_sends_.data(), sends_.size() * sizeof sends_[0], words_);
+      return true;
+    case Stage::measuring:
+      guarded([this] { lay_out_blocks(); });
       return false;
   }
   if (layer_ == plan_->layers()) {
@@ -183,7 +189,7 @@ void PlanMaking::count(const Lists& given, const Lists& asked) {
 }
 
 void PlanMaking::tell_shares() {
-  const Sharing sharing = cheapest_sharing(traffic_, ranks());
+  const Sharing sharing = cheapest_sharing(traffic_, ranks(), between_);
   way_ = sharing == Sharing::direct ? PlanWay::direct : PlanWay::owners;
   auto parts = stretch_->rounds(sharing);
   stretch_.reset();
@@ -225,6 +231,19 @@ void PlanMaking::take_shares() {
     stretches_[at] = rounds_of(words, ranks());
   }
   plan_->finish(stretches_);
+  stretches_.clear();
+  sends_ = plan_->sends();
+  all_sends_.resize(sends_.size() * static_cast<std::size_t>(ranks()));
+}
+
+void PlanMaking::lay_out_blocks() {
+  for (std::size_t round = 0; round < sends_.size(); ++round) {
+    std::vector<RoundSends> told;
+    for (std::size_t i = round; i < all_sends_.size(); i += sends_.size()) {
+      told.push_back(all_sends_[i]);
+    }
+    plan_->go_in_blocks(round, block_of(told));
+  }
 }
 
 }  // namespace coll

@@ -39,10 +39,10 @@ class PlanMaking : public MessageSteps {
   std::uint64_t number() const noexcept { return number_; }
 
  protected:
-  PlanMaking(int rank, int ranks, double timeout, const PlanWish& wish);
+  PlanMaking(int rank, int ranks, double timeout, Between between, const PlanWish& wish);
 
  private:
-  enum class Stage : std::uint8_t { agreeing, layers, counting, sharing };
+  enum class Stage : std::uint8_t { agreeing, layers, counting, sharing, measuring };
   using Lists = std::vector<Indices>;
 
   Status begin() override;
@@ -53,8 +53,10 @@ class PlanMaking : public MessageSteps {
   void count(const Lists& given, const Lists& asked);
   void tell_shares();
   void take_shares();
+  void lay_out_blocks();
   std::vector<std::uint64_t> bounds() const;
 
+  Between between_;
   PlanWish wish_;
   std::string words_;
   std::uint64_t length_;
@@ -70,6 +72,7 @@ class PlanMaking : public MessageSteps {
   std::optional<StretchShares> stretch_;           // of the indices that this rank was told of
   std::vector<ShareTraffic> traffic_;              // of all stretches
   std::vector<std::vector<PlanRound>> stretches_;  // this rank's part, by who has told of it
+  std::vector<RoundSends> sends_, all_sends_;      // by round; by rank, then by round
   std::vector<std::vector<std::uint64_t>> messages_;
   std::vector<Parcel> parcels_;
 };

@@ -41,11 +41,12 @@ PlanReduce::PlanReduce(int rank, int ranks, double timeout, const PlanCall& call
 
 // The values of the first round are on their way while the ranks agree that it is the same call;
 // nobody looks at them, nor at how many there are, before. They are asked for as they are sent:
-// long messages wait until somebody does.
+// long messages wait until somebody does. Short ones are themselves that by which the ranks agree.
 Status PlanReduce::begin() {
   name_ = chain(hash_words(words_), calls());
+  guarded([this] { enter(); });
+  if (in_blocks()) return exchange();
   guarded([this] {
-    enter();
     ask();
     give();
   });
@@ -56,13 +57,19 @@ Status PlanReduce::begin() {
   }
 }
 
-bool PlanReduce::step(Status&) {
-  return guarded([this] {
+bool PlanReduce::step(Status& status) {
+  const bool goes_on = guarded([this] {
     land();
-    if (++round_ == call_.plan->rounds().size()) {
-      leave();
-      return false;
-    }
+    if (++round_ < call_.plan->rounds().size()) return true;
+    leave();
+    return false;
+  });
+  if (!goes_on) return false;
+  if (in_blocks()) {
+    status = exchange();
+    return true;
+  }
+  return guarded([this] {
     ask();
     give();
     return true;
@@ -76,6 +83,28 @@ void PlanReduce::enter() {
                   {plan.entry().data(), call_.values, plan.given()});
 }
 
+// As one collective; the first one of a call tells whoever makes another one, too.
+Status PlanReduce::exchange() {
+  const std::size_t block = round().block * size_, all = block * static_cast<std::size_t>(ranks());
+  guarded([&] {
+    blocks_.assign(2 * all, std::byte{0});
+    for (std::size_t j = 0; j < round().team.size(); ++j) {
+      if (static_cast<int>(j) != round().me) pick(j, blocks_.data() + j * block);
+    }
+    messages_.assign(round().team.size(), {});
+    Values& own = messages_[static_cast<std::size_t>(round().me)];
+    own.resize(round().send[static_cast<std::size_t>(round().me)].size() * size_);
+    pick(static_cast<std::size_t>(round().me), own.data());
+  });
+  bytes_ += all - block;
+  sent_ += static_cast<std::uint64_t>(ranks()) - 1;
+  return agree_in_blocks(blocks_.data(), blocks_.data() + all, block, words_);
+}
+
+void PlanReduce::pick(std::size_t member, std::byte* to) const {
+  gather_values(size_, to, values_.data(), round().send[member], PlanRound::kAbsent);
+}
+
 void PlanReduce::give() {
   const PlanRound& of = round();
   messages_.assign(of.team.size(), {});
@@ -86,7 +115,7 @@ void PlanReduce::give() {
     Values& message = messages_[j];
     message.resize(head + of.send[j].size() * size_);
     std::memcpy(message.data(), &name_, head);
-    gather_values(size_, message.data() + head, values_.data(), of.send[j], PlanRound::kAbsent);
+    pick(j, message.data() + head);
     if (own) continue;
     send(of.team[j], message.data(), message.size());
     bytes_ += message.size();
@@ -118,6 +147,7 @@ void PlanReduce::land() {
 const std::byte* PlanReduce::heard(std::size_t member) {
   const PlanRound& of = round();
   if (static_cast<int>(member) == of.me) return messages_[member].data();
+  if (in_blocks()) return blocks_.data() + (of.team.size() + member) * of.block * size_;
   const std::span<const std::byte> bytes = parcels_[member].bytes();
   std::uint64_t word = 0;
   if (bytes.size() >= sizeof word) std::memcpy(&word, bytes.data(), sizeof word);

@@ -41,6 +41,9 @@ class PlanReduce : public MessageSteps {
   bool step(Status& status) override;
   const PlanRound& round() const { return call_.plan->rounds()[round_]; }
   void enter();
+  bool in_blocks() const noexcept { return round().block > 0; }
+  Status exchange();
+  void pick(std::size_t member, std::byte* to) const;
   void give();
   void ask();
   void land();
@@ -56,6 +59,7 @@ class PlanReduce : public MessageSteps {
   std::vector<std::uint64_t> heard_;
   std::size_t round_ = 0;
   Values values_;                 // that the present round picks from
+  Values blocks_;                 // to each rank, then from each
   std::vector<Values> messages_;  // by member
   std::vector<Parcel> parcels_;
   std::uint64_t bytes_ = 0, sent_ = 0;

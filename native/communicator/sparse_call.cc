@@ -169,6 +169,7 @@ void SparseCall::deliver_at_once() {
     streams = {added(streams)};
   }
   result_.algorithm = kSparseAtOnce;
+  result_.bytes = openings_->bytes_each() * static_cast<std::uint64_t>(ranks() - 1);
   deliver(form_of(streams), streams);
 }
 

@@ -204,6 +204,19 @@ void IndexPlan::finish() {
   given_ = asked_ = {};
 }
 
+std::vector<RoundSends> IndexPlan::sends() const {
+  std::vector<RoundSends> all;
+  for (const PlanRound& round : rounds_) {
+    RoundSends& its = all.emplace_back();
+    for (std::size_t j = 0; j < round.send.size(); ++j) {
+      if (static_cast<int>(j) == round.me) continue;
+      its.most = std::max<std::uint64_t>(its.most, round.send[j].size());
+      its.all += round.send[j].size();
+    }
+  }
+  return all;
+}
+
 void IndexPlan::finish(std::span<const std::vector<PlanRound>> shares) {
   rounds_ = joined(shares, layers_[0].give, layers_[0].fetch, butterfly_[0].me);
   layers_ = {};

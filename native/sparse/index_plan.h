@@ -47,6 +47,10 @@ class IndexPlan {
   // Instead, after the one layer: what the ranks were told of each stretch, by stretch.
   void finish(std::span<const std::vector<PlanRound>> shares);
 
+  // By round: what this rank sends; and the blocks in which it goes, as all have agreed.
+  std::vector<RoundSends> sends() const;
+  void go_in_blocks(std::size_t round, std::size_t values) { rounds_[round].block = values; }
+
   const std::vector<PlanRound>& rounds() const noexcept { return rounds_; }
   // From the caller's order to that of the first round, and from that of the last one back.
   const IndexPlaces& entry() const noexcept { return entry_; }

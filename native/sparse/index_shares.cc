@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/looks.h"
+#include "sparse/opening.h"
 
 namespace coll {
 namespace {
@@ -13,6 +14,11 @@ namespace {
 // About what a network of 1 Gbit/s carries in the time of one round, and less than memory does.
 constexpr std::uint64_t kRoundBytes = 12 << 10;
 constexpr std::uint64_t kValueBytes = 4;  // of a usual value: the plan is made for all dtypes
+constexpr std::uint64_t kPairBytes = 8;
+constexpr std::uint64_t kShortBytes = 16 << 10;  // of a block: as many go with an opening
+// So many pairs of a rank go to all others in one step: with an opening, or in one.
+constexpr std::uint64_t kShortPairs = kShortBytes / 9 * 8 / kPairBytes;
+constexpr std::uint64_t kPairsOfOpening = sizeof(Opening::bytes) / kPairBytes;
 
 void add(ShareTraffic::Way& to, const ShareTraffic::Way& more) noexcept {
   to.out += more.out;
@@ -43,7 +49,7 @@ void place_all(std::span<const std::uint32_t> places, std::size_t base, std::siz
 
 }  // namespace
 
-Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks) {
+Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks, Between between) {
   const auto p = static_cast<std::size_t>(ranks);
   std::vector<ShareTraffic> all(p);
   for (std::size_t i = 0; i < told.size(); ++i) {
@@ -60,11 +66,12 @@ Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks) {
     return static_cast<double>(one) <= share * static_cast<double>(both);
   };
   if (within(1.04)) return Sharing::direct;
-  // A round is worth some bytes more, but not more than a tenth, or than half of what pairs take
-  // that are summed by parts and gathered.
+  // A round is worth some bytes more, but not more than a tenth, or than half of what pairs take,
+  // which are summed by parts and gathered, or go to all ranks in one step.
   std::uint64_t given = 0;
   for (const ShareTraffic& rank : all) given = std::max(given, rank.given);
-  const bool few = within(1.1) || one * p <= 2 * (p - 1) * given;
+  const bool in_one_step = given <= (between == Between::machines ? kShortPairs : kPairsOfOpening);
+  const bool few = in_one_step || within(1.1) || one * p <= 2 * (p - 1) * given;
   return few && (one - both) * kValueBytes <= kRoundBytes ? Sharing::direct : Sharing::owners;
 }
 
@@ -73,6 +80,16 @@ StretchShares::StretchShares(std::span<const Indices> given, std::span<const Ind
   for (std::size_t r = 0; r < ranks_; ++r) traffic_[r].given = given[r].size();
   unite(given, asked);
   settle();
+}
+
+std::size_t block_of(std::span<const RoundSends> told) noexcept {
+  RoundSends most;
+  for (const RoundSends& rank : told) {
+    most = {std::max(most.most, rank.most), std::max(most.all, rank.all)};
+  }
+  const std::uint64_t blocks = (told.size() - 1) * most.most;
+  const bool fills = (blocks - most.all) * kValueBytes <= kRoundBytes;
+  return fills && most.most * kValueBytes <= kShortBytes ? most.most : 0;
 }
 
 // Those that are given and asked for, ascending, with everybody's places.

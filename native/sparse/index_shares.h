@@ -20,6 +20,9 @@ namespace coll {
 
 enum class Sharing : std::uint8_t { owners, direct };
 
+// A round between machines takes as long as thousands of bytes.
+enum class Between : std::uint8_t { cores, machines };
+
 // Values that a rank gives, sends and gets.
 struct ShareTraffic {
   struct Way {
@@ -32,7 +35,12 @@ struct ShareTraffic {
 
 // The same answer on all ranks, from what the ranks have told of each stretch: by stretch, then by
 // rank.
-Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks);
+Sharing cheapest_sharing(std::span<const ShareTraffic> told, int ranks, Between between);
+
+// Values of a block, where one round of all ranks goes as an alltoall of equal blocks, which saves
+// the messages, and in the first round a step; 0: it does not. `told`: of each rank, so that all
+// answer the same.
+std::size_t block_of(std::span<const RoundSends> told) noexcept;
 
 class StretchShares {
  public:

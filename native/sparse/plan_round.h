@@ -22,6 +22,14 @@ struct PlanRound {
   // empty on one side is so on the other, and nothing is sent.
   std::vector<IndexPlaces> send, land;
   std::size_t room = 0;  // values of the list that comes to be; zeros before
+  // Where not 0: no rank of the team, which is of all, sends more values to any other, so that the
+  // round may go as one alltoall of blocks of so many.
+  std::size_t block = 0;
+};
+
+// Values that a rank sends in a round: to one other at most, and to all together.
+struct RoundSends {
+  std::uint64_t most = 0, all = 0;
 };
 
 }  // namespace coll

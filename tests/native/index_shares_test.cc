@@ -141,22 +141,38 @@ TEST(what_is_to_do_is_shared_out) {
 }
 
 TEST(the_cheapest_way_is_taken) {
-  const auto of = [](std::uint64_t down, std::uint64_t up, std::uint64_t direct) {
+  const auto of = [](std::uint64_t down, std::uint64_t up, std::uint64_t direct,
+                     Between between = Between::cores) {
     const ShareTraffic one{
         .given = 600, .first = {down, 0}, .second = {0, up}, .direct = {direct, 1}};
     const std::vector<ShareTraffic> told(4, one);  // by two ranks of two stretches
-    return cheapest_sharing(told, 2);
+    return cheapest_sharing(told, 2, between);
   };
   CHECK(of(1 << 20, 0, 2 << 20) == Sharing::direct);
   CHECK(of(1 << 20, 1 << 20, 4 << 20) == Sharing::owners);
   CHECK(of(1 << 20, 1 << 20, 2 << 20) == Sharing::direct);
   CHECK(of(100, 100, 600) == Sharing::direct);  // a round saved
   CHECK(of(100, 100, 601) == Sharing::owners);  // for more than pairs would take
+  CHECK(of(100, 100, 1736, Between::machines) == Sharing::direct);  // as pairs would go
+  CHECK(of(100, 100, 1737, Between::machines) == Sharing::owners);
   CHECK(of(300, 290, 610) == Sharing::direct);  // hardly more
   CHECK(of(30'000, 30'000, 62'400) == Sharing::direct);
   CHECK(of(30'000, 30'000, 62'500) == Sharing::owners);
   CHECK(of(3000, 3000, 6500) == Sharing::direct);
   CHECK(of(3000, 3000, 6700) == Sharing::owners);
+}
+
+TEST(rounds_go_in_blocks_where_they_fill_them) {
+  const auto of = [](std::uint64_t most, std::uint64_t all) {
+    const std::vector<RoundSends> told = {{0, 0}, {most, all}, {most / 2, most / 2}, {0, 0}};
+    return block_of(told);
+  };
+  CHECK(of(0, 0) == 0U);
+  CHECK(of(1, 3) == 1U);
+  CHECK(of(1536, 1536) == 1536U);  // as many bytes more as a round is worth
+  CHECK(of(1537, 1537) == 0U);
+  CHECK(of(4096, 3 * 4096) == 4096U);
+  CHECK(of(4097, 3 * 4097) == 0U);
 }
 
 TEST(what_is_no_share_is_refused) {
