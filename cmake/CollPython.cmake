@@ -23,6 +23,7 @@ python_add_library(
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_nccl.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_parts.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_persistent.c"
+  "${PROJECT_SOURCE_DIR}/native/bindings/plain_plan.c"
   "${PROJECT_SOURCE_DIR}/native/bindings/plain_sparse.c"
 )
 target_link_libraries(_native PRIVATE collectives_core Python::NumPy)

@@ -601,6 +601,11 @@ def run_plain_parts(
 def run_plain_sparse(
     door: int, call: int, indices: object, values: object, length: object, dtype: int, /
 ) -> Any: ...
+
+# Of plain_plan.c: as run_plain(), with a coll_sparse_plan, and how long the arrays must be.
+def run_plain_plan(
+    door: int, plan: int, values: object, out: object, given: int, asked: int, /
+) -> int: ...
 def rows_of_parts(door: int, call: int, counts: object, /) -> int: ...
 
 # Of plain_persistent.c: what the call works on; _door and _address are addresses.

@@ -107,6 +107,11 @@ class Handle:
         return self._door.sparse_taken
 
     @property
+    def taken_by_plan(self) -> Any:
+        """What the last call of a plan in C's short way took, a coll_plan_taken."""
+        return self._door.plan_taken
+
+    @property
     def open(self) -> bool:
         """Whether calls are possible."""
         return self._native is not None

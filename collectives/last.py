@@ -137,12 +137,16 @@ def last_call(handle: Handle) -> LastCall | None:
 def _sparse_of(handle: Handle, number: int) -> SparseTaken | PlanTaken | None:
     """Return what the sparse call or plan of this number took."""
     taken = handle.taken_by_sparse
-    if taken.sequence != number:
-        taken = handle.last_sparse
-        return taken if taken is not None and taken.sequence == number else None
-    from collectives.sparse.calls import SparseTaken
+    if taken.sequence == number:
+        from collectives.sparse.calls import SparseTaken
 
-    return SparseTaken("allreduce", taken.view, taken.seconds, number, taken.dtype)
+        return SparseTaken("allreduce", taken.view, taken.seconds, number, taken.dtype)
+    if handle.taken_by_plan.sequence == number:
+        from collectives.sparse.plan import taken_of
+
+        return taken_of(handle.taken_by_plan)
+    last = handle.last_sparse
+    return last if last is not None and last.sequence == number else None
 
 
 def _amount(nbytes: int) -> str:

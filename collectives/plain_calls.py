@@ -22,4 +22,5 @@ rows_of_parts = native.rows_of_parts
 run_nccl_allreduce = native.run_nccl_allreduce
 run_plain = native.run_plain
 run_plain_parts = native.run_plain_parts
+run_plain_plan = native.run_plain_plan
 run_plain_sparse = native.run_plain_sparse

@@ -14,6 +14,7 @@ from collectives._ffi import ffi, lib
 from collectives.arrays import NAMES, Array, Operand, delivered, operand, output, repack
 from collectives.errors import InvalidArgumentError
 from collectives.names import checked_seconds, integer, op_code
+from collectives.plain_calls import run_plain_plan
 from collectives.sparse.conversion import is_sparse
 from collectives.sparse.vector import INDEX_DTYPES, MOST_ELEMENTS
 
@@ -51,6 +52,18 @@ class PlanTaken(NamedTuple):
         )
 
 
+def taken_of(short: Any) -> PlanTaken:
+    """Return what a call in C's short way took."""
+    return PlanTaken(
+        WAYS[short.way],
+        int(short.bytes),
+        int(short.messages),
+        int(short.rounds),
+        float(short.seconds),
+        int(short.sequence),
+    )
+
+
 class SparsePlan:
     """What the ranks remember of one another's indices: :meth:`Communicator.sparse_plan`.
 
@@ -66,6 +79,7 @@ class SparsePlan:
     def __init__(self, comm: Caller, native: Any, length: int, given: int, asked: int) -> None:
         """Take over a native plan. Users call ``comm.sparse_plan``."""
         self._comm, self._native = comm, native
+        self._address = int(ffi.cast("uintptr_t", native))
         self.length, self.given, self.asked = length, given, asked
 
     def reduce(
@@ -86,6 +100,10 @@ class SparsePlan:
 
         All ranks call it, with the same dtype and operation: else all get MismatchError.
         """
+        if type(values) is np.ndarray and timeout is None and async_op is False:
+            found = self._plain_sum(values, out, op)
+            if found is not None:
+                return found
         source = operand(values, "plan.reduce: values")
         if source.elements != self.given:
             raise InvalidArgumentError(
@@ -116,6 +134,17 @@ class SparsePlan:
             return delivered(target)
 
         return self._comm._alone("plan.reduce", run, async_op)
+
+    def _plain_sum(self, values: Any, out: Any, op: str) -> Any:
+        """Make the call if it is a usual one, and return its result; else None (plain_plan.c)."""
+        comm = self._comm
+        if not comm._plain or type(op) is not str or op != "sum":
+            return None
+        sums = np.empty(self.asked, values.dtype) if out is None else out
+        found = run_plain_plan(comm._door, self._address, values, sums, self.given, self.asked)
+        if found > 0:
+            comm._handle.told("plan.reduce", found)
+        return sums if found == 0 else None
 
     @property
     def sent(self) -> tuple[int, int]:

@@ -14,11 +14,21 @@ typedef struct coll_sparse_taken {
   coll_sparse_view view; /* of its result, whose memory may be gone */
 } coll_sparse_taken;
 
+/* What a call of a plan in the short way took. */
+typedef struct coll_plan_taken {
+  uint64_t sequence; /* 0: there was none */
+  double seconds;
+  uint64_t bytes, messages;
+  int32_t rounds;
+  int32_t way; /* a coll_sparse_plan_way */
+} coll_plan_taken;
+
 typedef struct coll_door {
   coll_comm* comm;     /* NULL: closed */
   int32_t in_call;     /* a call is in progress, or a persistent one was started */
   coll_sparse* sparse; /* where a sparse allreduce puts its result */
   coll_sparse_taken sparse_taken;
+  coll_plan_taken plan_taken;
 } coll_door;
 
 int32_t install_plain_calls(void);

@@ -16,6 +16,7 @@
 #include "bindings/plain_nccl.h"
 #include "bindings/plain_parts.h"
 #include "bindings/plain_persistent.h"
+#include "bindings/plain_plan.h"
 #include "bindings/plain_sparse.h"
 #include "collectives.h"
 
@@ -67,7 +68,7 @@ static int take(coll_call* call, PyObject* x, PyObject* out, npy_intp p, int get
 }
 
 static PyObject* finished(coll_door* door, coll_comm* comm, int32_t kind, coll_status status) {
-  status = plain_finish(door, comm, kind, status);
+  status = plain_finish(door, comm, coll_kind_name(kind), status);
   return status == COLL_IN_PROGRESS ? NULL : PyLong_FromLong(status);
 }
 
@@ -174,6 +175,7 @@ int32_t install_plain_calls(void) {
       {"rows_of_parts", (PyCFunction)(void (*)(void))rows_of_parts, METH_FASTCALL, NULL},
       {"dlpack_capsule", (PyCFunction)(void (*)(void))dlpack_capsule, METH_FASTCALL, NULL},
       {"run_plain_sparse", (PyCFunction)(void (*)(void))run_plain_sparse, METH_FASTCALL, NULL},
+      {"run_plain_plan", (PyCFunction)(void (*)(void))run_plain_plan, METH_FASTCALL, NULL},
       {"run_nccl_allreduce", (PyCFunction)(void (*)(void))run_nccl_allreduce, METH_FASTCALL, NULL},
       {NULL, NULL, 0, NULL},
   };

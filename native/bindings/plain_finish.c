@@ -2,13 +2,12 @@
 #include "bindings/plain_finish.h"
 
 // A signal handler has raised: the peers must not wait for this rank, nor may it write any more.
-static void break_off(coll_comm* comm, int32_t kind) {
+static void break_off(coll_comm* comm, const char* call) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   PyObject* name = PyType_GetName((PyTypeObject*)type);
-  PyObject* reason = name == NULL ? NULL
-                                  : PyUnicode_FromFormat("it was interrupted in %s by %U",
-                                                         coll_kind_name(kind), name);
+  PyObject* reason =
+      name == NULL ? NULL : PyUnicode_FromFormat("it was interrupted in %s by %U", call, name);
   const char* text = reason == NULL ? NULL : PyUnicode_AsUTF8AndSize(reason, NULL);
   coll_abort(comm, text == NULL ? "it was interrupted" : text);
   Py_XDECREF(reason);
@@ -16,10 +15,10 @@ static void break_off(coll_comm* comm, int32_t kind) {
   PyErr_Restore(type, value, trace);
 }
 
-coll_status plain_finish(coll_door* door, coll_comm* comm, int32_t kind, coll_status status) {
+coll_status plain_finish(coll_door* door, coll_comm* comm, const char* name, coll_status status) {
   while (status == COLL_IN_PROGRESS) {
     if (PyErr_CheckSignals() != 0) {
-      if (door->comm != NULL) break_off(comm, kind);
+      if (door->comm != NULL) break_off(comm, name);
       break;
     }
     Py_BEGIN_ALLOW_THREADS;

@@ -10,6 +10,6 @@
 /* Goes on with a call that has begun, to its end, whose status it returns. It comes up for air
  * every 50 ms, so that Python runs the signal handlers; one of them may close the communicator,
  * which the call then says. Where one has raised: COLL_IN_PROGRESS, with the exception set. */
-coll_status plain_finish(coll_door* door, coll_comm* comm, int32_t kind, coll_status status);
+coll_status plain_finish(coll_door* door, coll_comm* comm, const char* name, coll_status status);
 
 #endif

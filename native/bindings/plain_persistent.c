@@ -47,7 +47,7 @@ static PyObject* call(PyObject* object, PyObject* args, PyObject* options) {
     Py_BEGIN_ALLOW_THREADS;
     status = coll_run_persistent((coll_persistent*)(uintptr_t)self->persistent);
     Py_END_ALLOW_THREADS;
-    status = plain_finish(door, comm, self->kind, status);
+    status = plain_finish(door, comm, coll_kind_name(self->kind), status);
     if (status == COLL_IN_PROGRESS) return NULL;
     if (status == COLL_OK) {
       Py_INCREF(self->result);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/plain_sparse.h"
 
-#include <time.h>
-
+#include "bindings/clock.h"
 #include "bindings/door.h"
 #include "bindings/plain_arrays.h"
 #include "bindings/plain_finish.h"
@@ -51,12 +50,6 @@ static int take_sparse(coll_sparse_call* call, PyObject* indices, PyObject* valu
   return 1;
 }
 
-static double seconds_now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 // The result is made where the door is: a call that is interrupted ends later than this function.
 static coll_status make_sparse(coll_door* door, const coll_sparse_call* call) {
   coll_comm* comm = door->comm;
@@ -67,7 +60,7 @@ static coll_status make_sparse(coll_door* door, const coll_sparse_call* call) {
   status = coll_sparse_run(comm, call, &door->sparse);
   door->sparse_taken.seconds = -begun;
   Py_END_ALLOW_THREADS;
-  status = plain_finish(door, comm, COLL_ALLREDUCE, status);
+  status = plain_finish(door, comm, coll_kind_name(COLL_ALLREDUCE), status);
   door->sparse_taken.seconds += seconds_now();
   door->sparse_taken.dtype = call->dtype;
   if (status == COLL_OK) door->sparse_taken.sequence = coll_sequence(comm);

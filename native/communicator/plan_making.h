@@ -69,10 +69,10 @@ class PlanMaking : public MessageSteps {
   PlanWay way_ = PlanWay::butterfly;
   std::size_t layer_ = 0;
   std::uint64_t number_ = 0;
-  std::optional<StretchShares> stretch_;           // of the indices that this rank was told of
-  std::vector<ShareTraffic> traffic_;              // of all stretches
-  std::vector<std::vector<PlanRound>> stretches_;  // this rank's part, by who has told of it
-  std::vector<RoundSends> sends_, all_sends_;      // by round; by rank, then by round
+  std::optional<StretchShares> stretch_;              // of the indices that this rank was told of
+  std::vector<ShareTraffic> traffic_;                 // of all stretches
+  std::vector<std::vector<StretchRound>> stretches_;  // this rank's part, by who has told of it
+  std::vector<RoundSends> sends_, all_sends_;         // by round; by rank, then by round
   std::vector<std::vector<std::uint64_t>> messages_;
   std::vector<Parcel> parcels_;
 };

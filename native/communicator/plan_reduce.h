@@ -5,11 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "communicator/message_steps.h"
-#include "kernels/pairs.h"
 #include "sparse/index_plan.h"
 
 namespace coll {
@@ -42,25 +42,30 @@ class PlanReduce : public MessageSteps {
   const PlanRound& round() const { return call_.plan->rounds()[round_]; }
   void enter();
   bool in_blocks() const noexcept { return round().block > 0; }
+  std::size_t bytes_of_block() const noexcept { return round().block * sums_.bytes; }
   Status exchange();
+  void fill_blocks();
+  std::size_t most_in_blocks() const noexcept;
   void pick(std::size_t member, std::byte* to) const;
   void give();
   void ask();
   void land();
+  bool lands_in_place() const noexcept;
   void leave();
+  const std::byte* own();
   const std::byte* heard(std::size_t member);
 
   PlanCall call_;
-  std::size_t size_;  // of a value
-  PairKernels kernels_;
+  PlaceSums sums_;
   std::string words_;
   std::uint64_t name_ = 0;  // in front of each message
   std::uint64_t said_ = 0;
   std::vector<std::uint64_t> heard_;
   std::size_t round_ = 0;
-  Values values_;                 // that the present round picks from
-  Values blocks_;                 // to each rank, then from each
-  std::vector<Values> messages_;  // by member
+  const std::byte* values_ = nullptr;    // that the present round picks from
+  Values list_;                          // where these are not the caller's
+  std::shared_ptr<std::byte[]> blocks_;  // to each rank, then from each
+  std::vector<Values> messages_;         // by member
   std::vector<Parcel> parcels_;
   std::uint64_t bytes_ = 0, sent_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pairs.h"
 
+#include "kernels/expand.h"
 #include "kernels/extract.h"
 #include "kernels/instruction_set.h"
 #include "kernels/merge.h"
@@ -37,7 +38,7 @@ struct KernelsOf {
   PairKernels operator()() const noexcept {
     using Kernels = Summed<Index, Element, Op>;
     return {nullptr, Kernels::add_to, add_equal<Index, Element, Op>,
-            fastest_extract<Index, Element, Op>(set)};
+            fastest_extract<Index, Element, Op>(set), fastest_add_expanded<Element, Op>(set)};
   }
 };
 

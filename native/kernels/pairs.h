@@ -37,6 +37,10 @@ struct PairKernels {
   // many there are. Room for n.
   std::size_t (*extract)(const void* dense, std::uint64_t first, std::size_t n,
                          const PairsRoom& out) noexcept;
+  // to[i] += the next value, for each i of which a bit is set in n masks, of 16 elements each from
+  // the lowest bit on; nothing else is touched. Null: nothing is faster than add_to.
+  void (*add_expanded)(void* to, const std::uint16_t* masks, std::size_t n,
+                       const void* values) noexcept;
 };
 
 // For indices of 4 or 8 bytes. Null pointers where the dtype has no sum (pairs of a value and an

@@ -43,7 +43,7 @@ Ordered ordered(std::span<const std::uint64_t> given) {
       found.places[each.at] = static_cast<std::uint32_t>(found.indices.size() - 1);
     }
   });
-  if (found.indices.size() >= PlanRound::kAbsent) {
+  if (found.indices.size() >= PlaceList::kAbsent) {
     throw Error(Status::unsupported, "a plan of 2^32 indices and more");
   }
   return found;
@@ -70,13 +70,23 @@ std::vector<std::size_t> cuts(const Indices& indices, const std::vector<std::uin
 }
 
 // What lies next to each other: all places of the part of each member.
-std::vector<IndexPlaces> runs(const std::vector<std::size_t>& cut) {
-  std::vector<IndexPlaces> parts;
+std::vector<PlaceList> runs(const std::vector<std::size_t>& cut) {
+  std::vector<PlaceList> parts;
   for (std::size_t j = 0; j + 1 < cut.size(); ++j) {
-    IndexPlaces& places = parts.emplace_back(cut[j + 1] - cut[j]);
+    IndexPlaces places(cut[j + 1] - cut[j]);
     std::iota(places.begin(), places.end(), static_cast<std::uint32_t>(cut[j]));
+    parts.emplace_back(std::move(places));
   }
   return parts;
+}
+
+// Of places in what is asked for: where these values are among the given.
+void from_bottom(const IndexPlaces& bottom, std::vector<IndexPlaces>& lists) {
+  for (IndexPlaces& places : lists) {
+    in_blocks(places.size(), [&](std::size_t first, std::size_t n) {
+      for (std::uint32_t& place : std::span(places).subspan(first, n)) place = bottom[place];
+    });
+  }
 }
 
 }  // namespace
@@ -120,8 +130,8 @@ IndexPlan::IndexPlan(std::span<const std::uint64_t> given,
   Ordered there = asked == nullptr ? here : ordered(*asked);
   given_ = std::move(here.indices);
   asked_ = std::move(there.indices);
-  entry_ = std::move(here.places);
-  exit_ = std::move(there.places);
+  entry_ = PlaceList(std::move(here.places));
+  exit_ = PlaceList(std::move(there.places));
   distinct_ = given_.size();
 }
 
@@ -172,31 +182,27 @@ void IndexPlan::finish() {
     for (const std::uint64_t index : std::span(asked_).subspan(first, n)) {
       while (at < given_.size() && given_[at] < index) ++at;
       const bool there = at < given_.size() && given_[at] == index;
-      bottom.push_back(there ? static_cast<std::uint32_t>(at) : PlanRound::kAbsent);
+      bottom.push_back(there ? static_cast<std::uint32_t>(at) : PlaceList::kAbsent);
     }
   });
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     PlanRound& down = rounds_.emplace_back(round(l));
     down.send = runs(layers_[l].give);
-    down.land = std::move(layers_[l].add);
+    down.land = place_lists(std::move(layers_[l].add));
     down.room = layers_[l].united;
   }
   for (std::size_t l = layers_.size(); l-- > 0;) {
     PlanRound& up = rounds_.emplace_back(round(l));
-    up.send = std::move(layers_[l].answer);
     up.land = runs(layers_[l].fetch);
     up.room = layers_[l].fetch.back();
-    if (l + 1 < layers_.size()) continue;
-    for (IndexPlaces& places : up.send) {
-      in_blocks(places.size(), [&](std::size_t first, std::size_t n) {
-        for (std::uint32_t& place : std::span(places).subspan(first, n)) place = bottom[place];
-      });
-    }
+    std::vector<IndexPlaces>& answer = layers_[l].answer;
+    if (l + 1 == layers_.size()) from_bottom(bottom, answer);
+    up.send = place_lists(std::move(answer));
   }
   if (layers_.empty()) {  // alone
     rounds_ = {{.team = {0},
                 .me = 0,
-                .send = {bottom},
+                .send = {PlaceList(bottom)},
                 .land = runs({0, bottom.size()}),
                 .room = bottom.size()}};
   }
@@ -217,7 +223,7 @@ std::vector<RoundSends> IndexPlan::sends() const {
   return all;
 }
 
-void IndexPlan::finish(std::span<const std::vector<PlanRound>> shares) {
+void IndexPlan::finish(std::span<const std::vector<StretchRound>> shares) {
   rounds_ = joined(shares, layers_[0].give, layers_[0].fetch, butterfly_[0].me);
   layers_ = {};
   given_ = asked_ = {};

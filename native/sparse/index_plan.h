@@ -45,7 +45,7 @@ class IndexPlan {
   // After the last layer: down to the owners of the indices, layer by layer, and back.
   void finish();
   // Instead, after the one layer: what the ranks were told of each stretch, by stretch.
-  void finish(std::span<const std::vector<PlanRound>> shares);
+  void finish(std::span<const std::vector<StretchRound>> shares);
 
   // By round: what this rank sends; and the blocks in which it goes, as all have agreed.
   std::vector<RoundSends> sends() const;
@@ -53,8 +53,8 @@ class IndexPlan {
 
   const std::vector<PlanRound>& rounds() const noexcept { return rounds_; }
   // From the caller's order to that of the first round, and from that of the last one back.
-  const IndexPlaces& entry() const noexcept { return entry_; }
-  const IndexPlaces& exit() const noexcept { return exit_; }
+  const PlaceList& entry() const noexcept { return entry_; }
+  const PlaceList& exit() const noexcept { return exit_; }
   // How many were given, and different ones of them; and how many were asked for.
   std::size_t given() const noexcept { return given_count_; }
   std::size_t distinct() const noexcept { return distinct_; }
@@ -74,7 +74,7 @@ class IndexPlan {
   std::vector<Layer> layers_;
   Indices given_, asked_;  // of the layer that is next
   std::size_t given_count_ = 0, distinct_ = 0, asked_count_ = 0;
-  IndexPlaces entry_, exit_;
+  PlaceList entry_, exit_;
   std::vector<PlanRound> rounds_;
 };
 

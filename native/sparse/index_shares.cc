@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/looks.h"
@@ -180,12 +181,12 @@ void StretchShares::settle() {
   });
 }
 
-std::vector<std::vector<PlanRound>> StretchShares::rounds(Sharing sharing) const {
-  PlanRound empty;
+std::vector<std::vector<StretchRound>> StretchShares::rounds(Sharing sharing) const {
+  StretchRound empty;
   empty.send.resize(ranks_);
   empty.land.resize(ranks_);
   const std::size_t count = sharing == Sharing::owners ? 2 : 1;
-  std::vector<std::vector<PlanRound>> of(ranks_, std::vector<PlanRound>(count, empty));
+  std::vector<std::vector<StretchRound>> of(ranks_, std::vector<StretchRound>(count, empty));
   for_each([&](std::size_t i, std::span<const Side> givers, std::span<const Side> askers) {
     if (sharing == Sharing::direct) {
       for (const Side& giver : givers) {
@@ -198,7 +199,7 @@ std::vector<std::vector<PlanRound>> StretchShares::rounds(Sharing sharing) const
     }
     if (givers.size() == 1) {  // there in the first round; the second one moves it to its place
       for (const Side& asker : askers) {
-        std::vector<PlanRound>& its = of[asker.rank];
+        std::vector<StretchRound>& its = of[asker.rank];
         const auto kept = static_cast<std::uint32_t>(its[0].room++);
         of[givers[0].rank][0].send[asker.rank].push_back(givers[0].place);
         its[0].land[givers[0].rank].push_back(kept);
@@ -221,9 +222,9 @@ std::vector<std::vector<PlanRound>> StretchShares::rounds(Sharing sharing) const
   return of;
 }
 
-std::vector<std::uint32_t> words_of(const std::vector<PlanRound>& rounds) {
+std::vector<std::uint32_t> words_of(const std::vector<StretchRound>& rounds) {
   std::vector<std::uint32_t> words = {static_cast<std::uint32_t>(rounds.size())};
-  for (const PlanRound& round : rounds) {
+  for (const StretchRound& round : rounds) {
     words.push_back(static_cast<std::uint32_t>(round.room));
     for (const auto* lists : {&round.send, &round.land}) {
       for (const IndexPlaces& places : *lists) {
@@ -235,7 +236,7 @@ std::vector<std::uint32_t> words_of(const std::vector<PlanRound>& rounds) {
   return words;
 }
 
-std::vector<PlanRound> rounds_of(std::span<const std::uint32_t> words, int ranks) {
+std::vector<StretchRound> rounds_of(std::span<const std::uint32_t> words, int ranks) {
   const auto take = [&words](std::size_t n) {
     if (n > words.size()) no_shares();
     const std::span taken = words.first(n);
@@ -244,8 +245,8 @@ std::vector<PlanRound> rounds_of(std::span<const std::uint32_t> words, int ranks
   };
   const std::size_t count = take(1)[0];
   if (count > 2) no_shares();
-  std::vector<PlanRound> rounds(count);
-  for (PlanRound& round : rounds) {
+  std::vector<StretchRound> rounds(count);
+  for (StretchRound& round : rounds) {
     round.room = take(1)[0];
     for (auto* lists : {&round.send, &round.land}) {
       for (int r = 0; r < ranks; ++r) {
@@ -258,7 +259,7 @@ std::vector<PlanRound> rounds_of(std::span<const std::uint32_t> words, int ranks
   return rounds;
 }
 
-std::vector<PlanRound> joined(std::span<const std::vector<PlanRound>> stretches,
+std::vector<PlanRound> joined(std::span<const std::vector<StretchRound>> stretches,
                               std::span<const std::size_t> given,
                               std::span<const std::size_t> asked, int me) {
   const std::size_t ranks = stretches.size(), count = stretches[0].size();
@@ -267,25 +268,26 @@ std::vector<PlanRound> joined(std::span<const std::vector<PlanRound>> stretches,
     PlanRound& round = whole[k];
     for (std::size_t r = 0; r < ranks; ++r) round.team.push_back(static_cast<int>(r));
     round.me = me;
-    round.send.resize(ranks);
-    round.land.resize(ranks);
+    std::vector<IndexPlaces> send(ranks), land(ranks);
     const bool last = k + 1 == count;
     if (last) round.room = asked.back();
     std::size_t owned = 0;  // in the stretches before, of the list before
     for (std::size_t o = 0; o < ranks; ++o) {
       if (stretches[o].size() != count) no_shares();
-      const PlanRound& part = stretches[o][k];
+      const StretchRound& part = stretches[o][k];
       const std::size_t from = k == 0 ? given[o] : owned;
       const std::size_t from_end = k == 0 ? given[o + 1] : owned + stretches[o][k - 1].room;
       const std::size_t to = last ? asked[o] : round.room;
       if (!last) round.room += part.room;
       const std::size_t to_end = last ? asked[o + 1] : round.room;
       for (std::size_t r = 0; r < ranks; ++r) {
-        place_all(part.send[r], from, from_end, round.send[r]);
-        place_all(part.land[r], to, to_end, round.land[r]);
+        place_all(part.send[r], from, from_end, send[r]);
+        place_all(part.land[r], to, to_end, land[r]);
       }
       owned = from_end;
     }
+    round.send = place_lists(std::move(send));
+    round.land = place_lists(std::move(land));
   }
   return whole;
 }

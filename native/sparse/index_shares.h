@@ -50,7 +50,7 @@ class StretchShares {
 
   const std::vector<ShareTraffic>& traffic() const noexcept { return traffic_; }
   // By rank: its part in the rounds, places counted within this stretch.
-  std::vector<std::vector<PlanRound>> rounds(Sharing sharing) const;
+  std::vector<std::vector<StretchRound>> rounds(Sharing sharing) const;
 
  private:
   // A rank and the place of an index in its list.
@@ -77,12 +77,12 @@ class StretchShares {
 
 // What a rank is told of a stretch, as a message, and back. Throws Error(internal) for what is
 // none.
-std::vector<std::uint32_t> words_of(const std::vector<PlanRound>& rounds);
-std::vector<PlanRound> rounds_of(std::span<const std::uint32_t> words, int ranks);
+std::vector<std::uint32_t> words_of(const std::vector<StretchRound>& rounds);
+std::vector<StretchRound> rounds_of(std::span<const std::uint32_t> words, int ranks);
 
 // The stretches after each other: those of stretch o are in this rank's lists from given[o] to
 // given[o + 1], and from asked[o] to asked[o + 1]. Throws Error(internal) where they are not.
-std::vector<PlanRound> joined(std::span<const std::vector<PlanRound>> stretches,
+std::vector<PlanRound> joined(std::span<const std::vector<StretchRound>> stretches,
                               std::span<const std::size_t> given,
                               std::span<const std::size_t> asked, int me);
 

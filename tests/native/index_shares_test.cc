@@ -40,7 +40,7 @@ std::vector<IndexPlan> plans_of(const Lists& given, const Lists& asked, std::uin
     plans.back().lay_out(butterfly({static_cast<int>(p)}, static_cast<int>(r), bounds));
     plans.back().open(0);
   }
-  std::vector<std::vector<std::vector<PlanRound>>> told(p);
+  std::vector<std::vector<std::vector<StretchRound>>> told(p);
   for (std::size_t o = 0; o < p; ++o) {
     Lists gives, asks;
     for (const IndexPlan& plan : plans) {
@@ -57,10 +57,10 @@ std::vector<IndexPlan> plans_of(const Lists& given, const Lists& asked, std::uin
   return plans;
 }
 
-Values picked(const Values& from, const IndexPlaces& places) {
+Values picked(const Values& from, const PlaceList& places) {
   Values values;
-  for (const std::uint32_t place : places) {
-    values.push_back(place == PlanRound::kAbsent ? 0 : from.at(place));
+  for (const std::uint32_t place : places.list()) {
+    values.push_back(place == PlaceList::kAbsent ? 0 : from.at(place));
   }
   return values;
 }
@@ -74,7 +74,7 @@ std::vector<Values> sums_of(const std::vector<IndexPlan>& plans, std::vector<Val
       for (std::size_t j = 0; j < plans.size(); ++j) {
         const Values heard = picked(lists[j], plans[j].rounds()[k].send[r]);
         CHECK(heard.size() == mine.land[j].size());
-        for (std::size_t i = 0; i < heard.size(); ++i) sums.at(mine.land[j][i]) += heard[i];
+        for (std::size_t i = 0; i < heard.size(); ++i) sums.at(mine.land[j].list()[i]) += heard[i];
       }
     }
     lists = std::move(next);
@@ -185,7 +185,7 @@ TEST(what_is_no_share_is_refused) {
   auto longer = words;
   longer.push_back(0);
   CHECK(thrown<Error>([&] { rounds_of(longer, 2); }).status == Status::internal);
-  const std::vector<std::vector<PlanRound>> stretches(2, rounds_of(words, 2));
+  const std::vector<std::vector<StretchRound>> stretches(2, rounds_of(words, 2));
   const std::vector<std::size_t> few = {0, 1, 1}, enough = {0, 6, 12};
   CHECK(thrown<Error>([&] { joined(stretches, few, enough, 1); }).status == Status::internal);
   CHECK(thrown<Error>([&] { joined(stretches, enough, few, 1); }).status == Status::internal);
