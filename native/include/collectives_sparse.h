@@ -106,7 +106,8 @@ typedef struct coll_sparse_view {
   int32_t algorithm; /* that ran: an index, or a coll_sparse_choice */
   int32_t rounds;    /* after the one in which the ranks agreed */
   uint64_t bytes;    /* that this rank sent in them, with all headers of its own; of
-                      * other choices 0, as their rounds and messages are */
+                      * COLL_SPARSE_AT_ONCE as the ranks agreed; of a dense collective
+                      * 0, as the rounds and messages of both are */
   uint64_t messages;
 } coll_sparse_view;
 
@@ -138,8 +139,8 @@ coll_status coll_sparse_plan_make(coll_comm* comm, const coll_sparse_indices* in
  * coll_resume(); the arrays and the plan must stay until then. op: COLL_SUM, COLL_AVG. */
 coll_status coll_sparse_plan_reduce(coll_comm* comm, coll_sparse_plan* plan, const void* values,
                                     void* sums, int32_t dtype, int32_t op, double timeout);
-/* Bytes and messages that this rank has sent in the last call, and the rounds that it took after
- * the one in which the ranks agreed. */
+/* Bytes and messages that this rank has sent in the last call, and the rounds that it took, the
+ * first one while the ranks agreed. A block of an alltoall is a message. */
 coll_status coll_sparse_plan_sent(const coll_sparse_plan* plan, uint64_t* bytes, uint64_t* messages,
                                   int32_t* rounds);
 /* How the values of a plan go, the same on all ranks. */

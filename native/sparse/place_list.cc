@@ -56,8 +56,9 @@ std::vector<PlaceList> place_lists(std::vector<std::vector<std::uint32_t>> lists
 }
 
 void PlaceList::pick(const PlaceSums& sums, std::byte* to, const std::byte* from) const noexcept {
-  if (const std::byte* there = side_by_side(sums, from)) {
-    std::memcpy(to, there, size() * sums.bytes);
+  if (empty()) return;
+  if (run_) {
+    std::memcpy(to, from + first() * sums.bytes, size() * sums.bytes);
   } else {
     gather_values(sums.bytes, to, from, list_, kAbsent);
   }
