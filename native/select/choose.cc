@@ -49,6 +49,7 @@ constexpr std::array kRules = {
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, 16, 64 << 10, "direct"},
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
+    Rule{Kind::barrier, 16, kAny, "direct"},
     Rule{Kind::barrier, kManyRanks, kAny, "dissemination"},
     Rule{Kind::gather, kManyRanks, kAny, "linear"},
     Rule{Kind::scatter, kManyRanks, kAny, "linear"},

@@ -13,11 +13,13 @@ namespace coll {
 
 class LinksInUse {
  public:
-  explicit LinksInUse(const Network& network)
-      : network_(network),
-        free_(network.links().size()),
-        taken_(network.links().size()),
-        carried_(network.links().size()) {}
+  explicit LinksInUse(const Network& network) : network_(network) {
+    links_.reserve(network.links().size());
+    for (const NetworkLink& link : network.links()) {
+      const LinkClass& kind = network.classes()[static_cast<std::size_t>(link.kind)];
+      links_.push_back({.latency = kind.latency, .seconds_per_byte = kind.seconds_per_byte});
+    }
+  }
 
   struct Passage {
     double left = 0;     // when its tail is on the first link: the sender is rid of it
@@ -29,31 +31,37 @@ class LinksInUse {
   Passage carry(int from, int to, double head, double bytes) {
     way_.clear();
     network_.route(from, to, way_);
-    Passage passage{.left = head, .arrived = head};
+    if (way_.empty()) return {.left = head, .arrived = head};
     double behind = 0;
-    for (const int link : way_) {
-      const auto i = static_cast<std::size_t>(link);
-      const LinkClass& kind = network_.class_of(link);
-      const double busy = bytes * kind.seconds_per_byte;
-      head = std::max(head, free_[i]) + kind.latency;
-      free_[i] = head - kind.latency + busy;
-      taken_[i] += busy;
-      carried_[i] += bytes;
+    for (const int at : way_) {
+      Link& link = links_[static_cast<std::size_t>(at)];
+      const double busy = bytes * link.seconds_per_byte, begin = std::max(head, link.free);
+      head = begin + link.latency;
+      link.free = begin + busy;
+      link.carried += bytes;
       behind = std::max(behind, busy);
-      if (link == way_.front()) passage.left = free_[i];
     }
-    passage.arrived = head + behind;
-    return passage;
+    const Link& first = links_[static_cast<std::size_t>(way_.front())];
+    return {.left = first.free, .arrived = head + behind};
   }
 
   // Of a link: for how long it was taken, and what it carried.
-  double taken(std::size_t link) const { return taken_[link]; }
-  double carried(std::size_t link) const { return carried_[link]; }
-  std::size_t size() const { return free_.size(); }
+  double taken(std::size_t link) const {
+    return links_[link].carried * links_[link].seconds_per_byte;
+  }
+  double carried(std::size_t link) const { return links_[link].carried; }
+  std::size_t size() const { return links_.size(); }
 
  private:
+  // Side by side, as a message asks each link of its way for all of it.
+  struct Link {
+    double free = 0;  // from when on
+    double carried = 0;
+    double latency, seconds_per_byte;
+  };
+
   const Network& network_;
-  std::vector<double> free_, taken_, carried_;
+  std::vector<Link> links_;
   std::vector<int> way_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tori and rings: dimension-ordered routing (Dally & Seitz, IEEE Transactions on Computers 36(5),
 // 1987), by the shorter way round.
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -34,12 +35,16 @@ class Torus final : public Network {
       // Half way round, every second rank takes the other way.
       const bool up = 2 * ahead < n || (2 * ahead == n && here % 2 == 0);
       const int hops = up ? ahead : n - ahead;
-      for (int hop = 0, at = here; hop < hops; ++hop) {
-        way.push_back(first_[2 * d + (up ? 0 : 1)] + from);
-        const int next = (at + (up ? 1 : n - 1)) % n;
-        from += (next - at) * stride;
-        at = next;
-      }
+      // Up to where numbers begin anew, and on from there: rings have thousands of links.
+      const int step = up ? stride : -stride, before = std::min(hops, up ? n - here : here + 1);
+      int link = first_[2 * d + (up ? 0 : 1)] + from;
+      const std::size_t passed = way.size();
+      way.resize(passed + static_cast<std::size_t>(hops));
+      int* const next = way.data() + passed;
+      for (int hop = 0; hop < before; ++hop) next[hop] = link + hop * step;
+      link -= n * step;
+      for (int hop = before; hop < hops; ++hop) next[hop] = link + hop * step;
+      from += (there - here) * stride;
     }
   }
 

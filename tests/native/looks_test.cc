@@ -128,7 +128,7 @@ TEST(plans_look_up) {
   CHECK(looks_of([&] { IndexPlan(indices, nullptr); }) > 10);
   const IndexPlan plan(indices, nullptr);
   const Indices& own = plan.own();
-  for (std::size_t i = 0; i < kMany; ++i) CHECK(own[plan.entry()[i]] == indices[i]);
+  for (std::size_t i = 0; i < kMany; ++i) CHECK(own[plan.entry().list()[i]] == indices[i]);
   const std::vector<Indices> lists = {own, {}, {own.begin() + 7, own.end()}, {0, kLength}};
   CHECK(looks_of([&] { unite(lists); }) > 5);
   const United all = unite(lists);
