@@ -20,13 +20,13 @@ class Places {
 
   // Throws std::out_of_range where there is no such chunk among few.
   Whereabouts of(int chunk) const {
-    if (!dense_.empty()) return dense_.at(static_cast<std::size_t>(chunk));
+    if (!dense_.empty()) return Whereabouts{dense_.at(static_cast<std::size_t>(chunk))};
     const auto known = sparse_.find(chunk);
     return known == sparse_.end() ? Whereabouts::nowhere : known->second;
   }
   void set(int chunk, Whereabouts where) {
     if (!dense_.empty()) {
-      dense_.at(static_cast<std::size_t>(chunk)) = where;
+      dense_.at(static_cast<std::size_t>(chunk)) = static_cast<std::uint8_t>(where);
     } else {
       sparse_[chunk] = where;
     }
@@ -34,7 +34,7 @@ class Places {
 
  private:
   static constexpr int kMostDense = 1 << 20;
-  std::vector<Whereabouts> dense_;
+  std::vector<std::uint8_t> dense_;  // as bytes, which are cleared at once
   std::unordered_map<int, Whereabouts> sparse_;
 };
 

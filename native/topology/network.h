@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "topology/way.h"
+
 namespace coll {
 
 // Links that are alike.
@@ -49,7 +51,7 @@ class Network {
   std::string name(int link) const;
 
   // The links that a message passes, in order, after what is in `way` already.
-  virtual void route(int from, int to, std::vector<int>& way) const = 0;
+  virtual void route(int from, int to, Way& way) const = 0;
 
   RankCosts costs;
 

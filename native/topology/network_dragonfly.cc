@@ -26,7 +26,7 @@ class Dragonfly final : public Network {
     }
   }
 
-  void route(int from, int to, std::vector<int>& way) const override {
+  void route(int from, int to, Way& way) const override {
     const int here = from / hosts_, there = to / hosts_;
     const int group = here / routers_, other = there / routers_;
     way.push_back(out_ + from);
@@ -43,7 +43,7 @@ class Dragonfly final : public Network {
  private:
   // The router of a group that keeps the link to another group.
   int gate(int group, int other) const { return (other - (other > group ? 1 : 0)) % routers_; }
-  void within(int router, int other, std::vector<int>& way) const {
+  void within(int router, int other, Way& way) const {
     if (router != other) way.push_back(local_ + router * routers_ + other % routers_);
   }
 

@@ -24,7 +24,7 @@ class FatTree final : public Network {
     pod_down_ = add_links(port("pod down", of_pod), pods);
   }
 
-  void route(int from, int to, std::vector<int>& way) const override {
+  void route(int from, int to, Way& way) const override {
     const int leaf = from / hosts_, other = to / hosts_;
     const int pod = leaf / leaves_, far = other / leaves_;
     way.push_back(host_out_ + from);

@@ -18,7 +18,7 @@ class Hosts final : public Network {
   }
 
   // Within a host the sender's memory is read, by as many as want to: it is one link.
-  void route(int from, int to, std::vector<int>& way) const override {
+  void route(int from, int to, Way& way) const override {
     const int here = from / of_host_, there = to / of_host_;
     if (here == there) {
       way.push_back(memory_ + from);

@@ -22,7 +22,7 @@ class Measured final : public Network {
     for (const MeasuredPair& pair : pairs) add_pair(pair);
   }
 
-  void route(int from, int to, std::vector<int>& way) const override {
+  void route(int from, int to, Way& way) const override {
     if (const auto own = pairs_.find({from, to}); own != pairs_.end()) {
       way.push_back(own->second);
       return;

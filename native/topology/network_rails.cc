@@ -18,7 +18,7 @@ class Rails final : public Network {
     rail_in_ = add_links(rail("rail in"), ranks());
   }
 
-  void route(int from, int to, std::vector<int>& way) const override {
+  void route(int from, int to, Way& way) const override {
     const bool same_node = from / gpus_ == to / gpus_;
     const int gate = from / gpus_ * gpus_ + to % gpus_;  // of my node, at the rail of `to`
     if (from != gate) {

@@ -27,7 +27,7 @@ class Torus final : public Network {
     }
   }
 
-  void route(int from, int to, std::vector<int>& way) const override {
+  void route(int from, int to, Way& way) const override {
     for (std::size_t d = 0; d < sides_.size(); ++d) {
       const int n = sides_[d], stride = strides_[d];
       const int here = from / stride % n, there = to / stride % n;
@@ -35,15 +35,11 @@ class Torus final : public Network {
       // Half way round, every second rank takes the other way.
       const bool up = 2 * ahead < n || (2 * ahead == n && here % 2 == 0);
       const int hops = up ? ahead : n - ahead;
-      // Up to where numbers begin anew, and on from there: rings have thousands of links.
+      // Up to where numbers begin anew, and on from there.
       const int step = up ? stride : -stride, before = std::min(hops, up ? n - here : here + 1);
-      int link = first_[2 * d + (up ? 0 : 1)] + from;
-      const std::size_t passed = way.size();
-      way.resize(passed + static_cast<std::size_t>(hops));
-      int* const next = way.data() + passed;
-      for (int hop = 0; hop < before; ++hop) next[hop] = link + hop * step;
-      link -= n * step;
-      for (int hop = before; hop < hops; ++hop) next[hop] = link + hop * step;
+      const int link = first_[2 * d + (up ? 0 : 1)] + from;
+      way.push_back({.first = link, .count = before, .step = step});
+      way.push_back({.first = link + (before - n) * step, .count = hops - before, .step = step});
       from += (there - here) * stride;
     }
   }
