@@ -72,15 +72,15 @@ def run_call(comm: cl.Communicator, arrays: Arrays, kind: str, rng: np.random.Ge
     whole = n * p if kind in ("reduce_scatter", "alltoall") else n
     x = arrays.piece(whole, dtype, comm.rank + 1)
     if kind == "allreduce":
-        got = comm.allreduce(x, arrays.target(n, dtype), **options)
+        got = np.asarray(comm.allreduce(x, arrays.target(n, dtype), **options))
         return bool((got == p * (p + 1) // 2).all())
     if kind == "reduce_scatter":
-        return bool((comm.reduce_scatter(x, **options) == p * (p + 1) // 2).all())
+        return bool((np.asarray(comm.reduce_scatter(x, **options)) == p * (p + 1) // 2).all())
     if kind == "reduce":
-        got = comm.reduce(x, **options)
+        got = np.asarray(comm.reduce(x, **options))
         return comm.rank != options["root"] or bool((got == p * (p + 1) // 2).all())
     if kind == "broadcast":
-        return bool((comm.broadcast(x, **options) == options["root"] + 1).all())
+        return bool((np.asarray(comm.broadcast(x, **options)) == options["root"] + 1).all())
     got = comm.allgather(x) if kind == "allgather" else comm.alltoall(x)
     return bool((np.asarray(got).reshape(p, n) == np.arange(1, p + 1).reshape(p, 1)).all())
 
@@ -151,7 +151,7 @@ def main() -> int:
         found = result["ranks"][str(p)] = json.loads(part.read_text())
         part.unlink()
         print(
-            f"{p} ranks: {found['calls']} calls of {len(found['ways'])} kinds, algorithms and modes; "
+            f"{p} ranks: {found['calls']} calls of {len(found['ways'])} kinds and ways; "
             f"{found['disagreements']} disagreements, {found['wrong']} wrong results",
             flush=True,
         )
