@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target does its own set-up; a second run does only what changed. See CONTRIBUTING.md.
-.PHONY: help setup bench bench-agreement bench-simulated bench-peers bench-torch bench-hosts bench-kernels bench-sparse bench-gpu bench-nccl regret test test-sanitizers test-extras test-torch test-large soak coverage check format wheel clean distclean
+.PHONY: help setup bench bench-agreement bench-prediction bench-simulated bench-peers bench-torch bench-hosts bench-kernels bench-sparse bench-gpu bench-nccl regret test test-sanitizers test-extras test-torch test-large soak coverage check format wheel clean distclean
 MAKEFLAGS += --no-print-directory
 in_venv = source scripts/environment.sh &&
 SHELL := /bin/bash
@@ -45,6 +45,10 @@ regret: setup ## how far what a call runs is from the best plan, 2 to 8 ranks, 4
 
 bench-agreement: setup ## 10^5 random calls of 2, 3 and 4 ranks: whether all choose alike, some minutes
 	@$(in_venv) python -m bench.agreement $(BENCH_AGREEMENT)
+
+bench-prediction: setup ## predictions beside measurements: two ranks here, and four shaped hosts (root), 7 min
+	@$(in_venv) python -m bench.prediction $(BENCH_PREDICTION)
+	@$(in_venv) python -m bench.prediction_hosts
 
 bench-simulated: setup ## how long simulations take: 65,536 ranks, and every algorithm among 4,096, half an hour
 	@$(in_venv) python -m bench.simulated $(BENCH_SIMULATED)

@@ -37,8 +37,10 @@ def on_machine(ranks: int, asked: dict[str, Any]) -> dict[str, Any]:
         return _found(part)
 
 
-def on_shaped(hosts: int, mbit: float, asked: dict[str, Any]) -> dict[str, Any]:
+def on_shaped(hosts: int, mbit: float, asked: dict[str, Any], module: str = RANK) -> dict[str, Any]:
     """Run a job with one rank on each of some shaped hosts, which are made for it.
+
+    ``module`` is what a rank runs, with what is asked and the path that rank 0 writes to.
 
     Raises:
         JobError: a rank failed, or the time is over.
@@ -47,7 +49,7 @@ def on_shaped(hosts: int, mbit: float, asked: dict[str, Any]) -> dict[str, Any]:
     asked = asked | {"pin": False}
     with Hosts(hosts, mbit=mbit) as made, tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "found.json"
-        command = [sys.executable, "-m", RANK, json.dumps(asked), str(part)]
+        command = [sys.executable, "-m", module, json.dumps(asked), str(part)]
         variables = {"COLLECTIVES_RENDEZVOUS": str(Path(folder) / "meeting")}
         with open(os.dup(sys.stdout.fileno()), "wb") as said:
             ranks = on_hosts(list(made), 1, command, variables, said)

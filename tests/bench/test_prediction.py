@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import collectives as cl
+from bench import prediction_hosts
 from bench.prediction import RANKS, candidates, regret, right_order, summary
 
 
@@ -40,3 +41,9 @@ def test_every_algorithm_is_a_candidate_in_several_ways() -> None:
     assert {"direct_one_shot", "direct_two_shot"} <= names
     assert names < {a.name for a in cl.algorithms("allreduce") if a.fits(RANKS)}
     assert len(found) >= 4 * len(names) == len(set(found)) / 2
+
+
+def test_errors_between_hosts_are_told_by_size() -> None:
+    plans = [plan("a", 10, 11), plan("b", 10, 14), plan("c", 10, 13)]
+    cells = [{"size": 64, "plans": plans}, {"size": 8, "plans": plans[:1]}]
+    assert prediction_hosts.by_size(cells) == {"8": 0.1, "64": 0.3}
