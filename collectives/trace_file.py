@@ -52,12 +52,16 @@ _MESSAGES = {
     lib.COLL_TRACE_ISEND: "isend",
     lib.COLL_TRACE_IRECV: "irecv",
 }
-_SPARSE = {
-    lib.COLL_TRACE_SPARSE_ALLREDUCE: "allreduce",
-    lib.COLL_TRACE_SPARSE_REDUCE_SCATTER: "reduce_scatter",
-    lib.COLL_TRACE_SPARSE_ALLGATHER: "allgather",
-    lib.COLL_TRACE_SPARSE_BROADCAST: "broadcast",
+_PART_OF = {
+    lib.COLL_TRACE_SPARSE_ALLREDUCE: "sparse allreduce",
+    lib.COLL_TRACE_SPARSE_REDUCE_SCATTER: "sparse reduce_scatter",
+    lib.COLL_TRACE_SPARSE_ALLGATHER: "sparse allgather",
+    lib.COLL_TRACE_SPARSE_BROADCAST: "sparse broadcast",
+    lib.COLL_TRACE_SPARSE_PLAN: "sparse_plan",
+    lib.COLL_TRACE_SPARSE_PLAN_REDUCE: "plan.reduce",
+    lib.COLL_TRACE_ADASUM: "adasum",
 }
+_UNTOLD = 1 << 62  # bytes of a message of any length
 _CATEGORIES = {
     lib.COLL_TRACE_OPERATION: "operation",
     lib.COLL_TRACE_MESSAGE: "message",
@@ -217,8 +221,8 @@ def _kind(seen: Mapping[str, int]) -> str:
 def _name(seen: Mapping[str, int]) -> str:
     what, peer = seen["what"], seen["peer"]
     if what == lib.COLL_TRACE_OPERATION:
-        if seen["purpose"] in _SPARSE:
-            return f"sparse {_SPARSE[seen['purpose']]}"
+        if seen["purpose"] in _PART_OF:
+            return _PART_OF[seen["purpose"]]
         return _kind(seen) + (" of a new group" if seen["purpose"] else "")
     if what == lib.COLL_TRACE_MESSAGE:
         return _MESSAGES[seen["kind"]]
@@ -235,7 +239,8 @@ def _args(seen: Mapping[str, int], part: Part) -> dict[str, Any]:
     args: dict[str, Any] = {"call": seen["call"]}
     if what == lib.COLL_TRACE_WAIT:
         return args | {"peer": seen["peer"]}
-    args["bytes"] = seen["bytes"]
+    if seen["bytes"] < _UNTOLD:
+        args["bytes"] = seen["bytes"]
     if what == lib.COLL_TRACE_STEP:
         return args | {key: seen[key] for key in ("round", "tile", "peer", "peers")}
     if what == lib.COLL_TRACE_MESSAGE or _kind(seen) != "barrier":
@@ -243,7 +248,7 @@ def _args(seen: Mapping[str, int], part: Part) -> dict[str, Any]:
     if seen["failed"]:
         args["failed"] = True
     if what == lib.COLL_TRACE_MESSAGE:
-        return args | {"peer": seen["peer"]}
+        return args | ({"peer": seen["peer"]} if seen["peer"] >= 0 else {})
     if KIND_NAMES[seen["kind"]] in _REDUCING:
         args["op"] = _OPS.get(seen["op"], "an operation of the program")
     if seen["peer"] >= 0:

@@ -171,7 +171,8 @@ class SparsePlan:
         target = output(out, "plan.reduce: out")
         if target.elements != self.asked or target.dtype != source.dtype:
             raise InvalidArgumentError(
-                f"plan.reduce: out must have {self.asked} elements of the dtype of values"
+                f"plan.reduce: out has {target.elements} elements of {NAMES[target.dtype]}: it "
+                f"must have {self.asked} of {NAMES[source.dtype]}, as values"
             )
         return target
 
@@ -224,7 +225,7 @@ def make_plan(
 
 def _widths(degrees: Sequence[int]) -> list[int]:
     found = [integer(degree) for degree in degrees] if isinstance(degrees, Iterable) else [None]
-    if any(width is None or not 0 < width < 1 << 31 for width in found):
+    if not found or any(width is None or not 0 < width < 1 << 31 for width in found):
         raise InvalidArgumentError(
             f"sparse_plan: degrees are {degrees!r:.80}: give the width of each layer, 1 or more"
         )

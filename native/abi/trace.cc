@@ -22,6 +22,8 @@ static_assert(static_cast<int>(Event::Act::leave) == COLL_ACT_LEAVE);
 static_assert(static_cast<int>(PairKind::wait) == COLL_TRACE_WAITED);
 static_assert(static_cast<int>(Purpose::sparse_allreduce) == COLL_TRACE_SPARSE_ALLREDUCE);
 static_assert(static_cast<int>(Purpose::sparse_broadcast) == COLL_TRACE_SPARSE_BROADCAST);
+static_assert(static_cast<int>(Purpose::sparse_plan_reduce) == COLL_TRACE_SPARSE_PLAN_REDUCE);
+static_assert(static_cast<int>(Purpose::adasum) == COLL_TRACE_ADASUM);
 
 // Between machines there is no mode.
 int told_mode(int mode) noexcept { return mode == kByMessages ? COLL_MODE_AUTO : mode; }

@@ -268,8 +268,8 @@ const char* name_of(Purpose purpose) noexcept {
                                        "sparse reduce_scatter",
                                        "sparse allgather",
                                        "sparse broadcast",
-                                       "sparse plan",
-                                       "sparse plan reduce",
+                                       "sparse_plan",
+                                       "plan.reduce",
                                        "adasum",
                                        "collective on a GPU"};
   const auto i = static_cast<std::size_t>(purpose);

@@ -147,7 +147,10 @@ std::string describe(const CallNote& note) {
   }
   const auto kind = static_cast<Kind>(note.kind);
   std::string text = name_of(kind);
-  if (kind == Kind::barrier) return text;
+  static constexpr std::array modes = {"staged", "inline", "pull", "push", "by messages"};
+  static_assert(kByMessages + 1 == modes.size());
+  const std::string mode = modes[static_cast<std::size_t>(note.mode) % modes.size()];
+  if (kind == Kind::barrier) return text + " (" + algorithm(note) + ", " + mode + ")";
   text += " of " + std::to_string(note.count) + " " + name_of(static_cast<Dtype>(note.dtype));
   if (note.parts) {
     text += " in unequal parts";
@@ -166,9 +169,7 @@ std::string describe(const CallNote& note) {
   if (Layout(kind, 1, 0, 1).rooted()) {
     text += "root " + std::to_string(note.root) + ", ";
   }
-  static constexpr std::array modes = {"staged", "inline", "pull", "push", "by messages"};
-  static_assert(kByMessages + 1 == modes.size());
-  text += algorithm(note) + ", " + modes[static_cast<std::size_t>(note.mode) % modes.size()];
+  text += algorithm(note) + ", " + mode;
   text += note.table == 0 ? ")" : ", by a table or wish)";
   if (note.detail && note.detail->words != 0) {
     text += " for " + std::string(note.detail->agreed.view());

@@ -62,13 +62,17 @@ enum {
   COLL_TRACE_IRECV = 6
 };
 
-/* What an operation is a part of, where that is a collective of sparse vectors: its first step, in
- * which the ranks agree. The others are messages, or an operation of its own. */
+/* What an operation is a part of, where that is a collective of sparse vectors or Adasum, or is
+ * about a plan: its first step, in which the ranks agree. The others are messages, or operations of
+ * their own. */
 enum {
   COLL_TRACE_SPARSE_ALLREDUCE = 5,
   COLL_TRACE_SPARSE_REDUCE_SCATTER = 6,
   COLL_TRACE_SPARSE_ALLGATHER = 7,
-  COLL_TRACE_SPARSE_BROADCAST = 8
+  COLL_TRACE_SPARSE_BROADCAST = 8,
+  COLL_TRACE_SPARSE_PLAN = 9,
+  COLL_TRACE_SPARSE_PLAN_REDUCE = 10,
+  COLL_TRACE_ADASUM = 11
 };
 
 /* Steps and waits come behind the operation or message call that they lie in. Steps of ranks that

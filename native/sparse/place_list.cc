@@ -16,7 +16,7 @@ bool ascend(std::span<const std::uint32_t> list, bool by_one) {
   bool so = true;
   in_blocks(list.size(), [&](std::size_t begin, std::size_t n) {
     for (std::size_t i = begin == 0 ? 1 : begin; i < begin + n; ++i) {
-      so = so && (by_one ? list[i] == list[i - 1] + 1 : list[i] > list[i - 1]);
+      so = so && (by_one ? list[i] == std::uint64_t{list[i - 1]} + 1 : list[i] > list[i - 1]);
     }
   });
   return so;
@@ -42,9 +42,10 @@ PlaceSums::PlaceSums(Dtype dtype)
 
 PlaceList::PlaceList(std::vector<std::uint32_t> list) : list_(std::move(list)) {
   if (list_.empty()) return;
-  // A lone place that is absent is no run.
-  run_ = list_.back() != kAbsent && ascend(list_, true);
-  const bool dense = list_.back() != kAbsent && (list_.back() - first()) / kLanes < list_.size();
+  // Of places that ascend only the last one can be absent.
+  const bool there = list_.back() != kAbsent;
+  run_ = there && ascend(list_, true);
+  const bool dense = there && (list_.back() - first()) / kLanes < list_.size();
   if (!run_ && dense && ascend(list_, false)) masks_ = masks_of(list_);
 }
 

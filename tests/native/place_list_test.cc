@@ -101,7 +101,13 @@ TEST(absent_places_are_zero) {
   const PlaceSums with(Dtype::int32);
   const std::vector<std::int32_t> from = {7, 8, 9};
   for (const List& list :
-       {List{PlaceList::kAbsent}, List{1, PlaceList::kAbsent}, List{0, PlaceList::kAbsent, 2}}) {
+       {List{PlaceList::kAbsent}, List{1, PlaceList::kAbsent}, List{0, PlaceList::kAbsent, 2},
+        List{PlaceList::kAbsent, 0}, List{PlaceList::kAbsent, 0, 1},
+        List{PlaceList::kAbsent - 1, PlaceList::kAbsent, 0}}) {
+    if (list.front() == PlaceList::kAbsent - 1) {  // far, but there
+      CHECK(PlaceList(list).side_by_side(with, nullptr) == nullptr);
+      continue;
+    }
     std::vector<std::int32_t> to(list.size(), -1);
     PlaceList(list).pick(with, reinterpret_cast<std::byte*>(to.data()),
                          reinterpret_cast<const std::byte*>(from.data()));

@@ -41,7 +41,7 @@ def made(name: str, n: int) -> Work:
 
 CALLS = {
     "sort": "sparse allreduce",
-    "plan": "sparse plan",
+    "plan": "sparse_plan",
     "dense": "sparse allreduce",
     "adasum": "adasum",
 }

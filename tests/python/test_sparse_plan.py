@@ -114,6 +114,17 @@ def test_lists_of_none() -> None:
     on_ranks(1, body)
 
 
+@pytest.mark.parametrize(("p", "degrees"), [(1, None), (2, [2]), (4, [2, 2]), (17, None)])
+def test_sums_that_nobody_gives(p: int, degrees: list[int] | None) -> None:
+    gives = np.concatenate([[4 * r + 1, 4 * r + 2] for r in range(p)])
+
+    def body(comm: cl.Communicator) -> None:
+        plan = comm.sparse_plan(gives, gives - 1, length=4 * p, degrees=degrees)
+        np.testing.assert_array_equal(plan.reduce(np.ones(2 * p)), [0, p] * p)
+
+    on_ranks(p, body)
+
+
 def test_values_alone_travel() -> None:
     def body(comm: cl.Communicator) -> tuple[int, int]:
         where = np.arange(0, 100_000, 10, dtype=np.int32)
@@ -248,7 +259,7 @@ def test_bad_plans() -> None:
             plan.reduce(np.zeros(3))
         with pytest.raises(bad, match=r"^plan\.reduce: op avg of int64 is not there"):
             plan.reduce(np.zeros(2, int), op="avg")
-        with pytest.raises(bad, match="out must have 2"):
+        with pytest.raises(bad, match="out has 3 elements of float64: it must have 2 of float64"):
             plan.reduce(np.zeros(2), np.zeros(3))
         assert plan.reduce(np.ones(2)).tolist() == [2, 2]
 
@@ -297,7 +308,7 @@ def test_lengths_and_degrees_that_are_none() -> None:
         for length in (5.0, "a", -1, 2**64, True):
             with pytest.raises(cl.InvalidArgumentError, match="elements"):
                 comm.sparse_plan(np.arange(3), length=length)  # type: ignore[arg-type]
-        for degrees in (["a"], 4):
+        for degrees in (["a"], 4, []):
             with pytest.raises(cl.InvalidArgumentError, match="degrees"):
                 comm.sparse_plan(np.arange(3), length=9, degrees=degrees)  # type: ignore[arg-type]
         assert comm.sparse_plan([], length=9).reduce(np.empty(0)).size == 0

@@ -350,3 +350,23 @@ def test_rows_have_names(tmp_path: Path) -> None:
     rows = {e["args"]["name"] for e in named if e["name"] == "thread_name" and e["pid"] == 0}
     label = "communicator 0: rank 0 of 2, tcp"
     assert {label, f"{label} to 1", f"{label} from 1", f"{label} folds"} <= rows
+
+
+def test_what_an_operation_is_a_part_of(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+
+    def work(comm: cl.Communicator) -> None:
+        with comm.trace(path):
+            plan = comm.sparse_plan(np.arange(20_000), length=20_000)
+            plan.reduce(np.ones(20_000))
+            comm.sparse_plan([comm.rank], [0], length=9).reduce(np.ones(1))
+            comm.allreduce(cl.Sparse(np.arange(3), np.ones(3), 9))
+            comm.allreduce(np.ones(8), op="adasum")
+
+    on_ranks(2, work)
+    events = events_of(path)
+    names = {event["name"] for event in of(events, "operation")}
+    assert names == {"sparse_plan", "plan.reduce", "sparse allreduce", "adasum"}
+    for event in of(events, "message"):
+        assert 0 <= event["args"].get("bytes", 0) < 1 << 40
+        assert event["args"].get("peer", 0) >= 0
