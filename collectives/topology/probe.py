@@ -20,8 +20,10 @@ from collectives.topology.value import LEVELS, Link, Place, Topology
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
-SHORT, LONG = 8, 1 << 20  # bytes
-TIMES = {SHORT: 40, LONG: 6}
+# Bytes. The rate is what the longest takes more than the middle one: the first some hundred KiB may
+# pass at once, where a link is shaped by a bucket of tokens, as those of virtual machines are.
+SHORT, MIDDLE, LONG = 8, 1 << 20, 2 << 20
+TIMES = {SHORT: 40, MIDDLE: 5, LONG: 5}
 MOST_PAIRS = 12  # of a level: they are measured one after the other
 
 
@@ -102,7 +104,7 @@ def _measured(comm: Communicator, topology: Topology) -> dict[str, Link]:
     """Return the median link of each level's pairs; the lower rank of a pair measures."""
     pairs = measured_pairs(topology)
     flat = [pair for of_level in pairs.values() for pair in of_level]
-    seconds = np.zeros((len(flat), 2))
+    seconds = np.zeros((len(flat), len(TIMES)))
     for i, (a, b) in enumerate(flat):
         comm.barrier()  # nothing else is under way meanwhile
         if comm.rank in (a, b):
@@ -110,7 +112,7 @@ def _measured(comm: Communicator, topology: Topology) -> dict[str, Link]:
     comm.allreduce(seconds)
     links, at = {}, 0
     for level, of_level in pairs.items():
-        of_pairs = [_link(short, long) for short, long in seconds[at : at + len(of_level)]]
+        of_pairs = [_link(*times) for times in seconds[at : at + len(of_level)]]
         links[level] = Link(
             median(link.alpha for link in of_pairs), median(link.beta for link in of_pairs)
         )
@@ -118,18 +120,18 @@ def _measured(comm: Communicator, topology: Topology) -> dict[str, Link]:
     return links
 
 
-def _link(short: float, long: float) -> Link:
-    beta = max((long - short) / (LONG - SHORT), 0.0)
+def _link(short: float, middle: float, long: float) -> Link:
+    beta = max((long - middle) / (LONG - MIDDLE), 0.0)
     return Link(max(short - SHORT * beta, 0.0), beta)
 
 
-def _ways(comm: Communicator, peer: int, begins: bool) -> tuple[float, float]:
-    """Return the seconds of one way of a short and of a long message; zeros at the other end."""
+def _ways(comm: Communicator, peer: int, begins: bool) -> list[float]:
+    """Return the seconds of one way of a message of each length; zeros at the other end."""
     times = []
-    for nbytes in (SHORT, LONG):
+    for nbytes, count in TIMES.items():
         buffer = np.zeros(nbytes, np.uint8)
         trips = []
-        for _ in range(TIMES[nbytes] + 1):
+        for _ in range(count + 1):
             start = time.perf_counter()
             if begins:
                 comm.send(buffer, peer)
@@ -138,4 +140,4 @@ def _ways(comm: Communicator, peer: int, begins: bool) -> tuple[float, float]:
                 comm.send(buffer, peer)
             trips.append(time.perf_counter() - start)
         times.append(median(trips[1:]) / 2 if begins else 0.0)
-    return times[0], times[1]
+    return times
