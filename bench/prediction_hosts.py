@@ -23,32 +23,15 @@ import collectives as cl
 from bench.prediction import COLLECTIVES, show, summary
 from bench.record import RESULTS, save
 from bench.regret.jobs import on_shaped
-from collectives.prediction import predict_wire
 from collectives.tuning.candidates import candidates
+from collectives.tuning.modelled import wire_seconds
 from collectives.tuning.race import Buffers, Race, Runner
-from collectives.tuning.table import Choice
 
 MODULE = "bench.prediction_hosts"
 SIZES = (1024, 16 << 10, 128 << 10, 1 << 20, 4 << 20)
 PLANS = ((0, 0), (1, 16 << 10), (1, 64 << 10))  # lag and tile
-PACE = 4  # of every plan for the wire
 FAR_OFF = 6.0  # times the fastest prediction
 ROUNDS = 15
-
-
-def expected(links: cl.Topology, choice: Choice, p: int, alone: bool) -> float:
-    """Return the seconds that a plan is predicted to take."""
-    return predict_wire(
-        links,
-        choice.kind,
-        choice.algorithm,
-        choice.nbytes,
-        p,
-        lag=choice.lag,
-        tile_bytes=choice.tile_bytes,
-        pace=PACE,
-        alone=alone,
-    )
 
 
 def cell(comm: cl.Communicator, links: cl.Topology, kind: str, nbytes: int) -> dict[str, Any]:
@@ -57,7 +40,7 @@ def cell(comm: cl.Communicator, links: cl.Topology, kind: str, nbytes: int) -> d
     every = [
         c for c in candidates(kind, comm.size, nbytes, False) if (c.lag, c.tile_bytes) in PLANS
     ]
-    seconds = [expected(links, choice, comm.size, buffers.large) for choice in every]
+    seconds = [wire_seconds(links, choice, comm.size, buffers.large) for choice in every]
     near = [
         (choice, found)
         for choice, found in zip(every, seconds, strict=True)

@@ -120,19 +120,24 @@ def _place(
     return every.index(modelled(costs, kind, nbytes, comm.size))
 
 
+def wire_seconds(links: Topology | str, choice: Choice, p: int, alone: bool = True) -> float:
+    """Return the seconds that a plan between machines is predicted to take on these links."""
+    return predict_wire(
+        links,
+        choice.kind,
+        choice.algorithm,
+        choice.nbytes,
+        p,
+        lag=choice.lag,
+        tile_bytes=choice.tile_bytes,
+        pace=_PACE,
+        alone=alone,
+    )
+
+
 def _seconds(costs: MachineCosts | Topology | str, choice: Choice, p: int) -> float:
     if not isinstance(costs, MachineCosts):
-        return predict_wire(
-            costs,
-            choice.kind,
-            choice.algorithm,
-            choice.nbytes,
-            p,
-            lag=choice.lag,
-            tile_bytes=choice.tile_bytes,
-            pace=_PACE,
-            alone=True,
-        )
+        return wire_seconds(costs, choice, p)
     alone = _in_memory(costs, choice, p, alone=True)
     if choice.nbytes >= ALONE:
         return alone

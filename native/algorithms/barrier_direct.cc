@@ -22,16 +22,7 @@ const Algorithm barrier_direct = {
     .tree = {},
     .fits = any_p,
     .chunks = one_chunk,
-    .generate =
-        [](Builder& b) {
-          std::vector<int> others, order;
-          for (int r = 0; r < b.p(); ++r) {
-            if (r != b.rank()) others.push_back(r);
-            order.push_back(r == b.rank() ? kSelf : r);
-          }
-          b.send(0, others, b.all());
-          b.recv_reduce(0, order, b.all(), Shape::balanced);
-        },
+    .generate = one_shot,
     .symmetry = rotation};
 
 }  // namespace coll

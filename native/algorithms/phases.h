@@ -82,6 +82,9 @@ inline constexpr int kPipeline = 8;
 inline int one_pipeline(int) { return kPipeline; }
 inline int two_pipelines(int) { return 2 * kPipeline; }
 
+// A whole algorithm of one round: all publish, and all fold everything in the order of ranks.
+void one_shot(Builder& b);
+
 int reduce_scatter_ring_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 int allgather_ring_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
 int reduce_scatter_circulant_phase(Builder& b, int round, const Team& team, const Blocks& blocks);
