@@ -231,22 +231,30 @@ void Binding::choose_tile() {
   partition_.tile(elements);
 }
 
-// A line that either core still has in its first cache takes longer to write than one that only the
-// second caches have: a fifth of a call of 8 to 32 KiB, on a Xeon whose first ones hold 48 KiB. So
-// short tiles go through more of the slots than they need. Equal on all ranks.
+// Before a core writes a line that another one has read, that one's copy must go: where the second
+// caches still hold what was staged last time, calls of two near cores take twice as long. So short
+// tiles go through more of the slots than they need: what all ranks stage is twice such a cache.
+// Around far caches it flies past the second ones anyway; there it must be out of the first ones.
+// Equal on all ranks.
 void Binding::choose_turns() noexcept {
-  constexpr std::size_t kBeyondFirstCaches = 128 << 10;
-  turn_mask_ = 0;
+  constexpr std::size_t kFirstCaches = 128 << 10;
+  turn_masks_ = {};
   turn_bytes_ = 0;
   if (plan_.inlined() || plan_.max_lag == 0) return;
+  std::size_t all = 0;
   for (const RankPlan& other : plan_.ranks) {
-    turn_bytes_ = std::max(turn_bytes_, stage_bytes(other, partition_.tile_elements()));
+    const std::size_t bytes = stage_bytes(other, partition_.tile_elements());
+    turn_bytes_ = std::max(turn_bytes_, bytes);
+    all += bytes;
   }
   if (turn_bytes_ == 0) return;
-  const std::size_t ring = turn_bytes_ * static_cast<std::size_t>(plan_.depth);
-  const std::size_t wanted = std::bit_ceil((kBeyondFirstCaches + ring - 1) / ring);
+  const auto depth = static_cast<std::size_t>(plan_.depth);
   const std::size_t room = std::bit_floor(segment_.shape().slot_bytes / turn_bytes_);
-  turn_mask_ = std::min(wanted, room) - 1;
+  const auto mask = [room](std::size_t beyond, std::size_t turn) {
+    return std::min(std::bit_ceil((beyond + turn - 1) / turn), room) - 1;
+  };
+  turn_masks_ = {mask(2 * segment_.header().core_cache, depth * all),
+                 mask(kFirstCaches, depth * turn_bytes_)};
 }
 
 // Areas follow one another in a slot, each as long as its message can be.

@@ -131,8 +131,9 @@ class Binding {
   std::size_t tile_elements() const noexcept { return partition_.tile_elements(); }
   int tiles() const noexcept { return partition_.tiles(); }
   // Where in a slot a tile is staged: `turn_bytes()` further in each turn of the ring, until after
-  // `turn_mask()` of them it is at the slot's beginning again.
-  std::uint64_t turn_mask() const noexcept { return turn_mask_; }
+  // `turn_mask()` of them it is at the slot's beginning again. Cores are `far` in a call on all
+  // ranks or on none.
+  std::uint64_t turn_mask(bool far) const noexcept { return turn_masks_[far ? 1 : 0]; }
   std::size_t turn_bytes() const noexcept { return turn_bytes_; }
   std::uint64_t ticks() const noexcept {
     return 2 + static_cast<std::uint64_t>(tiles() + plan_.max_lag) *
@@ -191,7 +192,7 @@ class Binding {
   FoldKernel kernel_ = nullptr;
   FewKernel few_ = nullptr;
   const UserOp* user_ = nullptr;
-  std::uint64_t turn_mask_ = 0;
+  std::array<std::uint64_t, 2> turn_masks_{};  // near, far
   std::size_t turn_bytes_ = 0;
   double divisor_ = 1;
   std::size_t element_bytes_ = 1;

@@ -146,7 +146,8 @@ class Executor {
   // Where a tile is staged, in the ring of any rank.
   std::size_t stage_of(int tile) const noexcept {
     const std::uint64_t turn = (first_tile_ + static_cast<std::uint64_t>(tile)) >> depth_bits_;
-    return slot(tile) * slot_bytes_ + (turn & binding_->turn_mask()) * binding_->turn_bytes();
+    return slot(tile) * slot_bytes_ +
+           (turn & binding_->turn_mask(streams_)) * binding_->turn_bytes();
   }
   std::uint64_t tile_ticks(int tile) const noexcept {
     return static_cast<std::uint64_t>(tile) * stride_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/system_error.h"
+#include "transport/core_cache.h"
 #include "transport/memory.h"
 
 namespace coll {
@@ -135,6 +136,7 @@ Segment Segment::create(void* base, const SegmentShape& shape, std::uint64_t gro
   header->version = kSegmentVersion;
   header->group = group;
   header->shape = shape;
+  header->core_cache = core_cache();
   new (&segment.failure()) FailureBlock{};
   for (std::uint32_t r = 0; r < shape.ranks; ++r) {
     RankControl* control = new (&segment.rank(static_cast<int>(r))) RankControl{};

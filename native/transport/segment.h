@@ -166,13 +166,14 @@ struct alignas(kLine) SegmentHeader {
   // From this call on the ranks tell each other which buffers are within reach; 0: never so far.
   std::atomic<std::uint64_t> reach_from;
   std::atomic<std::uint64_t> successor;  // the group of those that live; 0: there is none
+  std::uint64_t core_cache;  // bytes of the cache behind a core's first one, on the creator's core
   PlacementLine cores;
   AheadLine ahead;
   AnnouncementBlock announced;
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 7;
+inline constexpr std::uint64_t kSegmentVersion = 8;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

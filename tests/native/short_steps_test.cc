@@ -3,6 +3,7 @@
 // which calls have one, and that every algorithm comes by it, in any turn of the ranks, to the sums
 // that its ops lead to.
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <random>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/executor.h"
 #include "kernels/few.h"
 #include "plan/lower.h"
+#include "transport/core_cache.h"
 
 namespace {
 
@@ -35,13 +37,13 @@ class Players {
   bool short_steps() const { return players_[0]->binding.short_steps(0) != nullptr; }
 
   // Bytes of a slot that its turns use: the same for all ranks.
-  std::size_t turned_bytes() const {
+  std::size_t turned_bytes(bool far) const {
     const coll::Binding& first = players_[0]->binding;
     for (const auto& player : players_) {
-      CHECK(player->binding.turn_mask() == first.turn_mask());
+      CHECK(player->binding.turn_mask(far) == first.turn_mask(far));
       CHECK(player->binding.turn_bytes() == first.turn_bytes());
     }
-    return (first.turn_mask() + 1) * first.turn_bytes();
+    return (first.turn_mask(far) + 1) * first.turn_bytes();
   }
 
   // Several calls in a row, so that slots are used again.
@@ -137,15 +139,21 @@ TEST(turns_of_a_ring_stay_in_its_slots) {
       if (!a->fits(p)) continue;
       for (const std::size_t count : {0, 1, 17, 300, 2000, 6000}) {
         Players players(*a, p, Mode::staged, count, 0, 1, kSlot);
-        CHECK(players.turned_bytes() <= kSlot &&
-              (count != 17 || players.turned_bytes() > kSlot / 2));
+        for (const bool far : {false, true}) {
+          const std::size_t bytes = players.turned_bytes(far);
+          CHECK(bytes <= kSlot && (count != 17 || bytes > kSlot / 2));
+        }
         players.play(turns, 40);
       }
     }
   }
-  CHECK(Players(allreduce("ring"), 4, Mode::staged, 1 << 20, 0, 1).turned_bytes() <= 512 << 10);
-  CHECK(Players(allreduce("direct_one_shot"), 2, Mode::staged, 2048, 0, 1).turned_bytes() ==
-        32 << 10);
+  CHECK(Players(allreduce("ring"), 4, Mode::staged, 1 << 20, 0, 1).turned_bytes(false) <=
+        512 << 10);
+  const Players two(allreduce("direct_one_shot"), 2, Mode::staged, 2048, 0, 1);
+  CHECK(two.turned_bytes(true) == 32 << 10);
+  // Both ranks' rings of four slots together.
+  CHECK(two.turned_bytes(false) ==
+        std::min(2 * std::bit_ceil(coll::core_cache()) / 8, std::size_t{512} << 10));
 }
 
 TEST(all_algorithms_come_to_the_sum) {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much a core keeps for itself behind its first cache.
+#pragma once
+
+#include <cstddef>
+
+namespace coll {
+
+// Bytes of the second cache, between 256 KiB and 4 MiB; 1 MiB where the system does not say.
+std::size_t core_cache() noexcept;
+
+}  // namespace coll
