@@ -2,13 +2,17 @@
 #include "communicator/placement_trials.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace coll {
 namespace {
 
 constexpr Placement other(Placement placement) noexcept {
   return placement == Placement::near ? Placement::far : Placement::near;
+}
+
+// Whether one way is so many times as fast as the other.
+constexpr bool differs(double gain, double clearly) noexcept {
+  return gain > clearly || gain * clearly < 1;
 }
 
 }  // namespace
@@ -47,7 +51,8 @@ void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call
   learn(call, times);
   const bool enough = trial_.samples >= kSamples || call > trial_.from + kManyCalls;
   if (enough && ahead.free(call)) {
-    if (++trial_.turn == kTurns) {
+    ++trial_.turn;
+    if (decided()) {
       end(call, ahead);
       return;
     }
@@ -84,15 +89,33 @@ void PlacementTrials::learn(std::uint64_t call, const CallTimes& times) noexcept
   }
 }
 
+std::optional<double> PlacementTrials::Trial::gain_of_far() noexcept {
+  auto& [near, far] = of;
+  if (near.count < kSamples || far.count < kSamples) return std::nullopt;
+  return near.median() / far.median();
+}
+
+bool PlacementTrials::decided() noexcept {
+  if (trial_.turn == kTurns) return true;
+  if (trial_.turn % 2 != 0) return false;
+  const std::optional<double> gain = trial_.gain_of_far();
+  return gain && differs(*gain, kBeyondDoubt);
+}
+
+// Who has not been asked yet begins with it, too.
+void PlacementTrials::all_moved_to(Placement placement) noexcept {
+  said_.far = placement == Placement::far ? ~std::uint64_t{0} : 0;
+  for (Uses& uses : uses_) uses.due = std::min(uses.due, std::max(uses.calls, kFirst));
+}
+
 void PlacementTrials::end(std::uint64_t call, PlacementAhead& ahead) noexcept {
   on_ = false;
   Placement best = trial_.usual;
   bool clear = false;
-  auto& [near, far] = trial_.of;
-  if (near.count >= kSamples && far.count >= kSamples) {
-    const double gain = near.median() / far.median();
-    best = gain > kClearly ? Placement::far : Placement::near;
-    clear = gain > kClearly || gain * kClearly < 1;
+  if (const std::optional<double> gain = trial_.gain_of_far()) {
+    best = *gain > kClearly ? Placement::far : Placement::near;
+    clear = differs(*gain, kClearly);
+    if (best != trial_.usual && differs(*gain, kBeyondDoubt)) all_moved_to(best);
   }
   Uses& uses = uses_[static_cast<std::size_t>(trial_.of_class)];
   const bool stays = clear && best == trial_.usual;

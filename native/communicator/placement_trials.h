@@ -2,11 +2,14 @@
 // Rank 0's choice of what to say ahead (placement_ahead.h): now and then it has all ranks time the
 // calls of a class, as for near and as for far cores in turns, and keeps what was faster. Between
 // trials one call in a few is timed; where these take another time than before, a trial is due.
+// Where a trial shows beyond doubt that the cores have moved, this holds for all classes, until
+// trials of their own, which are due then, say otherwise.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/placement.h"
 #include "communicator/call_times.h"
@@ -41,14 +44,14 @@ class PlacementTrials {
   // How many calls of a class go by between two trials of it, of which each takes about a hundred.
   static constexpr unsigned kFirst = 16, kOften = 1024, kSeldom = 4096;
   // Of calls in a row that are timed anyway; and the least calls between trials, however it looks.
-  static constexpr std::uint64_t kWatched = 32;
-  static constexpr unsigned kRest = 256;
+  static constexpr std::uint64_t kWatched = 16;
+  static constexpr unsigned kRest = 128;
   // The usual way and the other one, twice each; a turn ends without its samples after many calls.
   static constexpr int kTurns = 4;
   static constexpr std::size_t kSamples = 12;
   static constexpr std::uint64_t kManyCalls = 256;
-  // Of near: what is a little faster now may not be soon.
-  static constexpr double kClearly = 1.04;
+  // Of near: what is a little faster now may not be soon. And beyond doubt: a turn of each says so.
+  static constexpr double kClearly = 1.04, kBeyondDoubt = 1.3;
 
   struct Uses {
     unsigned calls = 0, due = kFirst, interval = kOften;
@@ -74,6 +77,8 @@ class PlacementTrials {
     std::uint64_t from = 0;   // the call from which on the turn holds
     std::size_t samples = 0;  // of the turn
     std::array<Samples, kPlacements> of{};
+    // How many times as long calls take as for near cores as for far ones, if both were timed.
+    std::optional<double> gain_of_far() noexcept;
     std::array<std::uint64_t, kTimedCalls> asked{};  // numbers of calls that count; 0: none
   };
 
@@ -82,7 +87,9 @@ class PlacementTrials {
              const CallTimes& times) noexcept;
   void look(std::uint64_t call, const CallTimes& times) noexcept;
   void learn(std::uint64_t call, const CallTimes& times) noexcept;
+  bool decided() noexcept;
   void end(std::uint64_t call, PlacementAhead& ahead) noexcept;
+  void all_moved_to(Placement placement) noexcept;
   std::uint64_t say(Placement placement, std::uint64_t call, PlacementAhead& ahead) noexcept;
   Placement now() const noexcept;
 

@@ -74,17 +74,16 @@ TEST(every_kind_and_length_has_a_class) {
 // Rank 0's calls of one class, of which `took` says how long each takes on the slowest rank: as for
 // near or for far cores. Returns how many ran as for far ones.
 int calls_as_far(PlacementTrials& trials, const Segment& segment, std::uint64_t& call, int calls,
-                 const std::function<std::uint64_t(bool far)>& took) {
-  constexpr int kClass = 9;
+                 const std::function<std::uint64_t(bool far)>& took, int of_class = 9) {
   PlacementAhead ahead(segment);
   const CallTimes times(segment, 0);
   int far_ones = 0;
   for (int i = 0; i < calls; ++i) {
-    trials.before(kClass, 77, ++call, ahead, times);
+    trials.before(of_class, 77, ++call, ahead, times);
     const PlacementsSaid said = ahead.of(call);
-    const bool far = (said.far >> kClass & 1) != 0;
+    const bool far = (said.far >> of_class & 1) != 0;
     far_ones += far ? 1 : 0;
-    if ((said.timed >> kClass & 1) == 0 && !PlacementTrials::watches(call)) continue;
+    if ((said.timed >> of_class & 1) == 0 && !PlacementTrials::watches(call)) continue;
     for (int rank = 0; rank < 2; ++rank) {
       TimesRing::Times& told = segment.rank(rank).times.of_call[call % kTimedCalls];
       told.entered.store(1000);
@@ -124,6 +123,21 @@ TEST(what_changes_is_seen_before_a_trial_would_be_due) {
   calls_as_far(trials, laid.segment(), call, 30'000, near_pays);
   calls_as_far(trials, laid.segment(), call, 800, far_pays);
   CHECK(calls_as_far(trials, laid.segment(), call, 1000, far_pays) > 850);
+}
+
+// A machine moves its cores for all: who was asked before is asked again, after it has begun anew.
+TEST(what_holds_beyond_doubt_holds_for_all_classes) {
+  const Laid laid;
+  PlacementTrials trials;
+  std::uint64_t call = 0;
+  const auto far_pays = [](bool far) -> std::uint64_t { return far ? 1000 : 2000; };
+  const auto near_pays = [](bool far) -> std::uint64_t { return far ? 3000 : 1000; };
+  for (const int of_class : {9, 10, 11}) {
+    calls_as_far(trials, laid.segment(), call, 5000, near_pays, of_class);
+  }
+  calls_as_far(trials, laid.segment(), call, 800, far_pays, 9);
+  CHECK(calls_as_far(trials, laid.segment(), call, 200, far_pays, 10) > 150);
+  CHECK(calls_as_far(trials, laid.segment(), call, 200, near_pays, 11) < 60);
 }
 
 TEST(a_drift_is_of_one_plan_and_of_most_calls) {
