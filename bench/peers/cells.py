@@ -32,11 +32,13 @@ class Sheet:
     """The blocks of a cell in one placement.
 
     `blocks`: by team, the median microseconds of a call by number of the round. `limits`: by name,
-    what was probed: "line" and "yield" in ns, "copy", "streaming" and "peer" in GB/s.
+    what was probed: "line" and "yield" in ns, "copy", "streaming" and "peer" in GB/s. `flows`: as
+    `blocks`, of calls back to back, where a goal asks for them.
     """
 
     blocks: dict[TeamName, dict[int, float]] = field(default_factory=dict)
     limits: dict[str, list[float]] = field(default_factory=dict)
+    flows: dict[TeamName, dict[int, float]] = field(default_factory=dict)
 
     def add(self, team: TeamName, turn: int, microseconds: float) -> None:
         """Enter a block."""
@@ -123,10 +125,8 @@ class Record:
             "sheets": {
                 place: {
                     "limits": {name: float(f"{sheet.limit(name):.4g}") for name in sheet.limits},
-                    "blocks": {
-                        str(team): ", ".join(f"{turn} {us:.5g}" for turn, us in blocks.items())
-                        for team, blocks in sheet.blocks.items()
-                    },
+                    "blocks": _lines(sheet.blocks),
+                    **({"flows": _lines(sheet.flows)} if sheet.flows else {}),
                 }
                 for place, sheet in self.sheets.items()
             },
@@ -142,8 +142,23 @@ class Record:
         for place, written in values["sheets"].items():
             sheet = record.sheets[place]
             sheet.limits = {name: [value] for name, value in written["limits"].items()}
-            for team, line in written["blocks"].items():
-                for block in line.split(", "):
-                    turn, microseconds = block.split()
-                    sheet.add(TeamName.read(team), int(turn), float(microseconds))
+            sheet.blocks = _times(written["blocks"])
+            sheet.flows = _times(written.get("flows", {}))
         return record
+
+
+def _lines(blocks: dict[TeamName, dict[int, float]]) -> dict[str, str]:
+    """Return a line for each team, of ``turn us`` for each block."""
+    return {
+        str(team): ", ".join(f"{turn} {us:.5g}" for turn, us in times.items())
+        for team, times in blocks.items()
+    }
+
+
+def _times(lines: dict[str, str]) -> dict[TeamName, dict[int, float]]:
+    """Read what ``_lines`` wrote."""
+    blocks = {}
+    for team, line in lines.items():
+        pairs = [block.split() for block in line.split(", ")]
+        blocks[TeamName.read(team)] = {int(turn): float(us) for turn, us in pairs}
+    return blocks

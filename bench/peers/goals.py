@@ -62,6 +62,8 @@ class Goal:
     def title(self) -> str:
         """The goal in words."""
         variant = "" if self.variant == "ordinary" else f" {self.variant}"
+        if self.against == YIELD:
+            variant += " back to back"
         sizes = format_size(self.least)
         if self.most != self.least:
             sizes += f" to {format_size(self.most)}"
@@ -145,6 +147,18 @@ def cells_of_goals(variants: Sequence[str]) -> list[Cell]:
     return list(dict.fromkeys(cell for goal in asked for cell in goal.cells()))
 
 
+def wants_flow(cell: Cell, team: TeamName) -> bool:
+    """Whether a goal looks at a team's calls back to back, one right behind the other.
+
+    Ranks that share cores cannot begin a call together: what a call takes that has the cores to
+    itself is what one takes in a row of them.
+    """
+    return any(
+        goal.against == YIELD and goal.covers(cell) and team == TeamName(OURS, goal.variant)
+        for goal in GOALS
+    )
+
+
 def judge(records: Sequence[Record]) -> list[Judged]:
     """Judge every goal in both placements."""
     return [_judge(goal, place, records) for goal in GOALS for place in PLACEMENTS]
@@ -171,7 +185,8 @@ def reference(goal: Goal, sheet: Sheet, nbytes: int) -> Values:
     if goal.against in (RIVAL, GLOO):
         peer = sheet.rival() if goal.against == RIVAL else sheet.best(["gloo"])
         return sheet.ratios(peer, ours) if peer is not None else np.empty(0)
-    times = np.array(list(sheet.blocks.get(ours, {}).values()))
+    measured = sheet.flows if goal.against == YIELD else sheet.blocks
+    times = np.array(list(measured.get(ours, {}).values()))
     rate, wait = sheet.limit("streaming"), sheet.limit("yield")
     limit = wait if goal.against == YIELD else nbytes / rate if rate else None
     return np.empty(0) if limit is None else limit / 1e3 / times

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
-from bench.peers.goals import unsure
+from bench.peers.goals import unsure, wants_flow
 from bench.peers.libraries import OURS, TeamName
 from bench.peers.machine import Machine, limits_of, where
 from bench.peers.teams import Result, Team, TeamError
@@ -30,6 +30,7 @@ REPEATS = 3  # of a block that saw both placements
 SITTING = 5  # rounds before another cell has its turn
 PROBES = 6  # of the limits at most, for each sheet, one in a sitting
 HOPELESS = 4.0  # times the library's other way: then that one will do
+FLOW = 500, 50  # calls back to back, and how many go before them
 LEAST_SEEN = 3  # blocks before a way is called hopeless
 
 
@@ -234,7 +235,19 @@ class Session:
             if sheet is not None:
                 sheet.add(team.name, record.turn, float(np.median(result.durations)) * 1e6)
                 sheet.probe("line", (before + self._line) / 2)
+                if wants_flow(record.cell, team.name):
+                    self._flow(record, team)
                 return
+
+    def _flow(self, record: Record, team: Team) -> None:
+        """Measure calls back to back, where they see one placement only."""
+        flow = team.flow(*FLOW)
+        if flow.wrong:
+            record.wrong[team.name] = record.wrong.get(team.name, 0) + flow.wrong
+        before, self._line = self._line, self._machine.line()
+        sheet = record.sheets.get(where(before, self._line))
+        if sheet is not None:
+            sheet.flows.setdefault(team.name, {})[record.turn] = flow.seconds * 1e6
 
     def _measure(self, record: Record, team: Team, calls: int, warm: int) -> Result:
         result = team.measure(calls, warm)
