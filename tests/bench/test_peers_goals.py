@@ -23,6 +23,7 @@ from bench.peers.goals import (
     judge,
     reference,
     unsure,
+    wants_flow,
 )
 from bench.peers.libraries import TeamName, teams
 from bench.peers.plot import plot
@@ -137,7 +138,21 @@ def test_limits_are_references_too() -> None:
     shares = reference(streaming, sheet, 1 << 20)
     assert sorted(shares)[7] == pytest.approx((1 << 20) / 10e3 / 200 / MIDDLE)
     yields = Goal("allreduce", "float32", 8, 8, 8, against=YIELD, every=1 / 20)
-    assert sorted(reference(yields, sheet, 8))[7] == pytest.approx(0.4 / 200 / MIDDLE)
+    assert len(reference(yields, sheet, 8)) == 0  # calls that began together, on shared cores
+    sheet.flows[OURS] = {turn: us / 4 for turn, us in sheet.blocks[OURS].items()}
+    assert sorted(reference(yields, sheet, 8))[7] == pytest.approx(0.4 / 50 / MIDDLE)
+
+
+def test_what_is_timed_back_to_back_survives_a_file() -> None:
+    record = Record(Cell("allreduce", "float32", 8, 8))
+    record.sheets["near"] = filled(Sheet(), ours_ordinary=200)
+    record.sheets["near"].flows[OURS] = {3: 12.5, 4: 13.0}
+    read = Record.from_json(record.as_json())
+    assert read.sheets["near"].flows == {OURS: {3: 12.5, 4: 13.0}}
+    assert read.sheets["far"].flows == {}
+    assert wants_flow(record.cell, OURS)
+    assert not wants_flow(record.cell, OPEN)
+    assert not wants_flow(Cell("allreduce", "float32", 8, 32), OURS)
 
 
 def test_cells_of_goals_are_those_of_the_ladder() -> None:

@@ -11,7 +11,7 @@ import pytest
 from bench.peers.cells import Cell, Record
 from bench.peers.libraries import TeamName
 from bench.peers.rounds import MOST_CALLS, Effort, Session, calls_for, hopeless, lacks, rounds_of
-from bench.peers.teams import Result, TeamError
+from bench.peers.teams import Flow, Result, TeamError
 
 OURS, OPEN = TeamName.read("ours/ordinary"), TeamName.read("openmpi/single")
 SINGLE, MULTIPLE = TeamName.read("mpich/single"), TeamName.read("mpich/multiple")
@@ -73,6 +73,10 @@ class Team:
         ORDER.append(self.name.library)
         return Result(np.full(calls, time * 1e-6), 0, (calls + warm) * time * 1e-6)
 
+    def flow(self, calls: int, drain: int) -> Flow:
+        self.log.append(f"{calls} behind {drain}")
+        return Flow(self.times[0] / 2 * 1e-6, 0)
+
     def close(self) -> None:
         self.closed = True
 
@@ -109,6 +113,15 @@ def test_every_cell_gets_its_rounds_in_the_placement_that_comes() -> None:
         assert record.sheets["far"].blocks == {}
         assert record.sheets["near"].limit("line") == 50.0
     assert machine.limits.count("streaming 4096") == machine.limits.count("yield 8") == 1
+
+
+def test_calls_back_to_back_are_timed_where_a_goal_asks_for_them() -> None:
+    ours, peer = Team(OURS, 2.0), Team(OPEN, 3.0)
+    cells = [Cell("allreduce", "float32", 8, 8), Cell("allreduce", "float32", 8, 32)]
+    found = session([ours, peer], Machine(50.0), cells)
+    flows = [list(record.sheets["near"].flows.get(OURS, {}).values()) for record in found.records]
+    assert flows == [[1.0, 1.0, 1.0], []]
+    assert not any("behind" in line for line in peer.log)
 
 
 def test_both_placements_are_measured_when_both_come() -> None:
