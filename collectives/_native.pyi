@@ -609,6 +609,9 @@ def run_plain_sparse(
 def run_plain_plan(
     door: int, plan: int, values: object, out: object, given: int, asked: int, /
 ) -> int: ...
+
+# So that these know arrays of dtypes that another package has: NumPy's number of it, and ours.
+def meet_dtype(number: int, dtype: int, /) -> None: ...
 def rows_of_parts(door: int, call: int, counts: object, /) -> int: ...
 
 # Of plain_persistent.c: what the call works on; _door and _address are addresses.

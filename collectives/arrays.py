@@ -20,6 +20,7 @@ import numpy as np
 from collectives._ffi import ffi, lib
 from collectives.dlpack_device import device_type
 from collectives.errors import InvalidArgumentError, OutOfMemoryError, UnsupportedError
+from collectives.plain_calls import meet_dtype
 from collectives.repeats import repeats
 
 # A NumPy array, torch tensor, or an object with the buffer protocol or DLPack.
@@ -292,6 +293,7 @@ def _numpy_code(dtype: Any) -> int | None:
         code = _pair_code(dtype) if dtype.names else _opaque_code(dtype)
         if code is not None:
             _numpy_codes[dtype] = code
+            meet_dtype(dtype.num, code)
     return code
 
 

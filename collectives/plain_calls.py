@@ -18,6 +18,7 @@ if not _installed:
 
 PlainPersistent = native.PlainPersistent
 dlpack_capsule = native.dlpack_capsule
+meet_dtype = native.meet_dtype
 rows_of_parts = native.rows_of_parts
 run_nccl_allreduce = native.run_nccl_allreduce
 run_plain = native.run_plain

@@ -173,6 +173,7 @@ int32_t install_plain_calls(void) {
       {"run_plain", (PyCFunction)(void (*)(void))run_plain, METH_FASTCALL, NULL},
       {"run_plain_parts", (PyCFunction)(void (*)(void))run_plain_parts, METH_FASTCALL, NULL},
       {"rows_of_parts", (PyCFunction)(void (*)(void))rows_of_parts, METH_FASTCALL, NULL},
+      {"meet_dtype", (PyCFunction)(void (*)(void))meet_dtype, METH_FASTCALL, NULL},
       {"dlpack_capsule", (PyCFunction)(void (*)(void))dlpack_capsule, METH_FASTCALL, NULL},
       {"run_plain_sparse", (PyCFunction)(void (*)(void))run_plain_sparse, METH_FASTCALL, NULL},
       {"run_plain_plan", (PyCFunction)(void (*)(void))run_plain_plan, METH_FASTCALL, NULL},

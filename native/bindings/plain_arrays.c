@@ -7,6 +7,33 @@
 
 static PyTypeObject* ndarray;  // kept for ever
 
+// What ml_dtypes has registered with NumPy, in the order in which arrays of it were first seen.
+enum { kMostMet = 8 };
+static struct {
+  int number;
+  int32_t dtype;
+} met[kMostMet];
+static int all_met;
+
+static int32_t met_dtype(int number) {
+  for (int i = 0; i < all_met; ++i) {
+    if (met[i].number == number) return met[i].dtype;
+  }
+  return kMissed;
+}
+
+PyObject* meet_dtype(PyObject* module, PyObject* const* args, Py_ssize_t n) {
+  (void)module;
+  if (n != 2) return PyErr_Format(PyExc_TypeError, "meet_dtype takes 2 arguments, not %zd", n);
+  const long number = PyLong_AsLong(args[0]), dtype = PyLong_AsLong(args[1]);
+  if (PyErr_Occurred() != NULL) return NULL;
+  if (number >= NPY_USERDEF && all_met < kMostMet && met_dtype((int)number) == kMissed) {
+    met[all_met].number = (int)number;
+    met[all_met++].dtype = (int32_t)dtype;
+  }
+  Py_RETURN_NONE;
+}
+
 static int32_t dtype_of_number(int number) {
   switch (number) {
     case NPY_BOOL:
@@ -42,7 +69,7 @@ static int32_t dtype_of_number(int number) {
     case NPY_CDOUBLE:
       return COLL_COMPLEX128;
     default:
-      return kMissed;
+      return number >= NPY_USERDEF ? met_dtype(number) : kMissed;
   }
 }
 

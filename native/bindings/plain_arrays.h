@@ -21,6 +21,8 @@ int know_arrays(void);
 PyArrayObject* plain_array(PyObject* object, int written);
 /* A coll_dtype, or kMissed. */
 int32_t plain_dtype(PyArrayObject* array);
+/* (number that NumPy gave to a dtype of another package, its coll_dtype) -> None. */
+PyObject* meet_dtype(PyObject* module, PyObject* const* args, Py_ssize_t n);
 size_t plain_elements(PyArrayObject* array);
 /* Whether the axes of `one` from `skip` on are as long as those of `other`. */
 int plain_same_axes(PyArrayObject* one, int skip, PyArrayObject* other, int other_skip);

@@ -266,7 +266,7 @@ void Executor::choose_plan() noexcept {
       within = within || name_of(r, static_cast<int>(place)) != 0;
     }
   }
-  timed_ = large_.placed && !within;
+  timed_ = large_.placed && (!within || large_.within_when_far);
   if (rank_ == 0) {
     plans_.learn([this](std::uint64_t call) { return slowest(call); });
     if (!timed_) plans_.forget();
@@ -275,6 +275,7 @@ void Executor::choose_plan() noexcept {
   const auto told = said.load(std::memory_order_relaxed);
   const bool far = large_.placed && static_cast<Placement>(told) == Placement::far;
   streams_ = streams_ || far;
+  within = within && (streams_ || !large_.within_when_far);
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
   if (instead != nullptr) {
     take_up(*instead);

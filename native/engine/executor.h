@@ -47,6 +47,7 @@ struct Large {
   bool placed = false;              // where the cores are counts, and is told in the call
   const Binding* far = nullptr;     // where the cores share no cache
   const Binding* within = nullptr;  // where any rank's buffer is within reach of the others
+  bool within_when_far = false;     // and where the cores are far
 
   bool agreed() const noexcept { return placed || within != nullptr; }
 };

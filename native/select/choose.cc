@@ -66,6 +66,15 @@ constexpr std::array kRules = {
 // than two ranks: what it gains below kReachedBytes was not measured.
 constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10, kAheadBytes = 256 << 10;
 
+// A core that writes a line of which another one has a copy waits until that is gone. Where two
+// near ones reach into each other's buffers, and have just written them, as in an allreduce in
+// place, that takes longer than stages do, until vectors are longer than caches.
+constexpr std::size_t kBeyondCaches = 16 << 20;
+
+constexpr bool reaches_when_far(Kind kind, int ranks, std::size_t bytes) noexcept {
+  return kind == Kind::allreduce && ranks == 2 && bytes < kBeyondCaches;
+}
+
 constexpr std::size_t placed_bytes(int ranks) noexcept {
   return ranks == 2 ? kPlacedBytes : kReachedBytes;
 }
@@ -180,6 +189,7 @@ Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish, const 
   if (!staged) return choices;
   if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
+    choices.reach_when_far = reaches_when_far(kind, ranks, bytes);
   }
   return choices;
 }

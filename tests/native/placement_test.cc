@@ -109,6 +109,10 @@ TEST(two_ranks_far_apart_take_one_shot) {
   CHECK(large.placed && large.near.algorithm != large.far.algorithm && large.within_reach);
   CHECK(!small.placed && small.near == small.far && !small.within_reach);
   CHECK(!choose(Kind::allreduce, 1, 4 << 20).placed);
+  // Near, they stage even what they could reach, where caches hold it.
+  CHECK(large.reach_when_far && !choose(Kind::allreduce, 2, 16 << 20).reach_when_far);
+  CHECK(!choose(Kind::allreduce, 3, 4 << 20).reach_when_far);
+  CHECK(!choose(Kind::allgather, 2, 4 << 20).reach_when_far);
   // Two ranks tell where they are as soon as it pays, more where they tell something else anyway.
   CHECK(choose(Kind::allgather, 2, 8 << 10).placed && !choose(Kind::allgather, 4, 8 << 10).placed);
   CHECK(choose(Kind::allgather, 4, 64 << 10).placed);

@@ -29,6 +29,15 @@ def test_the_library_chooses_for_any_array(p: int, tmp_path: Path) -> None:
         assert right == [True] * 54
 
 
+@pytest.mark.parametrize("placement", ["near", "far"])
+def test_two_near_ranks_reach_into_long_arrays_only(placement: str, tmp_path: Path) -> None:
+    staged = "push" if placement == "far" else "staged"
+    for modes in found(2, "symmetric.ran", tmp_path, placement):
+        assert modes == [[staged], [staged], ["push"]]
+    for modes in found(3, "symmetric.ran", tmp_path, placement):
+        assert modes == [["push"]] * 3
+
+
 def test_ranks_begin_to_tell_at_once(tmp_path: Path) -> None:
     for wrong in found(3, "symmetric.begun_late", tmp_path):
         assert wrong == 0

@@ -128,6 +128,24 @@ def test_all_dtypes(name: str, statuses: list[int]) -> None:
     assert set(statuses) == {0}
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("name", CALLS)
+def test_dtypes_of_another_package(name: str, dtype: str, statuses: list[int]) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+
+    def work(comm: cl.Communicator) -> None:
+        made = getattr(ml_dtypes, dtype)
+        comm.allreduce(np.ones(1, made), timeout=20.0)  # it is met
+        both(comm, CALLS[name], lambda: (values(comm, (P,), made), None))
+        x, swapped = values(comm, (P,), made), np.zeros(P, np.float32)
+        if name == "allreduce":
+            assert "out" in both(comm, CALLS[name], lambda: (x.copy(), swapped.copy()))
+
+    on_ranks(P, work)
+    assert 0 in statuses
+    assert set(statuses) <= ({0, -1} if name == "allreduce" else {0})
+
+
 def test_pairs(statuses: list[int]) -> None:
     def work(comm: cl.Communicator) -> None:
         for dtype in PAIRS.values():
