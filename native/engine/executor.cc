@@ -13,6 +13,8 @@ namespace coll {
 namespace {
 
 constexpr int kLooks = 32;
+// What rank 0 says at the entrance of a call.
+constexpr std::uint64_t kSaidFar = 1, kSaidStaged = 2;
 
 }  // namespace
 
@@ -213,22 +215,24 @@ inline bool Executor::enter(int spins) noexcept {
   ProgressLine& line = own_->progress;
   line.fingerprint[fingerprint_].store(clock_->fingerprint, std::memory_order_relaxed);
   const bool agreed = large_.agreed();
-  if (rank_ == 0 && large_.placed) say_plan();
+  if (rank_ == 0 && agreed) say_plan();
   if (ops_->post || agreed) publish(line.tick, clock_->base + 1);
   entrance_ = agreed ? Entrance::agreeing : Entrance::within;
   return !agreed || agree(spins);
 }
 
 // What was faster of late, for calls of this plan and size.
-void Executor::say_plan() noexcept {
+bool Executor::asks_of(Chosen what) noexcept {
   const auto plan = reinterpret_cast<std::uintptr_t>(&binding_->plan());
-  const bool far =
-      assumed_ ? *assumed_ == Placement::far
-               : plans_.far(plan, binding_->call().tile_bytes, binding_->bytes(), clock_->calls);
-  const Placement said = far ? Placement::far : Placement::near;
+  return plans_.ask(what, plan, binding_->call().tile_bytes, binding_->bytes(), clock_->calls);
+}
+
+void Executor::say_plan() noexcept {
+  const bool far = large_.placed && (assumed_ ? *assumed_ == Placement::far : asks_of(Chosen::far));
+  const bool stages = large_.within != nullptr && large_.tries_stages && asks_of(Chosen::staged);
   segment_.header()
       .cores.at(clock_->calls)
-      .store(static_cast<std::uint64_t>(said), std::memory_order_relaxed);
+      .store((far ? kSaidFar : 0) | (stages ? kSaidStaged : 0), std::memory_order_relaxed);
 }
 
 // How long a call took on the slowest rank, if all have said so: none has more than begun this one.
@@ -266,16 +270,18 @@ void Executor::choose_plan() noexcept {
       within = within || name_of(r, static_cast<int>(place)) != 0;
     }
   }
-  timed_ = large_.placed && (!within || large_.within_when_far);
+  const bool tries = within && large_.tries_stages;
+  timed_ = tries || (large_.placed && !within);
   if (rank_ == 0) {
-    plans_.learn([this](std::uint64_t call) { return slowest(call); });
-    if (!timed_) plans_.forget();
+    std::optional<Chosen> counts;
+    if (timed_) counts = tries ? Chosen::staged : Chosen::far;
+    plans_.learn(counts, [this](std::uint64_t call) { return slowest(call); });
   }
-  auto& said = segment_.header().cores.at(clock_->calls);
-  const auto told = said.load(std::memory_order_relaxed);
-  const bool far = large_.placed && static_cast<Placement>(told) == Placement::far;
+  const auto& said = segment_.header().cores.at(clock_->calls);
+  const std::uint64_t told = said.load(std::memory_order_relaxed);
+  const bool far = large_.placed && (told & kSaidFar) != 0;
   streams_ = streams_ || far;
-  within = within && (streams_ || !large_.within_when_far);
+  if (tries && (told & kSaidStaged) != 0) within = false;
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
   if (instead != nullptr) {
     take_up(*instead);

@@ -47,7 +47,7 @@ struct Large {
   bool placed = false;              // where the cores are counts, and is told in the call
   const Binding* far = nullptr;     // where the cores share no cache
   const Binding* within = nullptr;  // where any rank's buffer is within reach of the others
-  bool within_when_far = false;     // and where the cores are far
+  bool tries_stages = false;        // even there: what was faster of late runs
 
   bool agreed() const noexcept { return placed || within != nullptr; }
 };
@@ -96,6 +96,7 @@ class Executor {
   void find_slots() noexcept;
   bool enter(int spins) noexcept;
   bool agree(int spins) noexcept;
+  bool asks_of(Chosen what) noexcept;
   void say_plan() noexcept;
   void choose_plan() noexcept;
   std::optional<double> slowest(std::uint64_t call) const noexcept;

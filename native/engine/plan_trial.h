@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 0's choice between the plans for near and for far cores, for each plan and size, from how
-// long calls took on the slowest rank: the root of a broadcast leaves long before the last
-// receiver.
+// Rank 0's choice between two plans of a call, for each plan and size, from how long calls took on
+// the slowest rank: the root of a broadcast leaves long before the last receiver.
 #pragma once
 
 #include <array>
@@ -36,38 +35,42 @@ class Spent {
   std::uint64_t word_ = 0;
 };
 
+// What is to be chosen: how far apart the cores are taken to be, or whether arrays that could be
+// reached are staged. Both may be asked before a call of which one turns out to count.
+enum class Chosen : std::uint8_t { far, staged };
+
 class PlanTrial {
  public:
-  // Whether call number `call` shall run the plan for far cores. `plan` and `tile` name that for
-  // near ones: how long another plan took says nothing of it.
-  bool far(std::uint64_t plan, std::size_t tile, std::size_t bytes, std::uint64_t call) noexcept {
-    now_ = {&of(name_of(plan, tile, bytes)), bytes, call, false};
-    now_.far = now_.trial->second();
-    return now_.far;
+  // Whether call number `call` shall run so. `plan` and `tile` name the plan for near cores: how
+  // long another plan took says nothing of it.
+  bool ask(Chosen what, std::uint64_t plan, std::size_t tile, std::size_t bytes,
+           std::uint64_t call) noexcept {
+    Asked& asked = now_[static_cast<std::size_t>(what)];
+    asked = {&of(name_of(plan, tile, bytes, what)), bytes, call, false};
+    asked.second = asked.trial->second();
+    return asked.second;
   }
 
   // Once all ranks have entered the call: `spent(n)` is how long call number n, before it, took on
-  // the slowest one, if all have said so.
+  // the slowest one, if all have said so. `counts`: what this call says something about, if
+  // anything.
   template <class SlowestOf>
-  void learn(SlowestOf spent) noexcept {
+  void learn(std::optional<Chosen> counts, SlowestOf spent) noexcept {
     if (before_.trial != nullptr) {
       if (const std::optional<double> ns = spent(before_.call)) {
-        before_.trial->note(before_.far, before_.bytes, *ns);
+        before_.trial->note(before_.second, before_.bytes, *ns);
       }
     }
-    before_ = now_;
+    before_ = counts ? now_[static_cast<std::size_t>(*counts)] : Asked();
     now_ = {};
   }
-
-  // The call runs neither plan.
-  void forget() noexcept { before_ = {}; }
 
  private:
   struct Asked {
     Trial* trial = nullptr;
     std::size_t bytes = 0;
     std::uint64_t call = 0;
-    bool far = false;
+    bool second = false;
   };
   struct Known {
     std::uint64_t name = 0;
@@ -75,11 +78,13 @@ class PlanTrial {
   };
 
   // Never 0. What a multiplication mixes lies in the upper bits.
-  static std::uint64_t name_of(std::uint64_t plan, std::size_t tile, std::size_t bytes) noexcept {
+  static std::uint64_t name_of(std::uint64_t plan, std::size_t tile, std::size_t bytes,
+                               Chosen what) noexcept {
     constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15ULL;
     std::uint64_t name = plan * kMix;
     name = (name ^ name >> 32 ^ tile) * kMix;
-    name = (name ^ name >> 32 ^ static_cast<std::uint64_t>(std::bit_width(bytes))) * kMix;
+    const auto length = static_cast<std::uint64_t>(std::bit_width(bytes));
+    name = (name ^ name >> 32 ^ length << 1 ^ static_cast<std::uint64_t>(what)) * kMix;
     return name | 1;
   }
 
@@ -91,7 +96,9 @@ class PlanTrial {
       if (known.name == name) return known.trial;
     }
     Known& taken = bucket.known[bucket.next++ % kWays];
-    if (before_.trial == &taken.trial) before_ = {};
+    for (Asked* asked : {&before_, &now_[0], &now_[1]}) {
+      if (asked->trial == &taken.trial) *asked = {};
+    }
     taken = {name, Trial()};
     return taken.trial;
   }
@@ -102,7 +109,8 @@ class PlanTrial {
     std::uint32_t next = 0;
   };
   std::vector<Bucket> buckets_ = std::vector<Bucket>(std::size_t{1} << kBits);
-  Asked now_, before_;
+  std::array<Asked, 2> now_;
+  Asked before_;
 };
 
 }  // namespace coll

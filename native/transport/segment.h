@@ -125,7 +125,8 @@ struct SegmentShape {
   bool operator==(const SegmentShape&) const = default;
 };
 
-// In every large call rank 0 says here which plan runs: that for near cores or that for far ones.
+// In every large call rank 0 says here which plan runs: that for near cores or that for far ones,
+// and whether what lies within reach is staged all the same.
 // Of call number i, at i mod 8: where it only sends, rank 0 may speak of the next call before all
 // have read of this one, but never so many calls ahead.
 struct alignas(kLine) PlacementLine {

@@ -44,8 +44,8 @@ TEST(what_the_slowest_rank_needed_counts) {
   std::uint64_t asked = 0;
   int far = 0;
   for (std::uint64_t number = 1; number <= 200; ++number) {
-    const bool chosen = plans.far(7, 0, 1 << 20, number);
-    plans.learn([&](std::uint64_t call) noexcept -> std::optional<double> {
+    const bool chosen = plans.ask(Chosen::far, 7, 0, 1 << 20, number);
+    plans.learn(Chosen::far, [&](std::uint64_t call) noexcept -> std::optional<double> {
       asked = call;
       if (number % 5 == 0) return std::nullopt;  // some rank has not said so yet
       return before ? 900 : 300;
@@ -65,13 +65,32 @@ TEST(plans_of_one_size_do_not_disturb_each_other) {
   double before = 0;
   for (std::uint64_t number = 1; number <= 800; ++number) {
     const bool slow = number % 2 == 0;
-    const bool chosen = plans.far(slow ? kSlow : kQuick, 0, 1 << 20, number);
+    const bool chosen = plans.ask(Chosen::far, slow ? kSlow : kQuick, 0, 1 << 20, number);
     const double took = slow ? (chosen ? 2000 : 1000) : (chosen ? 50 : 100);
-    plans.learn([&](std::uint64_t) noexcept { return std::optional<double>(before); });
+    plans.learn(Chosen::far, [&](std::uint64_t) noexcept { return std::optional<double>(before); });
     before = took;
     if (number > 400) far[slow ? 1 : 0] += chosen ? 1 : 0;
   }
   CHECK(far[0] > 180 && far[1] < 20);
+}
+
+// Both are asked before a call of which one turns out to count.
+TEST(what_is_reached_and_what_is_far_are_two_questions) {
+  PlanTrial plans;
+  int far = 0, staged = 0;
+  double before = 0;
+  for (std::uint64_t number = 1; number <= 400; ++number) {
+    const bool reaches = number % 2 == 0;
+    const bool is_far = plans.ask(Chosen::far, 7, 0, 1 << 20, number);
+    const bool is_staged = plans.ask(Chosen::staged, 7, 0, 1 << 20, number);
+    plans.learn(reaches ? Chosen::staged : Chosen::far,
+                [&](std::uint64_t) noexcept { return std::optional<double>(before); });
+    before = reaches ? (is_staged ? 100 : 200) : (is_far ? 200 : 100);
+    if (number <= 200) continue;
+    staged += reaches && is_staged ? 1 : 0;
+    far += !reaches && is_far ? 1 : 0;
+  }
+  CHECK(staged > 90 && far < 10);
 }
 
 // Nor where their names fall on one place, or plan and tile make up the same number.
@@ -85,11 +104,12 @@ TEST(no_plan_forgets_because_of_another_one) {
     double before = 0;
     for (std::uint64_t number = 1; number <= 60; ++number) {
       const bool slow = number % 2 == 0;
-      const bool chosen =
-          slow ? plans.far(kQuick + 4096 * other, kTile - 4096 * (other % 64), 1 << 20, number)
-               : plans.far(kQuick, kTile, 1 << 20, number);
+      const bool chosen = slow ? plans.ask(Chosen::far, kQuick + 4096 * other,
+                                           kTile - 4096 * (other % 64), 1 << 20, number)
+                               : plans.ask(Chosen::far, kQuick, kTile, 1 << 20, number);
       const double took = slow ? (chosen ? 2000 : 1000) : (chosen ? 50 : 100);
-      plans.learn([&](std::uint64_t) noexcept { return std::optional<double>(before); });
+      plans.learn(Chosen::far,
+                  [&](std::uint64_t) noexcept { return std::optional<double>(before); });
       before = took;
       if (!slow && number > 20) far += chosen ? 1 : 0;
     }
@@ -109,10 +129,8 @@ TEST(two_ranks_far_apart_take_one_shot) {
   CHECK(large.placed && large.near.algorithm != large.far.algorithm && large.within_reach);
   CHECK(!small.placed && small.near == small.far && !small.within_reach);
   CHECK(!choose(Kind::allreduce, 1, 4 << 20).placed);
-  // Near, they stage even what they could reach, where caches hold it.
-  CHECK(large.reach_when_far && !choose(Kind::allreduce, 2, 16 << 20).reach_when_far);
-  CHECK(!choose(Kind::allreduce, 3, 4 << 20).reach_when_far);
-  CHECK(!choose(Kind::allgather, 2, 4 << 20).reach_when_far);
+  // Stages are tried even where there is more than they have, until it is more than caches hold.
+  CHECK(large.stages_tried && !choose(Kind::allreduce, 2, 16 << 20).stages_tried);
   // Two ranks tell where they are as soon as it pays, more where they tell something else anyway.
   CHECK(choose(Kind::allgather, 2, 8 << 10).placed && !choose(Kind::allgather, 4, 8 << 10).placed);
   CHECK(choose(Kind::allgather, 4, 64 << 10).placed);
