@@ -107,13 +107,16 @@ class Executor {
   bool reached(const Blocked& wait, int spins) noexcept;
   bool reached_watched(const Blocked& wait, int spins) noexcept;
   void move_pieces(const BoundOp& op, int tile) noexcept;
-  Trial* trial_of(const BoundOp& op) noexcept;
-  // `around`: results are written around the caches.
-  std::size_t run_pieces(const BoundOp& op, int tile, bool around) noexcept;
+  // What is written around the caches: slots, arrays of peers, or all that is no slot.
+  enum class Around : std::uint8_t { nothing, stages, pushed, results };
+  Around choice_of(const BoundOp& op) const noexcept;
+  Trial* trial_of(const BoundOp& op, Around choice) noexcept;
+  static bool goes(Home home, Around around) noexcept;
+  std::size_t run_pieces(const BoundOp& op, int tile, Around around) noexcept;
   bool counts(const BoundOperand& o) const noexcept;
   Fold empty_fold(const BoundOp& op) noexcept;
   Fold gather_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
-                       std::size_t stage_offset, bool around) noexcept;
+                       std::size_t stage_offset, Around around) noexcept;
   Fold unpacked_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
                          std::size_t done) noexcept;
   std::size_t tile_elements(const BoundOp& op, std::size_t skip) const noexcept;
@@ -197,6 +200,7 @@ class Executor {
   std::vector<Trial> output_stores_ = std::vector<Trial>(48, Trial(1.05));
   // The same of slots, whose readers find what was written around the caches in memory only.
   std::vector<Trial> stage_stores_ = std::vector<Trial>(48, Trial(1.5));
+  std::vector<Trial> pushed_stores_ = std::vector<Trial>(48, Trial(1.5));  // and of peers' arrays
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
 };

@@ -30,36 +30,53 @@ bool Executor::counts(const BoundOperand& o) const noexcept {
 namespace {
 
 // A move of fewer bytes says nothing of its stores.
-std::size_t least_timed(const BoundOp& op) noexcept {
-  return op.stages ? kernels::kStreamingPays : Binding::kBulky;
+constexpr std::size_t least_timed(bool results) noexcept {
+  return results ? Binding::kBulky : kernels::kStreamingPays;
 }
 
 }  // namespace
 
-// Where the stores of an op are chosen, into a slot or of its results; null where that is not worth
-// it. Into a slot for far cores: a line that the other has read is fetched back from it before it
+// Whose stores are worth a choice in an op, as it runs in this call: in a mixed plan a slot is for
+// those who cannot be reached. Of cores that are not far only what overflows the caches.
+Executor::Around Executor::choice_of(const BoundOp& op) const noexcept {
+  if (op.pieces == op.pieces_end) return Around::nothing;
+  const BoundOperand* first = binding_->operands() + binding_->pieces()[op.pieces].operands + op.k;
+  const auto writes = [&](Home home) {
+    return std::any_of(first, first + op.m,
+                       [&](const BoundOperand& o) { return o.home == home && counts(o); });
+  };
+  if (op.stages && writes(Home::stage)) return streams_ ? Around::stages : Around::nothing;
+  if (binding_->bulky()) return Around::results;
+  return streams_ && writes(Home::remote) ? Around::pushed : Around::nothing;
+}
+
+// Where the stores of an op are chosen; null where that is not worth it. Into a slot, or an array
+// of a peer's, for far cores: a line that the other has read is fetched back from it before it
 // is written, at 2 GB/s on an EPYC whose cores share no cache, where stores around the caches go at
 // 34; on a Xeon, whose cores share one, it comes at 30, and stores around it go at 8.
-Trial* Executor::trial_of(const BoundOp& op) noexcept {
-  if (op.pieces == op.pieces_end || (op.stages ? !streams_ : !binding_->bulky())) return nullptr;
+Trial* Executor::trial_of(const BoundOp& op, Around choice) noexcept {
+  if (choice == Around::nothing) return nullptr;
   const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
-  if (bytes < least_timed(op)) return nullptr;
+  if (bytes < least_timed(choice == Around::results)) return nullptr;
   const auto size = static_cast<std::size_t>(std::bit_width(bytes));
-  std::vector<Trial>& stores = op.stages ? stage_stores_ : output_stores_;
+  std::vector<Trial>& stores = choice == Around::results  ? output_stores_
+                               : choice == Around::stages ? stage_stores_
+                                                          : pushed_stores_;
   return &stores[std::min(size, stores.size() - 1)];
 }
 
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
-  Trial* trial = trial_of(op);
+  const Around choice = choice_of(op);
+  Trial* trial = trial_of(op, choice);
   if (trial == nullptr) {
-    run_pieces(op, tile, false);
+    run_pieces(op, tile, Around::nothing);
     return;
   }
   const bool streamed = trial->second();
   const auto begin = std::chrono::steady_clock::now();
-  const std::size_t bytes = run_pieces(op, tile, streamed);
+  const std::size_t bytes = run_pieces(op, tile, streamed ? choice : Around::nothing);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
-  if (bytes >= least_timed(op)) trial->note(streamed, bytes, spent.count());
+  if (bytes >= least_timed(choice == Around::results)) trial->note(streamed, bytes, spent.count());
 }
 
 // All of a fold but its operands and their length.
@@ -77,11 +94,17 @@ Fold Executor::empty_fold(const BoundOp& op) noexcept {
           .failed = &user_failed_};
 }
 
+// Whether what lies there is written around the caches.
+bool Executor::goes(Home home, Around around) noexcept {
+  if (home == Home::stage) return around == Around::stages;
+  return around == Around::results || (around == Around::pushed && home == Home::remote);
+}
+
 // The operands of a piece that count, where they lie for a tile. Of stages that several receivers
 // ask for each is written once.
 Fold Executor::gather_operands(const BoundOp& op, const BoundOperand* operand,
                                std::size_t tile_offset, std::size_t stage_offset,
-                               bool around) noexcept {
+                               Around around) noexcept {
   Fold fold = empty_fold(op);
   for (std::size_t i = 0; i < op.k; ++i) {
     if (counts(operand[i])) sources_[fold.k++] = address(operand[i], tile_offset, stage_offset);
@@ -91,15 +114,14 @@ Fold Executor::gather_operands(const BoundOp& op, const BoundOperand* operand,
     std::byte* at = address(operand[i], tile_offset, stage_offset);
     const auto known = destinations_.begin() + fold.m;
     if (std::find(destinations_.begin(), known, at) != known) continue;
-    const bool chosen = op.stages == (operand[i].home == Home::stage);
-    if (around && chosen && fold.m < 32) fold.streaming |= 1U << fold.m;
+    if (goes(operand[i].home, around) && fold.m < 32) fold.streaming |= 1U << fold.m;
     destinations_[fold.m++] = at;
   }
   return fold;
 }
 
 // Returns how many bytes each operand had.
-std::size_t Executor::run_pieces(const BoundOp& op, int tile, bool around) noexcept {
+std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noexcept {
   const std::size_t size = binding_->element_bytes(), most = binding_->tile_elements();
   const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
   const std::size_t start = stage_of(tile);
