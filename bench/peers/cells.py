@@ -116,6 +116,11 @@ class Record:
         """The number of the present round."""
         return sum(self.tries.values())
 
+    def add_wrong(self, team: TeamName, elements: int) -> None:
+        """Count elements that were not what they must be."""
+        if elements:
+            self.wrong[team] = self.wrong.get(team, 0) + elements
+
     def as_json(self) -> dict[str, Any]:
         """Plain values: of limits the median, of a team's blocks a line ``round us, ...``."""
         return {

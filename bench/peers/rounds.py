@@ -242,8 +242,7 @@ class Session:
     def _flow(self, record: Record, team: Team) -> None:
         """Measure calls back to back, where they see one placement only."""
         flow = team.flow(*FLOW)
-        if flow.wrong:
-            record.wrong[team.name] = record.wrong.get(team.name, 0) + flow.wrong
+        record.add_wrong(team.name, flow.wrong)
         before, self._line = self._line, self._machine.line()
         sheet = record.sheets.get(where(before, self._line))
         if sheet is not None:
@@ -252,8 +251,7 @@ class Session:
     def _measure(self, record: Record, team: Team, calls: int, warm: int) -> Result:
         result = team.measure(calls, warm)
         self._pace[record.cell, team.name] = result.seconds / (calls + warm)
-        if result.wrong:
-            record.wrong[team.name] = record.wrong.get(team.name, 0) + result.wrong
+        record.add_wrong(team.name, result.wrong)
         return result
 
     @contextlib.contextmanager

@@ -77,7 +77,7 @@ class PlacementTrials {
     std::uint64_t from = 0;   // the call from which on the turn holds
     std::size_t samples = 0;  // of the turn
     std::array<Samples, kPlacements> of{};
-    // How many times as long calls take as for near cores as for far ones, if both were timed.
+    // How many times as fast calls are where they run as for far cores, if both were timed.
     std::optional<double> gain_of_far() noexcept;
     std::array<std::uint64_t, kTimedCalls> asked{};  // numbers of calls that count; 0: none
   };

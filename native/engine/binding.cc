@@ -237,7 +237,7 @@ void Binding::choose_tile() {
 // Around far caches it flies past the second ones anyway; there it must be out of the first ones.
 // Equal on all ranks.
 void Binding::choose_turns() noexcept {
-  constexpr std::size_t kFirstCaches = 128 << 10;
+  constexpr std::size_t kFirstCaches = 128 << 10, kLeast = 256 << 10, kMost = 4 << 20;
   turn_masks_ = {};
   turn_bytes_ = 0;
   if (plan_.inlined() || plan_.max_lag == 0) return;
@@ -253,8 +253,8 @@ void Binding::choose_turns() noexcept {
   const auto mask = [room](std::size_t beyond, std::size_t turn) {
     return std::min(std::bit_ceil((beyond + turn - 1) / turn), room) - 1;
   };
-  turn_masks_ = {mask(2 * segment_.header().core_cache, depth * all),
-                 mask(kFirstCaches, depth * turn_bytes_)};
+  const std::size_t second = std::clamp<std::size_t>(segment_.header().core_cache, kLeast, kMost);
+  turn_masks_ = {mask(2 * second, depth * all), mask(kFirstCaches, depth * turn_bytes_)};
 }
 
 // Areas follow one another in a slot, each as long as its message can be.

@@ -39,7 +39,7 @@ constexpr std::size_t least_timed(bool results) noexcept {
 // Whose stores are worth a choice in an op, as it runs in this call: in a mixed plan a slot is for
 // those who cannot be reached. Of cores that are not far only what overflows the caches.
 Executor::Around Executor::choice_of(const BoundOp& op) const noexcept {
-  if (op.pieces == op.pieces_end) return Around::nothing;
+  if (op.pieces == op.pieces_end || !(streams_ || binding_->bulky())) return Around::nothing;
   const BoundOperand* first = binding_->operands() + binding_->pieces()[op.pieces].operands + op.k;
   const auto writes = [&](Home home) {
     return std::any_of(first, first + op.m,

@@ -19,6 +19,7 @@
 #include "probe/meeting.h"
 #include "probe/own_work.h"
 #include "probe/samples.h"
+#include "transport/core_cache.h"
 
 namespace coll {
 namespace {
@@ -27,11 +28,6 @@ constexpr double kKiB = 1024, kMiB = kKiB * kKiB;
 // Shares of the time. Flags have a millisecond in all.
 constexpr double kOfExchanges = 0.4, kOfOwnWork = 0.4, kOfFirstTouch = 0.2;
 constexpr double kFlagSeconds = 1e-3;
-
-double cache_bytes(int name, double otherwise) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? static_cast<double>(bytes) : otherwise;
-}
 
 double lines(double bytes) { return std::max(std::floor(bytes / 192), 1.0) * 192; }
 
@@ -155,8 +151,10 @@ double flag_of(const std::vector<double>& row, bool shared) {
 Probed probe_machine(const Segment& segment, int rank, const ProbedWork& work,
                      const ProbeTask& task) {
   MachineCosts known = usual_costs();
-  known.private_cache = cache_bytes(_SC_LEVEL2_CACHE_SIZE, known.private_cache);
-  known.shared_cache = cache_bytes(_SC_LEVEL3_CACHE_SIZE, known.shared_cache);
+  known.private_cache = static_cast<double>(core_cache());
+  if (const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE); bytes > 0) {
+    known.shared_cache = static_cast<double>(bytes);
+  }
   const int ranks = static_cast<int>(segment.shape().ranks), cores = shared_cores(segment);
   const double enough = 4 * task.seconds + task.timeout;
   Meeting meeting(segment, rank, task.token, enough, cores > 0);

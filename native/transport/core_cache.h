@@ -6,7 +6,7 @@
 
 namespace coll {
 
-// Bytes of the second cache, between 256 KiB and 4 MiB; 1 MiB where the system does not say.
+// Bytes of the second cache; 1 MiB where the system does not say.
 std::size_t core_cache() noexcept;
 
 }  // namespace coll
