@@ -42,6 +42,17 @@ TEST(a_name_is_the_same_everywhere_and_an_address_is_not) {
   CHECK(mine->heap()->reach(theirs->heap()->name_of(other, kPage))[0] == std::byte{0x33});
 }
 
+// Lines whose addresses differ in high bits only take each other's place in first caches.
+TEST(equal_blocks_of_two_processes_begin_apart) {
+  const auto mine = arena_of_test();
+  const auto theirs = FileArena::join(Descriptor(::dup(mine->fd())));
+  const auto name = [](SymmetricHeap& heap) {
+    return heap.name_of(heap.allocate(kPage), kPage);
+  };
+  const std::uint64_t apart = name(*theirs->heap()) - name(*mine->heap());
+  CHECK(apart % kPage == 0 && apart % (std::uint64_t{1} << 21) != 0);
+}
+
 TEST(a_third_process_has_no_window) {
   const auto first = arena_of_test();
   const auto second = FileArena::join(Descriptor(::dup(first->fd())));
