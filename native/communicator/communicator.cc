@@ -203,9 +203,8 @@ void Communicator::begin(Prepared& prepared) {
     observe_begin(prepared);
   const bool far = prepared.placement_class >= 0 && placed_far(prepared);
   const bool placed = prepared.choices.placed && !prepared.choices.ahead;
-  executor_.begin(
-      far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
-      {far, placed, prepared.far, told ? prepared.within : nullptr, prepared.choices.stages_tried});
+  executor_.begin(far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
+                  {far, placed, prepared.far, told ? prepared.within : nullptr});
 }
 
 // Which of the call's choices has run.

@@ -229,7 +229,7 @@ bool Executor::asks_of(Chosen what) noexcept {
 
 void Executor::say_plan() noexcept {
   const bool far = large_.placed && (assumed_ ? *assumed_ == Placement::far : asks_of(Chosen::far));
-  const bool stages = large_.within != nullptr && large_.tries_stages && asks_of(Chosen::staged);
+  const bool stages = large_.within != nullptr && asks_of(Chosen::staged);
   segment_.header()
       .cores.at(clock_->calls)
       .store((far ? kSaidFar : 0) | (stages ? kSaidStaged : 0), std::memory_order_relaxed);
@@ -270,18 +270,17 @@ void Executor::choose_plan() noexcept {
       within = within || name_of(r, static_cast<int>(place)) != 0;
     }
   }
-  const bool tries = within && large_.tries_stages;
-  timed_ = tries || (large_.placed && !within);
+  timed_ = within || large_.placed;
   if (rank_ == 0) {
     std::optional<Chosen> counts;
-    if (timed_) counts = tries ? Chosen::staged : Chosen::far;
+    if (timed_) counts = within ? Chosen::staged : Chosen::far;
     plans_.learn(counts, [this](std::uint64_t call) { return slowest(call); });
   }
   const auto& said = segment_.header().cores.at(clock_->calls);
   const std::uint64_t told = said.load(std::memory_order_relaxed);
   const bool far = large_.placed && (told & kSaidFar) != 0;
   streams_ = streams_ || far;
-  if (tries && (told & kSaidStaged) != 0) within = false;
+  if ((told & kSaidStaged) != 0) within = false;
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
   if (instead != nullptr) {
     take_up(*instead);

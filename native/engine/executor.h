@@ -46,8 +46,9 @@ struct Large {
   bool streams = false;             // the cores are known to be far: stages may go around caches
   bool placed = false;              // where the cores are counts, and is told in the call
   const Binding* far = nullptr;     // where the cores share no cache
-  const Binding* within = nullptr;  // where any rank's buffer is within reach of the others
-  bool tries_stages = false;        // even there: what was faster of late runs
+  const Binding* within = nullptr;  // where any rank's buffer is within reach of the others; even
+                                    // there stages are tried: to write a line that another core
+                                    // has, or to read small pages, may take longer
 
   bool agreed() const noexcept { return placed || within != nullptr; }
 };

@@ -66,11 +66,6 @@ constexpr std::array kRules = {
 // than two ranks: what it gains below kReachedBytes was not measured.
 constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10, kAheadBytes = 256 << 10;
 
-// A core that writes a line of which another one has a copy waits until that is gone. Where ranks
-// reach into each other's buffers that can take longer than stages do, until vectors are longer
-// than caches: of two cores that share the third cache alone. So both are tried.
-constexpr std::size_t kBeyondCaches = 16 << 20;
-
 constexpr std::size_t placed_bytes(int ranks) noexcept {
   return ranks == 2 ? kPlacedBytes : kReachedBytes;
 }
@@ -185,7 +180,6 @@ Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish, const 
   if (!staged) return choices;
   if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
-    choices.stages_tried = bytes < kBeyondCaches;
   }
   return choices;
 }

@@ -18,9 +18,9 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 constexpr std::size_t kLeastWindow = std::size_t{1} << 30;
 // As in memory.cc: a signal undoes an unfinished fallocate.
 constexpr std::size_t kLargePage = std::size_t{2} << 20, kBackedAtOnce = kLargePage;
-// Windows are a power of two apart, and first caches of AMD tell lines of one set apart by a hash of
-// few address bits: arrays that begin alike in all windows would take each other's place in them,
-// and a sum over them take five times as long. So each window begins this much further in.
+// Windows are a power of two apart, and first caches of AMD tell lines of one set apart by a hash
+// of few address bits: arrays that begin alike in all windows would take each other's place in
+// them, and a sum over them take five times as long. So each window begins this much further in.
 constexpr std::size_t kStagger = 17 * kPage;
 
 }  // namespace

@@ -46,9 +46,7 @@ TEST(a_name_is_the_same_everywhere_and_an_address_is_not) {
 TEST(equal_blocks_of_two_processes_begin_apart) {
   const auto mine = arena_of_test();
   const auto theirs = FileArena::join(Descriptor(::dup(mine->fd())));
-  const auto name = [](SymmetricHeap& heap) {
-    return heap.name_of(heap.allocate(kPage), kPage);
-  };
+  const auto name = [](SymmetricHeap& heap) { return heap.name_of(heap.allocate(kPage), kPage); };
   const std::uint64_t apart = name(*theirs->heap()) - name(*mine->heap());
   CHECK(apart % kPage == 0 && apart % (std::uint64_t{1} << 21) != 0);
 }

@@ -129,8 +129,6 @@ TEST(two_ranks_far_apart_take_one_shot) {
   CHECK(large.placed && large.near.algorithm != large.far.algorithm && large.within_reach);
   CHECK(!small.placed && small.near == small.far && !small.within_reach);
   CHECK(!choose(Kind::allreduce, 1, 4 << 20).placed);
-  // Stages are tried even where there is more than they have, until it is more than caches hold.
-  CHECK(large.stages_tried && !choose(Kind::allreduce, 2, 16 << 20).stages_tried);
   // Two ranks tell where they are as soon as it pays, more where they tell something else anyway.
   CHECK(choose(Kind::allgather, 2, 8 << 10).placed && !choose(Kind::allgather, 4, 8 << 10).placed);
   CHECK(choose(Kind::allgather, 4, 64 << 10).placed);

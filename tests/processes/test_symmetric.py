@@ -32,7 +32,7 @@ def test_the_library_chooses_for_any_array(p: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("p", [2, 3])
 def test_stages_are_tried_even_so(p: int, tmp_path: Path) -> None:
     ranks = found(p, "symmetric.ran", tmp_path)
-    assert ranks[0] == [["push", "staged"], ["push", "staged"], ["push"]]
+    assert ranks[0] == [["push", "staged"]] * 2
     assert all(modes == ranks[0] for modes in ranks)
 
 
