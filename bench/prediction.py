@@ -4,13 +4,14 @@
 For each collective and size all candidate plans (algorithm, lag, tile, stages written to the caches
 or around them) are measured in turns, each call alone, and predicted from what the machine was
 found to cost at that moment. Printed are the median error, and in how many cells the better of the
-first two was predicted, of those in which they differ by more than 5 %.
+first two was predicted, of those in which they differ by more than 5 %, and beyond doubt.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from bench.record import RESULTS, ROOT, save
 from collectives._ffi import ffi, lib
 from collectives.cli.worker import pin_to_core
 from collectives.exact import Buffers, Workload
+from collectives.intervals import of_median
 from collectives.machine_costs import MachineCosts
 from collectives.machine_probe import measured_costs
 from collectives.measure import Contender, bind, timed
@@ -185,16 +187,24 @@ def rank(kinds: Sequence[str], budget: float) -> None:
 
 def row(kind: str, size: int, found: Sequence[Timed]) -> dict[str, Any]:
     """Return a cell as JSON: plans by their time, in microseconds."""
+    ordered = sorted(found, key=lambda one: one.seconds)
     plans = [
         {
             **asdict(one.candidate),
             "calls": len(one.samples),
             "measured_us": round(one.seconds * 1e6, 3),
             "predicted_us": round(one.expected * 1e6, 3),
+            "at_least": at_least(ordered[0].samples, one.samples),
         }
-        for one in sorted(found, key=lambda one: one.seconds)
+        for one in ordered
     ]
     return {"kind": kind, "size": size, "ranks": RANKS, "plans": plans}
+
+
+def at_least(fastest: Sequence[float], other: Sequence[float]) -> float:
+    """Return how many times as long a plan takes beyond doubt (95 %); samples are pairs."""
+    low, _ = of_median(np.log(np.array(other) / np.array(fastest)))
+    return round(math.exp(low), 4)
 
 
 # ---- what comes of it ----------------------------------------------------------------------------
@@ -228,6 +238,8 @@ def right_order(plans: Sequence[dict[str, Any]]) -> bool | None:
     first = plans[0]
     second = next((p for p in plans if p["algorithm"] != first["algorithm"]), None)
     if second is None or second["measured_us"] <= DIFFERENT * first["measured_us"]:
+        return None
+    if second["at_least"] <= 1:
         return None
     return bool(first["predicted_us"] < second["predicted_us"])
 

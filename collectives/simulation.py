@@ -256,23 +256,22 @@ def _rooms(topology: Topology) -> tuple[Any, Any]:
         room_of = {r: i for i, group in enumerate(topology.groups(level)) for r in group}
         numbers += [room_of[rank] for rank in range(topology.size)]
     names = [ffi.new("char[]", level.encode()) for level in LEVELS]
-    costs = [_costs(topology.links.get(level)) for level in LEVELS]
     pairs = sorted(topology.pairs.items())
     alive = (
         ffi.new("int32_t[]", numbers),
         names,
         ffi.new("char *[]", names),
-        ffi.new("double[]", [alpha for alpha, _ in costs]),
-        ffi.new("double[]", [beta for _, beta in costs]),
+        ffi.new("coll_link[]", [_costs(topology.links.get(level)) for level in LEVELS]),
         ffi.new("int32_t[]", [rank for pair, _ in pairs for rank in pair]),
-        ffi.new("double[]", [cost for _, link in pairs for cost in (link.alpha, link.beta)]),
+        ffi.new("coll_link[]", [_costs(link) for _, link in pairs]),
     )
-    rooms.groups, rooms.names, rooms.latency = alive[0], alive[2], alive[3]
-    rooms.seconds_per_byte, rooms.pairs = alive[4], len(pairs)
-    rooms.pair_ranks, rooms.pair_costs = alive[5], alive[6]
+    rooms.groups, rooms.names, rooms.links = alive[0], alive[2], alive[3]
+    rooms.pairs, rooms.pair_ranks, rooms.pair_links = len(pairs), alive[4], alive[5]
     return rooms, alive
 
 
-def _costs(link: Link | None) -> tuple[float, float]:
-    """Return the costs of a level's links; unknown ones matter where a message goes by them."""
-    return (math.nan, 0.0) if link is None else (link.alpha, link.beta)
+def _costs(link: Link | None) -> tuple[float, float, float, float]:
+    """Return a ``coll_link``; unknown ones matter where a message goes by them."""
+    if link is None:
+        return math.nan, 0.0, 0.0, 0.0
+    return link.alpha, link.beta, link.overhead, link.bucket

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
+from pathlib import Path
 
 import click
 from rich.table import Table
 
 from collectives import doctor as doctor_
+from collectives.cli.options import JSON, check_folder, write_json
 from collectives.cli.run import MOST_RANKS
 from collectives.cli.screen import console
 from collectives.cli.sizes import format_size
@@ -34,23 +37,27 @@ _STYLES = {
     "-n", "--ranks", type=click.IntRange(2, MOST_RANKS), default=2, show_default=True,
     help="Of the guide lines.",
 )  # fmt: skip
-def doctor(guidelines: bool, ranks: int) -> None:
+@JSON
+def doctor(guidelines: bool, ranks: int, json_file: Path | None) -> None:
     """Say what this machine offers and what it lacks, with a line of advice each.
 
     With --guidelines: whether an allreduce takes longer than a reduce and a broadcast, and so on,
     beyond doubt; exit code 1 where one is broken.
     """
+    check_folder(json_file)
     if guidelines:
-        _guidelines(ranks)
+        _guidelines(ranks, json_file)
         return
     table = _table("", "state", "found", "advice")
-    for finding in doctor_.examined():
+    examined = doctor_.examined()
+    for finding in examined:
         found = finding.found.replace("[", "\\[")
         table.add_row(finding.what, _styled(finding.state), found, finding.advice)
     console().print(table, highlight=False)
+    write_json(json_file, {"findings": [asdict(finding) for finding in examined]})
 
 
-def _guidelines(ranks: int) -> None:
+def _guidelines(ranks: int, json_file: Path | None) -> None:
     wanted = Tuning([], None, 0.0, None, [], ranks <= len(os.sched_getaffinity(0)), True)
     heard: list[Event] = []
     try:
@@ -64,6 +71,8 @@ def _guidelines(ranks: int) -> None:
         size = format_size(one.nbytes)
         table.add_row(one.rule, size, f"{one.ratio:.2f}", interval, _styled(one.verdict))
     console().print(table, highlight=False)
+    rows = [{**asdict(one), "verdict": one.verdict} for one in found]
+    write_json(json_file, {"guidelines": rows})
     if any(one.verdict == "broken" for one in found):
         click.get_current_context().exit(1)
 

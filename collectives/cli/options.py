@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -61,6 +62,18 @@ def check_folder(path: Path | None) -> None:
         raise click.UsageError(f"cannot write {path}; the folder {path.parent} does not exist")
 
 
+def write_json(path: Path | None, document: dict[str, Any]) -> None:
+    """Write what a command found, where a file was asked for."""
+    if path is None:
+        return
+    try:
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
+
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+JSON = click.option("--json", "json_file", type=FILE, help="Write what is found here, too.")
 KIND = parsed("kind", parse_kind)
 TUNED_KIND = parsed("kind", parse_tuned_kind)
 RANK_RANGE = parsed("ranks", parse_ranks)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import click
 import collectives as cl
 from collectives.cli import plot, table
 from collectives.cli.machine import facts
-from collectives.cli.options import SIZES, check_folder
+from collectives.cli.options import SIZES, check_folder, write_json
 from collectives.cli.screen import Screen
 from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
@@ -186,15 +185,12 @@ def _save(wish: Wish, rows: Sequence[Row]) -> None:
         "spec": vars(wish.spec),
         "rows": [row.as_json() for row in rows],
     }
-    path = wish.json_file
+    write_json(wish.json_file, document)
     try:
-        if path is not None:
-            path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        path = wish.plot_file
-        if path is not None:
-            plot.plot(rows, path, wish.title)
+        if wish.plot_file is not None:
+            plot.plot(rows, wish.plot_file, wish.title)
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
+        raise click.ClickException(f"cannot write {wish.plot_file}: {error.strerror}") from None
 
 
 def _measure(wish: Wish) -> list[Row]:

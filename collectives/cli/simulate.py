@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.table import Table
 
 import collectives as cl
-from collectives.cli.options import KIND, parsed
+from collectives.cli.options import FILE, JSON, KIND, check_folder, parsed, write_json
 from collectives.cli.screen import console
 from collectives.cli.seconds import format_seconds
 from collectives.cli.sizes import format_size, parse_size
@@ -32,9 +33,10 @@ from collectives.cli.sizes import format_size, parse_size
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Draw the timeline of the fastest into an .svg or .txt file.",
 )
+@JSON
 def simulate(
     topology: str,
     kind: str,
@@ -44,12 +46,14 @@ def simulate(
     root: int,
     tiles: int,
     output: Path | None,
+    json_file: Path | None,
 ) -> None:
     """Simulate algorithms on TOPOLOGY, such as fat-tree:1024,oversubscription=4, the fastest first.
 
     TOPOLOGY may also be a file that Topology.save() wrote, of a name that ends in .json.
     """
     _check_output(output)
+    check_folder(json_file)
     found: list[cl.Simulation] = []
     for name in _names(kind, algorithms):
         try:
@@ -62,8 +66,14 @@ def simulate(
         raise click.UsageError("no algorithm is left to simulate")
     found.sort(key=lambda one: one.seconds)
     _print(found)
+    write_json(json_file, {"simulations": [_as_json(one) for one in found]})
     if output is not None:
         _draw(found[0], topology, root, output)
+
+
+def _as_json(found: cl.Simulation) -> dict[str, Any]:
+    fields = {name: value for name, value in vars(found).items() if name != "moments"}
+    return {**fields, "link_bytes": dict(found.link_bytes)}
 
 
 def _names(kind: str, algorithms: str) -> list[str]:

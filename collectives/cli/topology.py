@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from collectives.cli.options import FILE
 from collectives.cli.run import MOST_RANKS
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.topology_worker import Look
@@ -15,16 +16,14 @@ from collectives.topology import Topology
 from collectives.topology.files import topology_in
 from collectives.whole_file import write_whole
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("-n", "--ranks", type=click.IntRange(1, MOST_RANKS), help="Processes.  [default: 2]")
 @click.option("--gpus", is_flag=True, help="This machine's GPUs instead, as NVML tells of them.")
 @click.option("--measure/--no-measure", default=True, help="Links, too.  [default: measure]")
-@click.option("-o", "--output", type=_FILE, help="Keep it here, for cl.Topology.load().")
-@click.option("--draw", type=_FILE, help="Draw it here (svg).")
+@click.option("-o", "--output", "--json", type=FILE, help="Keep it here, for cl.Topology.load().")
+@click.option("--draw", type=FILE, help="Draw it here (svg).")
 def topo(
     file: str | None,
     ranks: int | None,

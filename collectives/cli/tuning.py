@@ -9,7 +9,15 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from collectives.cli.options import KIND, SIZES, TUNED_KIND, check_folder
+from collectives.cli.options import (
+    FILE,
+    JSON,
+    KIND,
+    SIZES,
+    TUNED_KIND,
+    check_folder,
+    write_json,
+)
 from collectives.cli.run import MOST_RANKS
 from collectives.cli.screen import console
 from collectives.cli.seconds import Seconds
@@ -23,7 +31,6 @@ from collectives.tuning.table import TunedTable, table_in
 _RANKS = click.option(
     "-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, show_default=True
 )
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -33,7 +40,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("-s", "--sizes", type=SIZES, help="Bytes of vectors, as 8:64M.  [default: 12 sizes]")
 @click.option("--budget", type=Seconds(0.1), default=10.0, show_default=True, help="Seconds.")
-@click.option("-o", "--output", type=_FILE, help="Keep the table here, for comm.use_table().")
+@click.option(
+    "-o", "--output", "--json", type=FILE, help="Keep the table here, for comm.use_table()."
+)
 def tune(
     ranks: int, kinds: tuple[str, ...], sizes: str | None, budget: float, output: Path | None
 ) -> None:
@@ -80,10 +89,14 @@ def _show(table: TunedTable) -> None:
 @click.argument("kind", type=KIND)
 @_RANKS
 @click.option("-s", "--sizes", type=SIZES, default="1M", show_default=True)
-@click.option("-t", "--table", type=_FILE, help="Choose by this table, which tune has written.")
+@click.option("-t", "--table", type=FILE, help="Choose by this table, which tune has written.")
 @click.option("--budget", type=Seconds(0), default=0.0, help="Seconds of a race first; 0: none.")
-def explain(kind: str, ranks: int, sizes: str, table: Path | None, budget: float) -> None:
+@JSON
+def explain(
+    kind: str, ranks: int, sizes: str, table: Path | None, budget: float, json_file: Path | None
+) -> None:
     """Say what a collective of KIND runs on this machine, and why nothing else."""
+    check_folder(json_file)
     if table is not None and budget > 0:
         raise click.UsageError("--table and --budget: one of them says what was measured")
     if budget > 0:
@@ -99,9 +112,10 @@ def explain(kind: str, ranks: int, sizes: str, table: Path | None, budget: float
     )
     found: list[Event] = []
     _run(ranks, wanted, found)
-    for event in found:
-        if "text" in event:
-            click.echo(event["text"])
+    told = [event for event in found if "text" in event]
+    for event in told:
+        click.echo(event["text"])
+    write_json(json_file, {"explanations": [event["explanation"] for event in told]})
 
 
 def _check_raced(kind: str) -> None:

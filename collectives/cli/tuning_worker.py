@@ -95,7 +95,8 @@ def _kept(machine: str) -> Path | None:
 def _explain(comm: Communicator, wanted: Tuning) -> None:
     for nbytes in wanted.explained:
         for kind in wanted.kinds:
-            say(text=str(comm.explain(kind, nbytes)))
+            found = comm.explain(kind, nbytes)
+            say(text=str(found), explanation=asdict(found))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def host_name(what: str, value: object) -> str:
 
 
 def cost(what: str, value: object, unit: str) -> float:
-    """Return alpha or beta as a float, 0 or more."""
+    """Return a cost of a link as a float, 0 or more."""
     try:
         found = float(value) if isinstance(value, Real) else math.nan
     except OverflowError:  # an integer above 1e308

@@ -35,7 +35,8 @@ def drawing(topology: Topology, format: str) -> str:
 def words_of(link: Link) -> str:
     """Return "12.3 us + 118 MB/s"."""
     speed = f"{link.bandwidth / 1e6:,.0f} MB/s" if link.beta else "any length at once"
-    return f"{link.alpha * 1e6:.3g} us, {speed}"
+    at_once = f" behind {link.bucket / 1024:.0f} KiB" if link.bucket else ""
+    return f"{link.alpha * 1e6:.3g} us, {speed}{at_once}"
 
 
 def _count(topology: Topology) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NoReturn
 
 from collectives.errors import InvalidArgumentError
@@ -14,10 +15,13 @@ from collectives.topology.checked import numbers, refused, shown
 from collectives.topology.value import Link, Place, Topology
 
 FORMAT = "collectives topology"
-VERSION = 2  # places of version 1 have no source
+VERSION = 3  # places of version 1 have no source, links of 1 and 2 neither overhead nor bucket
 LONGEST = 1 << 26  # bytes of a file: a million ranks
 _KEYS = ("format", "version", "places", "links", "pairs")
-_OF_PLACE = ("host", "package", "numa", "cpus")
+_PLACE_OF_1, _LINK_OF_1 = ("host", "package", "numa", "cpus"), ("alpha", "beta")
+_PLACE, _LINK = (*_PLACE_OF_1, "source"), (*_LINK_OF_1, "overhead", "bucket")
+_OF_PLACE = {1: _PLACE_OF_1, 2: _PLACE, VERSION: _PLACE}
+_OF_LINK = {1: _LINK_OF_1, 2: _LINK_OF_1, VERSION: _LINK}
 
 
 def text_of(topology: Topology) -> str:
@@ -42,10 +46,10 @@ def topology_in(content: bytes, name: str) -> Topology:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         _refuse(name, f"does not say that its format is '{FORMAT}'")
     version = document.get("version")
-    if isinstance(version, bool) or version not in (1, VERSION):
-        _refuse(name, f"has version {shown(version)}; this library reads 1 and {VERSION}")
+    if not isinstance(version, int) or isinstance(version, bool) or version not in _OF_LINK:
+        _refuse(name, f"has version {shown(version)}; this library reads 1 to {VERSION}")
     with _within(f"{name} does not hold a topology"):
-        return _made(document, _place_of_1 if version == 1 else _place)
+        return _made(document, version)
 
 
 def _parsed(content: bytes, name: str) -> Any:
@@ -71,17 +75,17 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _made(document: dict[str, Any], place: Callable[[Any], Place]) -> Topology:
+def _made(document: dict[str, Any], version: int) -> Topology:
     _check_keys(document, _KEYS)
-    places = tuple(_each(document, "places", place))
+    places = tuple(_each(document, "places", partial(_place, _OF_PLACE[version])))
     links = {}
     if not isinstance(document["links"], dict):
         raise refused("links", document["links"], "an object, with a link for each level")
     for level, values in document["links"].items():
         with _within(f"links[{shown(level)}]"):
-            links[level] = _link(values, ())
+            links[level] = _link(_OF_LINK[version], values)
     pairs: dict[tuple[int, int], Link] = {}
-    for ranks, link in _each(document, "pairs", _pair):
+    for ranks, link in _each(document, "pairs", partial(_pair, _OF_LINK[version])):
         if ranks in pairs:
             raise InvalidArgumentError(f"the ranks {list(ranks)} are twice in pairs")
         pairs[ranks] = link
@@ -98,18 +102,13 @@ def _each(document: dict[str, Any], key: str, make: Callable[[Any], Any]) -> Ite
         yield made
 
 
-def _place_of_1(values: Any) -> Place:
-    _check_keys(values, _OF_PLACE)
+def _place(keys: tuple[str, ...], values: Any) -> Place:
+    _check_keys(values, keys)
     return Place(**values)
 
 
-def _place(values: Any) -> Place:
-    _check_keys(values, (*_OF_PLACE, "source"))
-    return Place(**values)
-
-
-def _pair(values: Any) -> tuple[tuple[int, int], Link]:
-    link = _link(values, ("ranks",))
+def _pair(keys: tuple[str, ...], values: Any) -> tuple[tuple[int, int], Link]:
+    link = _link(keys, values, ("ranks",))
     ranks = values["ranks"]
     if not isinstance(ranks, list) or len(ranks) != 2:
         raise refused("ranks", ranks, "a list of two ranks, the lower first")
@@ -117,10 +116,10 @@ def _pair(values: Any) -> tuple[tuple[int, int], Link]:
     return (lower, higher), link
 
 
-def _link(values: Any, beside: tuple[str, ...]) -> Link:
-    """Return the link of an object that has these keys, too."""
-    _check_keys(values, (*beside, "alpha", "beta"))
-    return Link(values["alpha"], values["beta"])
+def _link(keys: tuple[str, ...], values: Any, beside: tuple[str, ...] = ()) -> Link:
+    """Return the link of an object that has those keys, too."""
+    _check_keys(values, (*beside, *keys))
+    return Link(**{key: values[key] for key in keys})
 
 
 def _check_keys(values: Any, keys: tuple[str, ...]) -> None:

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
 # Bytes. The rate is what the longest takes more than the middle one: the first some hundred KiB may
-# pass at once, where a link is shaped by a bucket of tokens, as those of virtual machines are.
+# pass at once, where a link is shaped by a bucket of tokens, as those of virtual machines are. A
+# smaller share of the middle one than this is none.
 SHORT, MIDDLE, LONG = 8, 1 << 20, 2 << 20
 TIMES = {SHORT: 40, MIDDLE: 5, LONG: 5}
+LEAST_BUCKET = 1 / 16
+BURST, BURSTS = 16, 7  # short messages that are sent one behind the other, and how often
 MOST_PAIRS = 12  # of a level: they are measured one after the other
 
 
@@ -112,17 +115,51 @@ def _measured(comm: Communicator, topology: Topology) -> dict[str, Link]:
     comm.allreduce(seconds)
     links, at = {}, 0
     for level, of_level in pairs.items():
-        of_pairs = [_link(*times) for times in seconds[at : at + len(of_level)]]
-        links[level] = Link(
-            median(link.alpha for link in of_pairs), median(link.beta for link in of_pairs)
-        )
+        overhead = _overhead(comm, of_level)
+        short, middle, long = np.median(seconds[at : at + len(of_level)], axis=0).tolist()
+        links[level] = _link(short, middle, long, overhead)
         at += len(of_level)
     return links
 
 
-def _link(short: float, middle: float, long: float) -> Link:
+def _link(short: float, middle: float, long: float, overhead: float) -> Link:
     beta = max((long - middle) / (LONG - MIDDLE), 0.0)
-    return Link(max(short - SHORT * beta, 0.0), beta)
+    bucket = MIDDLE - (middle - short) / beta if beta > 0 else 0.0
+    # Of a short message alone the ends do all at most.
+    return Link(
+        short, beta, min(overhead, short / 2), bucket if bucket >= LEAST_BUCKET * MIDDLE else 0.0
+    )
+
+
+def _overhead(comm: Communicator, pairs: list[tuple[int, int]]) -> float:
+    """Return the seconds that a short message keeps either end busy; every rank must call it.
+
+    Measured by all at one time, as in a collective, so that it counts where they share cores.
+    """
+    peers: dict[int, int] = {}
+    for a, b in pairs:
+        if a not in peers and b not in peers:
+            peers[a], peers[b] = b, a
+    comm.barrier()
+    longest = np.zeros(1)
+    if comm.rank in peers:
+        longest[0] = median(_burst(comm, peers[comm.rank]) for _ in range(BURSTS))
+    comm.allreduce(longest, op="max")
+    return float(longest[0])
+
+
+def _burst(comm: Communicator, peer: int) -> float:
+    """Return the seconds of a message that is sent, or received, of many in both directions.
+
+    So short ones leave at once, whether they are received or not.
+    """
+    buffer = np.zeros(SHORT, np.uint8)
+    start = time.perf_counter()
+    for _ in range(BURST):
+        comm.send(buffer, peer)
+    for _ in range(BURST):
+        comm.recv(buffer, peer)
+    return (time.perf_counter() - start) / (2 * BURST)
 
 
 def _ways(comm: Communicator, peer: int, begins: bool) -> list[float]:

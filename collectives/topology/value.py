@@ -31,6 +31,12 @@ LEVELS = ("numa", "package", "host", "network")
 # Who said where a rank is: hwloc, the kernel, NVML of a GPU, or, without a name, whoever made it.
 BY_HWLOC, BY_SYS, BY_NVML, BY_HAND = "hwloc", "/sys", "NVML", ""
 SOURCES = (BY_HWLOC, BY_SYS, BY_NVML, BY_HAND)
+_UNITS = {
+    "alpha": "seconds",
+    "beta": "seconds per byte",
+    "overhead": "seconds",
+    "bucket": "bytes",
+}
 T = TypeVar("T")
 
 
@@ -39,7 +45,10 @@ class Link:
     """The cost of a message by Hockney's model: ``alpha`` + n ``beta``.
 
     ``alpha`` is in seconds, ``beta`` in seconds per byte (R. W. Hockney, The communication
-    challenge for MPP, Parallel Computing 20, 1994).
+    challenge for MPP, Parallel Computing 20, 1994). Simulations take two more: ``overhead``, the
+    part of ``alpha`` for which either end is busy, in seconds (o of Culler et al., LogP, PPoPP
+    1993), which may be longer where ranks have to share cores; and ``bucket``, the bytes that pass
+    at once after a pause, where a bucket of tokens shapes the link, as those of virtual machines.
 
     Raises:
         InvalidArgumentError: one of them is negative, infinite or no number.
@@ -47,16 +56,18 @@ class Link:
 
     alpha: float
     beta: float
+    overhead: float = 0.0
+    bucket: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no link has."""
-        for name, unit in (("alpha", "seconds"), ("beta", "seconds per byte")):
+        for name, unit in _UNITS.items():
             value = cost(f"a link's {name}", getattr(self, name), unit)
             object.__setattr__(self, name, value)
 
     def seconds(self, nbytes: int) -> float:
-        """Return how long a message of so many bytes takes."""
-        return self.alpha + nbytes * self.beta
+        """Return how long a message of so many bytes takes, after a pause."""
+        return self.alpha + max(nbytes - self.bucket, 0.0) * self.beta
 
     @property
     def bandwidth(self) -> float:

@@ -28,12 +28,12 @@ constexpr int kMostRooms = 16;
   throw Error(Status::invalid_argument, "simulate: " + why);
 }
 
-MeasuredLink link_of(double latency, double seconds_per_byte) {
-  const auto possible = [](double v) { return std::isfinite(v) && v >= 0; };
-  if (!possible(latency) || !possible(seconds_per_byte)) {
+MeasuredLink link_of(const coll_link& link) {
+  for (const double cost : {link.latency, link.seconds_per_byte, link.overhead, link.bucket}) {
+    if (std::isfinite(cost) && cost >= 0) continue;
     refuse_simulation("a link's costs are finite, and not below 0");
   }
-  return {latency, seconds_per_byte};
+  return {link.latency, link.seconds_per_byte, link.overhead, link.bucket};
 }
 
 std::vector<std::vector<int>> groupings_of(const coll_rooms& r) {
@@ -56,25 +56,24 @@ std::unique_ptr<Network> network_of_rooms(const coll_rooms& r) {
   if (r.levels < 1 || r.levels > kMostRooms) refuse_simulation("there are 1 to 16 levels");
   required(r.groups, "the rooms are not given");
   required(r.names, "the names of links are not given");
-  required(r.latency, "the latencies are not given");
-  required(r.seconds_per_byte, "the seconds per byte are not given");
+  required(r.links, "the links are not given");
   std::vector<std::string> names;
   std::vector<MeasuredLink> links;
   for (int level = 0; level <= r.levels; ++level) {
     names.emplace_back(&required(r.names[level], "a link has no name"));
-    const bool unknown = std::isnan(r.latency[level]);
-    links.push_back(unknown ? MeasuredLink{r.latency[level], 0}
-                            : link_of(r.latency[level], r.seconds_per_byte[level]));
+    const coll_link& link = r.links[level];
+    const bool unknown = std::isnan(link.latency);
+    links.push_back(unknown ? MeasuredLink{.latency = link.latency} : link_of(link));
   }
   if (r.pairs > 0) {
     required(r.pair_ranks, "the ranks of pairs are not given");
-    required(r.pair_costs, "the costs of pairs are not given");
+    required(r.pair_links, "the links of pairs are not given");
   }
   std::vector<MeasuredPair> pairs;
   for (int i = 0; i < r.pairs; ++i) {
     const int low = r.pair_ranks[2 * i], high = r.pair_ranks[2 * i + 1];
     if (low < 0 || low >= high || high >= r.p) refuse_simulation("a pair is of two ranks");
-    pairs.push_back({low, high, link_of(r.pair_costs[2 * i], r.pair_costs[2 * i + 1])});
+    pairs.push_back({low, high, link_of(r.pair_links[i])});
   }
   return measured_network(groupings_of(r), names, links, pairs);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "plan/slot_turns.h"
 
 namespace coll {
 namespace {
@@ -231,30 +232,24 @@ void Binding::choose_tile() {
   partition_.tile(elements);
 }
 
-// Before a core writes a line that another one has read, that one's copy must go: where the second
-// caches still hold what was staged last time, calls of two near cores take twice as long. So short
-// tiles go through more of the slots than they need: what all ranks stage is twice such a cache.
-// Around far caches it flies past the second ones anyway; there it must be out of the first ones.
 // Equal on all ranks.
 void Binding::choose_turns() noexcept {
-  constexpr std::size_t kFirstCaches = 128 << 10, kLeast = 256 << 10, kMost = 4 << 20;
   turn_masks_ = {};
   turn_bytes_ = 0;
   if (plan_.inlined() || plan_.max_lag == 0) return;
-  std::size_t all = 0;
+  StageBytes tile;
   for (const RankPlan& other : plan_.ranks) {
     const std::size_t bytes = stage_bytes(other, partition_.tile_elements());
-    turn_bytes_ = std::max(turn_bytes_, bytes);
-    all += bytes;
+    tile.longest = std::max(tile.longest, bytes);
+    tile.all += bytes;
   }
-  if (turn_bytes_ == 0) return;
-  const auto depth = static_cast<std::size_t>(plan_.depth);
-  const std::size_t room = std::bit_floor(segment_.shape().slot_bytes / turn_bytes_);
-  const auto mask = [room](std::size_t beyond, std::size_t turn) {
-    return std::min(std::bit_ceil((beyond + turn - 1) / turn), room) - 1;
-  };
-  const std::size_t second = std::clamp<std::size_t>(segment_.header().core_cache, kLeast, kMost);
-  turn_masks_ = {mask(2 * second, depth * all), mask(kFirstCaches, depth * turn_bytes_)};
+  turn_bytes_ = tile.longest;
+  for (const Placement placement : {Placement::near, Placement::far}) {
+    turn_masks_[static_cast<std::size_t>(placement)] =
+        slot_turns(tile, static_cast<std::size_t>(plan_.depth), segment_.shape().slot_bytes,
+                   segment_.header().core_cache, placement) -
+        1;
+  }
 }
 
 // Areas follow one another in a slot, each as long as its message can be.

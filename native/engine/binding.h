@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/placement.h"
 #include "engine/call_data.h"
 #include "engine/short_step.h"
 #include "kernels/few.h"
@@ -192,7 +193,7 @@ class Binding {
   FoldKernel kernel_ = nullptr;
   FewKernel few_ = nullptr;
   const UserOp* user_ = nullptr;
-  std::array<std::uint64_t, 2> turn_masks_{};  // near, far
+  std::array<std::uint64_t, kPlacements> turn_masks_{};  // by placement
   std::size_t turn_bytes_ = 0;
   double divisor_ = 1;
   std::size_t element_bytes_ = 1;

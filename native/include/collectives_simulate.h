@@ -17,21 +17,28 @@ typedef struct coll_network coll_network;
 /* Of words such as "fat-tree:1024,oversubscription=4" (docs/simulate.md). */
 coll_status coll_network_of_words(const char* words, coll_network** made);
 
+/* What a message costs on its way from rank to rank. */
+typedef struct coll_link {
+  double latency; /* seconds of a short message, `overhead` of both ends included */
+  double seconds_per_byte;
+  double overhead; /* seconds for which each end is busy */
+  double bucket;   /* bytes that pass at once after a pause, where a bucket of tokens shapes it */
+} coll_link;
+
 /* What was measured. Ranks lie in rooms: groups[l * p + r] is the number, from 0 on, of the room of
  * rank r on level l, the finest first. links[l] is that of two ranks that first meet on level l;
- * there is one more of them than levels, for those that meet on none. Seconds, seconds per byte. A
- * latency of NaN is not known: a simulation in which a message goes by such a link is refused. */
+ * there is one more of them than levels, for those that meet on none. A latency of NaN is not
+ * known: a simulation in which a message goes by such a link is refused. */
 typedef struct coll_rooms {
   uint32_t size; /* sizeof(coll_rooms): lets later versions extend it */
   int32_t p;
   int32_t levels;
   const int32_t* groups;
   const char* const* names; /* of links */
-  const double* latency;
-  const double* seconds_per_byte;
-  int32_t pairs; /* that are unlike their level: low, high, latency and seconds per byte of each */
-  const int32_t* pair_ranks;
-  const double* pair_costs;
+  const coll_link* links;
+  int32_t pairs;             /* that are unlike their level */
+  const int32_t* pair_ranks; /* low, high of each */
+  const coll_link* pair_links;
 } coll_rooms;
 coll_status coll_network_of_rooms(const coll_rooms* rooms, coll_network** made);
 

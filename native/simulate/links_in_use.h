@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The links of a network, and until when each is taken: they carry one message after another, in
-// the order in which these are handed over.
+// the order in which these are handed over. What a bucket of tokens lets pass at once is taken for
+// sent that much earlier (the generic cell rate algorithm; ITU-T I.371).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "topology/network.h"
@@ -13,11 +15,18 @@ namespace coll {
 
 class LinksInUse {
  public:
-  explicit LinksInUse(const Network& network) : network_(network) {
+  // Buckets hold what comes in `filled` seconds at most.
+  explicit LinksInUse(const Network& network,
+                      double filled = std::numeric_limits<double>::infinity())
+      : network_(network) {
     links_.reserve(network.links().size());
     for (const NetworkLink& link : network.links()) {
       const LinkClass& kind = network.classes()[static_cast<std::size_t>(link.kind)];
-      links_.push_back({.latency = kind.latency, .seconds_per_byte = kind.seconds_per_byte});
+      const double ahead = std::min(kind.bucket * kind.seconds_per_byte, filled);
+      links_.push_back({.free = -ahead,
+                        .latency = kind.latency,
+                        .seconds_per_byte = kind.seconds_per_byte,
+                        .ahead = ahead});
     }
   }
 
@@ -36,6 +45,13 @@ class LinksInUse {
     for (const LinkRun& run : way_.runs()) {
       Link* const first = &links_[static_cast<std::size_t>(run.first)];
       const double busy = bytes * first->seconds_per_byte;
+      if (first->ahead > 0) {
+        const auto [begun, ended] = passed_ahead(*first, head, bytes, busy);
+        if (&run == way_.runs().data()) passage.left = ended;
+        behind = std::max(behind, ended - begun);
+        head = begun + first->latency;
+        continue;
+      }
       if (&run == way_.runs().data()) passage.left = std::max(head, first->free) + busy;
       head = passed(first, run, head, bytes, busy);
       behind = std::max(behind, busy);
@@ -57,7 +73,20 @@ class LinksInUse {
     double free = 0;  // from when on
     double carried = 0;
     double latency, seconds_per_byte;
+    double ahead;  // seconds of what passes at once
   };
+  struct Span {
+    double begun, ended;  // of a message: its head, its tail
+  };
+
+  // On a link with a bucket: those are links of their own, not of runs.
+  static Span passed_ahead(Link& link, double head, double bytes, double busy) noexcept {
+    const double begin = std::max(link.free, head - link.ahead);
+    link.free = begin + busy;
+    link.carried += bytes;
+    const double begun = std::max(begin, head);
+    return {begun, std::max(link.free, begun)};
+  }
 
   // When the head is behind a run of links. A function of its own, since inlined g++ 12 keeps the
   // head in memory, which takes three times as long for a ring of thousands.

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/index.h"
+#include "plan/slot_turns.h"
 
 namespace coll {
 namespace {
@@ -18,6 +19,22 @@ int cells_of(const RankPlan& mine, const Operand& o) {
   int cells = 0;
   for (const PlaceRange& r : mine.ranges(o)) cells += r.cells;
   return cells;
+}
+
+// As the engine takes them (engine/binding.cc).
+double turns_of(const Plan& plan, const MachineCosts& machine, const MemoryTask& task,
+                const Tiling& tiling) {
+  if (plan.inlined() || plan.max_lag == 0) return 1;
+  StageBytes tile;
+  for (const RankPlan& rank : plan.ranks) {
+    const auto bytes = static_cast<std::size_t>(rank.stage_cells * tiling.tile);
+    tile.longest = std::max(tile.longest, bytes);
+    tile.all += bytes;
+  }
+  const auto turns = slot_turns(tile, static_cast<std::size_t>(plan.depth),
+                                static_cast<std::size_t>(task.slot_bytes),
+                                static_cast<std::size_t>(machine.private_cache), task.placement);
+  return static_cast<double>(turns);
 }
 
 }  // namespace
@@ -50,7 +67,8 @@ OpCosts::OpCosts(const Plan& plan, const MachineCosts& machine, const MemoryTask
     }
     double staged = 0;  // everybody's stage comes by
     for (const RankPlan& other : plan.ranks) staged += other.stage_cells;
-    const double slots = std::min(plan.depth, tiles), all = plan.depth;
+    const double slots = std::min(plan.depth, tiles);
+    const double all = plan.depth * turns_of(plan, machine, task, tiling);
     const double buffers = cells * tiling.chunk;
     // Ranks that share a core share its cache.
     whole_.push_back(on_core * (buffers + staged * slots * tiling.tile));

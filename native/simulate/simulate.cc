@@ -111,7 +111,7 @@ class Simulation {
     const Deed& deed = traffic_.of(rank)[r.at];
     const int peer = traffic_.peer(rank, deed);
     const double begin = r.clock;
-    r.clock += network_.costs.overhead;
+    r.clock += network_.overhead(rank, peer);
     const double at = links_.carry(rank, peer, r.clock, bytes(deed)).arrived;
     note(rank, peer, deed, begin, at);
     ++r.at;
@@ -130,7 +130,7 @@ class Simulation {
   void receive(int rank, int peer, const Deed& deed, double at) {
     Rank& r = rank_at(rank);
     const double begin = r.clock;
-    r.clock = std::max(r.clock, at) + network_.costs.overhead;
+    r.clock = std::max(r.clock, at) + network_.overhead(peer, rank);
     note(rank, peer, deed, begin, r.clock);
   }
 

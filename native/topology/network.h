@@ -18,6 +18,7 @@ struct LinkClass {
   std::string name;
   double latency = 0;           // seconds
   double seconds_per_byte = 0;  // of one link, which messages share
+  double bucket = 0;            // bytes that pass at once after a pause, as by a bucket of tokens
 };
 
 // From `from` to `to`, numbered as their shape numbers them; `to` is -1 where a link has one end
@@ -52,6 +53,8 @@ class Network {
 
   // The links that a message passes, in order, after what is in `way` already.
   virtual void route(int from, int to, Way& way) const = 0;
+  // Seconds for which a message between two ranks keeps each of them busy.
+  virtual double overhead(int /*from*/, int /*to*/) const { return costs.overhead; }
 
   RankCosts costs;
 
@@ -105,7 +108,10 @@ std::unique_ptr<Network> rails_network(int nodes, int gpus, const PortCosts& cos
 // Pairs that are unlike their level have a link of their own. Ranks share what leaves their finest
 // grouping. A latency of NaN: nobody knows what the level costs; a way over it is refused.
 struct MeasuredLink {
-  double latency = 0, seconds_per_byte = 0;
+  double latency = 0;  // of a short message, with what keeps both ends busy
+  double seconds_per_byte = 0;
+  double overhead = 0;  // LogP's o, of one end
+  double bucket = 0;    // LinkClass
 };
 struct MeasuredPair {
   int low = 0, high = 0;

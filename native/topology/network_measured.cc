@@ -24,7 +24,7 @@ class Measured final : public Network {
 
   void route(int from, int to, Way& way) const override {
     if (const auto own = pairs_.find({from, to}); own != pairs_.end()) {
-      way.push_back(own->second);
+      way.push_back(own->second.link);
       return;
     }
     const std::size_t level = common(from, to);
@@ -33,25 +33,48 @@ class Measured final : public Network {
     if (level > 0) way.push_back(in_[level] + room(level, to));
   }
 
+  double overhead(int from, int to) const override {
+    const auto own = pairs_.find({from, to});
+    return own != pairs_.end() ? own->second.overhead : overhead_[common(from, to)];
+  }
+
  private:
+  struct Own {
+    int link = 0;
+    double overhead = 0;
+  };
+
+  // What is left of a message's time for the link.
+  static LinkClass class_of_link(const std::string& name, const MeasuredLink& link) {
+    return {.name = name,
+            .latency = std::max(link.latency - 2 * link.overhead, 0.0),
+            .seconds_per_byte = link.seconds_per_byte,
+            .bucket = link.bucket};
+  }
+
   // What leaves a room of the grouping below goes by one link, and what enters it.
   void add_level(const std::string& name, const MeasuredLink& link, std::size_t level) {
     known_.push_back(!std::isnan(link.latency));
+    overhead_.push_back(link.overhead);
     int rooms = ranks();
     if (level > 0) {
       const auto& grouping = groupings_[level - 1];
       rooms = 1 + *std::max_element(grouping.begin(), grouping.end());
     }
-    out_.push_back(
-        add_links(add_class({name + " out", link.latency, link.seconds_per_byte}), rooms));
-    in_.push_back(
-        level == 0 ? 0 : add_links(add_class({name + " in", 0, link.seconds_per_byte}), rooms));
+    out_.push_back(add_links(add_class(class_of_link(name + " out", link)), rooms));
+    LinkClass in = class_of_link(name + " in", link);
+    in.latency = 0;
+    in_.push_back(level == 0 ? 0 : add_links(add_class(std::move(in)), rooms));
   }
 
   void add_pair(const MeasuredPair& pair) {
-    const int kind = add_class({"pair", pair.link.latency, pair.link.seconds_per_byte});
-    pairs_[{pair.low, pair.high}] = add_link({.kind = kind, .from = pair.low, .to = pair.high});
-    pairs_[{pair.high, pair.low}] = add_link({.kind = kind, .from = pair.high, .to = pair.low});
+    const int kind = add_class(class_of_link("pair", pair.link));
+    const auto add = [&](int from, int to) {
+      const int link = add_link({.kind = kind, .from = from, .to = to});
+      pairs_[{from, to}] = {link, pair.link.overhead};
+    };
+    add(pair.low, pair.high);
+    add(pair.high, pair.low);
   }
 
   std::size_t common(int a, int b) const {
@@ -76,8 +99,9 @@ class Measured final : public Network {
   std::vector<std::vector<int>> groupings_;
   std::vector<std::string> names_;
   std::vector<bool> known_;  // by level, whether its costs are
+  std::vector<double> overhead_;
   std::vector<int> out_, in_;
-  std::map<std::pair<int, int>, int> pairs_;
+  std::map<std::pair<int, int>, Own> pairs_;
 };
 
 }  // namespace

@@ -7,24 +7,35 @@ from typing import Any
 
 import collectives as cl
 from bench import prediction_hosts
-from bench.prediction import RANKS, candidates, regret, right_order, summary
+from bench.prediction import RANKS, at_least, candidates, regret, right_order, summary
 
 
-def plan(algorithm: str, measured: float, predicted: float) -> dict[str, Any]:
-    return {"algorithm": algorithm, "measured_us": measured, "predicted_us": predicted}
+def plan(
+    algorithm: str, measured: float, predicted: float, at_least: float = 1.01
+) -> dict[str, Any]:
+    return {
+        "algorithm": algorithm,
+        "measured_us": measured,
+        "predicted_us": predicted,
+        "at_least": at_least,
+    }
 
 
 def test_the_order_is_that_of_the_first_two_algorithms() -> None:
     right = [plan("a", 10, 11), plan("a", 12, 9), plan("b", 20, 12)]
     wrong = [plan("a", 10, 30), plan("b", 20, 12)]
     even = [plan("a", 10, 30), plan("b", 10.4, 12)]
-    assert [right_order(one) for one in (right, wrong, even, right[:2])] == [
-        True,
-        False,
-        None,
-        None,
-    ]
+    doubtful = [plan("a", 10, 30), plan("b", 20, 12, at_least=0.9)]
+    assert [right_order(one) for one in (right, wrong)] == [True, False]
+    assert [right_order(one) for one in (even, doubtful, right[:2])] == [None] * 3
     assert [regret(one) for one in (right, wrong, even)] == [1.2, 2.0, 1.04]
+
+
+def test_what_differs_beyond_doubt() -> None:
+    fastest = [10.0 + i % 3 for i in range(20)]
+    assert at_least(fastest, [2 * one for one in fastest]) == 2
+    assert at_least(fastest, fastest[1:] + fastest[:1]) < 1
+    assert at_least(fastest[:3], [2 * one for one in fastest[:3]]) == 0  # nobody knows
 
 
 def test_a_summary_says_how_far_predictions_are_off() -> None:

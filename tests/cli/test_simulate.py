@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,21 @@ def test_a_barrier_is_of_no_size() -> None:
     told = CliRunner().invoke(collbench, ["simulate", "node:8", "-k", "barrier"])
     assert told.exit_code == 0, told.output
     assert told.output.startswith("barrier among 8 ranks on node:8\n")
+
+
+def test_what_was_found_is_written_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    told = CliRunner().invoke(
+        collbench, ["simulate", "node:4", "-a", "ring,circulant", "--json", str(path)]
+    )
+    assert told.exit_code == 0, told.output
+    found = json.loads(path.read_text())["simulations"]
+    assert {one["algorithm"] for one in found} == {"ring", "circulant"}
+    assert found[0]["seconds"] <= found[1]["seconds"]
+    assert all(sum(one["link_bytes"].values()) > 0 for one in found)
+    nowhere = CliRunner().invoke(collbench, ["simulate", "node:4", "--json", "/none/found.json"])
+    assert nowhere.exit_code != 0
+    assert "the folder /none does not exist" in nowhere.output
 
 
 @pytest.mark.parametrize("name", [b"nope.json", b"folder.json", b"\xff", b"\xff:8", b"no\xff.json"])

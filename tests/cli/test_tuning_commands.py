@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,16 @@ def test_a_table_is_made_kept_and_used(tmp_path: Path) -> None:
     (warning,) = [line for line in other.stderr.splitlines() if line]
     assert warning.startswith("collbench: warning: the tuned table is for 2 ranks, not for 3: ")
     assert "by the rules of the library" in other.stdout
+
+
+def test_an_explanation_is_written_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "why.json"
+    told = call("explain", "allreduce", "-s", "8,1M", "--json", str(path))
+    assert told.exit_code == 0, told.output
+    short, long = json.loads(path.read_text())["explanations"]
+    assert (short["nbytes"], long["nbytes"]) == (8, 1 << 20)
+    assert f"{long['choice']['algorithm']}, {long['choice']['mode']}" in told.output
+    assert all(rival["why"] for rival in long["rivals"])
 
 
 def test_a_table_that_cannot_be_kept_is_shown_and_written(

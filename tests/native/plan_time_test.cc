@@ -55,12 +55,17 @@ bool close(double a, double b, double tolerance = 1e-9) {
   return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
 }
 
-double wire(Kind kind, const char* name, int p, const char* words, const WireTask& task,
+double wire(Kind kind, const char* name, int p, const Network& network, const WireTask& task,
             const WireLowering& how = {}) {
   const Schedule schedule = make_schedule(algorithm(kind, name), p, 0);
   std::vector<WirePlan> plans;
   for (int rank = 0; rank < p; ++rank) plans.push_back(lower_for_wire(schedule, rank, how));
-  return wire_seconds(plans, *network_of_words(words), task);
+  return wire_seconds(plans, network, task);
+}
+
+double wire(Kind kind, const char* name, int p, const char* words, const WireTask& task,
+            const WireLowering& how = {}) {
+  return wire(kind, name, p, *network_of_words(words), task, how);
 }
 
 // A wire of 1 GB/s without latency or overhead, on which nothing else costs anything.
@@ -227,6 +232,32 @@ TEST(who_exchanges_with_all_fills_all_ports) {
   const double found = wire(Kind::allgather, "direct", 4, "hosts:4x1,us=0,overhead_us=1,gbit=8",
                             {.bytes = 8e6, .tile_bytes = 1e5, .alone = true}, {.pace = 4});
   CHECK(close(found, 6e6 / 1e9, 0.02));
+}
+
+TEST(what_a_bucket_holds_passes_at_once) {
+  // Ranks of a host each; a link of 1 GB/s that takes 30 us, of which 10 are work at either end.
+  const MeasuredLink shaped{
+      .latency = 30e-6, .seconds_per_byte = 1e-9, .overhead = 10e-6, .bucket = 1e5};
+  const auto network = measured_network({{0, 1, 2}}, {"host", "network"}, {{}, shaped}, {});
+  const auto seconds = [&](const char* name, int p, double bytes) {
+    return wire(Kind::broadcast, name, p, *network, {.bytes = bytes, .alone = true});
+  };
+  CHECK(close(seconds("linear", 2, 8), 30e-6));
+  CHECK(close(seconds("linear", 2, 1e5), 30e-6));
+  CHECK(close(seconds("linear", 2, 3e5), 30e-6 + 2e5 * 1e-9));
+  // To a second rank the root sends behind the first message; the bucket has filled for 20 us.
+  CHECK(close(seconds("linear", 3, 3e5), 30e-6 + 5e5 * 1e-9));
+  // One after the other is busy for all that comes and goes, back to back.
+  const double period = wire(Kind::broadcast, "linear", 3, *network, {.bytes = 8});
+  CHECK(close(period, 2 * 10e-6));
+  // Calls that move more than comes between them find it empty.
+  CHECK(close(wire(Kind::broadcast, "linear", 3, *network, {.bytes = 1e6}), 2e-3, 1e-6));
+  const MeasuredLink deep{.latency = 30e-6, .seconds_per_byte = 1e-9, .bucket = 5e5};
+  const auto filled = measured_network({{0, 1}}, {"host", "network"}, {{}, deep}, {});
+  const WireTask alone{.bytes = 1e6, .alone = true};
+  CHECK(close(wire(Kind::broadcast, "linear", 2, *filled, alone), 30e-6 + 1e-3 - 200e-6));
+  const auto pair = measured_network({{0, 1}}, {"host", "network"}, {{}, {}}, {{0, 1, shaped}});
+  CHECK(close(wire(Kind::broadcast, "linear", 2, *pair, {.bytes = 3e5, .alone = true}), 230e-6));
 }
 
 TEST(a_wire_fold_hides_behind_the_next_tile) {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,15 @@ def by_name(found: list[Finding]) -> dict[str, Finding]:
     return {finding.what: finding for finding in found}
 
 
-def test_this_machine() -> None:
+def test_this_machine(tmp_path: Path) -> None:
     found = by_name(examined())
     assert {"cores", "memory", "file descriptors", "UCX", "launchers"} <= set(found)
     assert all(finding.state in (GOOD, NOTE, POOR) and finding.found for finding in found.values())
-    shown = CliRunner().invoke(collbench, ["doctor"])
+    path = tmp_path / "found.json"
+    shown = CliRunner().invoke(collbench, ["doctor", "--json", str(path)])
     assert shown.exit_code == 0, shown.output
+    told = json.loads(path.read_text())["findings"]
+    assert [one["what"] for one in told] == [one.what for one in examined()]
     assert all(what in shown.output for what in ("cores", "UCX"))
 
 

@@ -131,23 +131,45 @@ def test_places_hold_their_source_and_are_equal_without(tmp_path: Path) -> None:
     assert told == Topology(tuple(Place(name) for name in "abc"))
 
 
-def test_files_of_version_1_have_no_source(tmp_path: Path) -> None:
-    document = json.loads(text_of(FOUR)) | {"version": 1}
-    for place in document["places"]:
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_of_older_versions_say_less(version: int, tmp_path: Path) -> None:
+    document = json.loads(text_of(FOUR)) | {"version": version}
+    for link in (*document["links"].values(), *document["pairs"]):
+        del link["overhead"], link["bucket"]
+    for place in document["places"] if version == 1 else ():
         del place["source"]
-    (tmp_path / "one.json").write_text(json.dumps(document))
-    assert Topology.load(tmp_path / "one.json") == FOUR
+    (tmp_path / "older.json").write_text(json.dumps(document))
+    assert Topology.load(tmp_path / "older.json") == FOUR
 
 
+def test_a_bucket_passes_at_once() -> None:
+    link = Link(1e-5, 1e-8, overhead=4e-6, bucket=1000)
+    assert link.seconds(1000) == link.seconds(0) == 1e-5
+    assert link.seconds(3000) == pytest.approx(3e-5)
+
+
+def test_buckets_are_found_where_there_are_any() -> None:
+    def measured(bucket: int) -> Link:
+        link = Link(2e-5, 8e-9, bucket=bucket)
+        short, middle, long = map(link.seconds, probe.TIMES)
+        return probe._link(short, middle, long, 5e-6)
+
+    assert measured(1 << 18).bucket == pytest.approx(1 << 18)
+    assert measured(1 << 18).beta == pytest.approx(8e-9)
+    assert measured(1000).bucket == 0  # less than what noise makes of none
+
+
+OF_3 = {"overhead": 0, "bucket": 0}
 PLACE = {"host": "a", "package": 0, "numa": 0, "cpus": [], "source": ""}
-PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0}
+PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0} | OF_3
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"format": "x"}, "does not say that its format"),
-        ({"version": 3}, "has version 3; this library reads 1 and 2"),
+        ({"version": 4}, "has version 4; this library reads 1 to 3"),
+        ({"version": 2}, r"links\['network'\]: the key 'overhead' is unknown"),
         ({"version": 1}, r"places\[0\]: the key 'source' is unknown"),
         ({"version": True}, "has version True"),
         ({"rooms": 1}, "the key 'rooms' is unknown: give an object with the keys format, version"),
@@ -167,17 +189,20 @@ PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0}
         ),
         ({"links": 3}, "links is 3: give an object"),
         ({"links": {"host": 3}}, r"links\['host'\]: 3 is there: give an object"),
-        ({"links": {"moon": {"alpha": 1, "beta": 0}}}, "'moon' is no level: it is one of numa"),
         (
-            {"links": {"host": {"alpha": -1, "beta": 0}}},
+            {"links": {"moon": {"alpha": 1, "beta": 0} | OF_3}},
+            "'moon' is no level: it is one of numa",
+        ),
+        (
+            {"links": {"host": {"alpha": -1, "beta": 0} | OF_3}},
             r"links\['host'\]: .*alpha is -1: give sec",
         ),
-        ({"links": {"host": {"alpha": True, "beta": 0}}}, "alpha is True"),
+        ({"links": {"host": {"alpha": True, "beta": 0} | OF_3}}, "alpha is True"),
         (
-            {"links": {"host": {"alpha": 0, "beta": 10**400}}},
+            {"links": {"host": {"alpha": 0, "beta": 10**400} | OF_3}},
             "beta is 1000.*: give seconds per byte",
         ),
-        ({"links": {"host": {"alpha": 0, "beta": math.inf}}}, "beta is inf"),
+        ({"links": {"host": {"alpha": 0, "beta": math.inf} | OF_3}}, "beta is inf"),
         ({"pairs": {}}, "pairs is {}: give a list"),
         ({"pairs": [PAIR | {"ranks": [0]}]}, r"pairs\[0\]: ranks is \[0\]: give a list of two"),
         ({"pairs": [PAIR | {"ranks": [[0], 1]}]}, r"pairs\[0\]: ranks\[0\] is \[0\]"),
