@@ -154,7 +154,7 @@ class WireRun {
   using Begin = std::tuple<double, int, std::uint64_t>;  // when, rank, version of its Next
 
   const Network& network_;
-  const Tiling& tiling_;
+  const Tiling tiling_;
   int tiles_, calls_;
   LinksInUse links_;
   Arrivals arrivals_;
