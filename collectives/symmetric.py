@@ -31,15 +31,17 @@ class Symmetric(Caller):
         ``dtype`` is a NumPy dtype, or its name, and the array NumPy's; or a torch dtype, and the
         array a tensor. Local: every rank makes its own, of whatever shape and whenever it likes,
         and the collectives take it beside ordinary arrays; where it is large they are several
-        times as fast on it. It may outlive the communicator and serve others of the same job.
-        Between machines it is ordinary memory.
+        times as fast on it. It may outlive the communicator and serve others that came from one
+        ``init()`` with it. What arrays leave stays with this process for later ones. Between
+        machines it is ordinary memory.
 
         ``device="cuda"`` (the current GPU of CuPy or torch, else the first), ``"cuda:1"`` or a
         number: memory of a GPU, all zero. The array is CuPy's where that is loaded, a tensor of a
         torch dtype, else a :class:`DeviceArray`, whose memory goes with its last view.
 
         Raises OutOfMemoryError where the machine, or its control group, has no
-        memory left; UnsupportedError where there is no such GPU; SystemCallError where that is
+        memory left, or the array is longer than a machine's (rounded up to a power of two);
+        UnsupportedError where there is no such GPU; SystemCallError where that is
         full.
         """
         sizes = _shape(shape)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from collectives.cli.options import FILE
+from collectives.cli.options import FILE, check_folder
 from collectives.cli.run import MOST_RANKS
 from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.topology_worker import Look
@@ -42,6 +42,8 @@ def topo(
         raise click.UsageError("--gpus looks at this machine: leave FILE and --ranks out")
     if draw is not None and draw.suffix.lower() != ".svg":
         raise click.UsageError(f"cannot draw to {draw}; its name must end in .svg")
+    check_folder(output)
+    check_folder(draw)
     if gpus:
         shown = _of_gpus()
     else:

@@ -46,7 +46,11 @@ _RANKS = click.option(
 def tune(
     ranks: int, kinds: tuple[str, ...], sizes: str | None, budget: float, output: Path | None
 ) -> None:
-    """Race every plan on this machine and show which wins from which size on."""
+    """Race every plan on this machine and show which wins from which size on.
+
+    A race of all collectives and sizes is kept in the cache, too, where later runs of as many ranks
+    on this machine find it (COLLECTIVES_CACHE=off: it is not).
+    """
     check_folder(output)
     wanted = Tuning(
         kinds=list(kinds),

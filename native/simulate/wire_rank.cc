@@ -27,6 +27,7 @@ void WireCursor::next() noexcept {
 }
 
 void WireCursor::restart() noexcept {
+  handled = kNever;
   iteration_ = 0;
   at_ = 0;
   settle();

@@ -3,6 +3,7 @@
 // as the engine has them (engine/wire_executor.h), and when each op finished which tile.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace coll {
 // The place in a lane: its next op and tile.
 class WireCursor {
  public:
+  static constexpr double kNever = -std::numeric_limits<double>::infinity();
+
   WireCursor(const WirePlan& plan, std::vector<int> ops, int tiles);
 
   bool at_end() const noexcept { return iteration_ >= iterations_; }
@@ -20,6 +23,9 @@ class WireCursor {
   int tile() const noexcept { return tile_; }
   void next() noexcept;
   void restart() noexcept;
+
+  // When a message of this call was last handed over, or taken in, that did not go with another.
+  double handled = kNever;
 
  private:
   void settle() noexcept;

@@ -21,6 +21,7 @@ namespace {
 
 // Between calls that are alone: as long as a program needs for little, and races for a barrier.
 constexpr double kPause = 200e-6;
+constexpr double kJoined = 4096;  // bytes
 
 class WireRun {
  public:
@@ -116,6 +117,10 @@ class WireRun {
     const WireOp& op = mine.plan().ops[index(lane.op())];
     const double bytes = cells(mine.plan(), op) * tiling_.bytes(lane.tile(), tiles_);
     mine.clock = at + work(mine.plan(), op, bytes);
+    if (op.act != WireAct::fold && !joined(rank, lane, op, at, bytes)) {
+      mine.clock += network_.overhead(rank, op.peer);
+      lane.handled = mine.clock;
+    }
     double finished = mine.clock;
     if (op.act == WireAct::send) {
       const auto [left, arrived] = links_.carry(rank, op.peer, mine.clock, bytes);
@@ -129,13 +134,21 @@ class WireRun {
     if (op.act == WireAct::send) look_again(op.peer);
   }
 
+  // Streams hand over in one piece what follows at once, and take in one what has come by then:
+  // only the first of such short messages costs its overhead.
+  bool joined(int rank, const WireCursor& lane, const WireOp& op, double at, double bytes) {
+    if (bytes > kJoined) return false;
+    if (op.act == WireAct::receive) return arrivals_.first(pair(op.peer, rank)) <= lane.handled;
+    return at < lane.handled + network_.overhead(rank, op.peer);
+  }
+
   static int cells(const WirePlan& plan, const WireOp& op) {
     int cells = 0;
     for (const PlaceRange& r : plan.ranges(plan.sources(op).front())) cells += r.cells;
     return cells;
   }
 
-  // What the rank itself does for an op.
+  // What the rank itself does for an op, but for handing it over or taking it in.
   double work(const WirePlan& plan, const WireOp& op, double bytes) const {
     const RankCosts& costs = network_.costs;
     const auto sources = plan.sources(op);
@@ -147,8 +160,7 @@ class WireRun {
     const bool lands_apart = op.act == WireAct::receive && plan.destinations(op).front().area >= 0;
     const std::size_t pieces =
         tiles_ > 1 ? index(cells(plan, op)) : plan.ranges(sources.front()).size();
-    return network_.overhead(plan.rank, op.peer) +
-           (pieces > 1 && !lands_apart ? bytes * costs.copy : 0);
+    return pieces > 1 && !lands_apart ? bytes * costs.copy : 0;
   }
 
   using Begin = std::tuple<double, int, std::uint64_t>;  // when, rank, version of its Next

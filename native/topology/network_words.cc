@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,7 +94,8 @@ class Reader {
     int value = 0;
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (error != std::errc() || value < 1) {
-      refuse(words_, "'" + shown() + "' is no number of ranks, hosts or switches, from 1 on");
+      refuse(words_, "'" + shown() + "' is no number of ranks, hosts or switches, 1 to " +
+                         std::to_string(std::numeric_limits<int>::max()));
     }
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return value;

@@ -88,7 +88,8 @@ void SymmetricHeap::back(std::size_t begin, std::size_t end) {
   if (end - begin > available_memory()) {
     throw Error(Status::out_of_memory, "the symmetric heap needs " + std::to_string(end - begin) +
                                            " bytes more, and this machine or control group has " +
-                                           std::to_string(available_memory()) + " left");
+                                           std::to_string(available_memory()) +
+                                           " left: what arrays left stays with their process");
   }
   const std::size_t start = offset_ + own_ * window_;
   grow_file(start + end);

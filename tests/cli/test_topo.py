@@ -56,7 +56,7 @@ def test_mistakes(tmp_path: Path) -> None:
         (("topo", wrong, "-n", 2), "leave --ranks out", 2),
         (("topo", "--draw", "x.png"), "must end in .svg", 2),
         (("topo", "-n", 0), "0", 2),
-        (("topo", "--no-measure", "-o", wrong / "x.json"), "cannot write", 1),
+        (("topo", "--no-measure", "-o", wrong / "x.json"), "cannot write", 2),
     ):
         told = call(*arguments)
         assert told.exit_code == code, told.output

@@ -260,6 +260,16 @@ TEST(what_a_bucket_holds_passes_at_once) {
   CHECK(close(wire(Kind::broadcast, "linear", 2, *pair, {.bytes = 3e5, .alone = true}), 230e-6));
 }
 
+TEST(messages_that_follow_at_once_are_handed_over_together) {
+  // A chain passes its vector on in eight pieces; a link takes nothing for any of them.
+  const char* words = "hosts:4x1,us=0,overhead_us=10,gbit=8e9,fold_gbyte=1e9,copy_gbyte=1e9";
+  const auto alone = [&](const char* name) {
+    return wire(Kind::reduce, name, 4, words, {.bytes = 1024, .alone = true}, {.lag = 0});
+  };
+  CHECK(close(alone("chain"), 6 * 10e-6, 1e-3));   // three hops
+  CHECK(close(alone("direct"), 4 * 10e-6, 1e-3));  // one rank takes in three messages
+}
+
 TEST(a_wire_fold_hides_behind_the_next_tile) {
   const auto seconds = [](double tile) {
     return wire(Kind::allreduce, "ring", 4,

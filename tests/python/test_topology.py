@@ -157,6 +157,8 @@ def test_buckets_are_found_where_there_are_any() -> None:
     assert measured(1 << 18).bucket == pytest.approx(1 << 18)
     assert measured(1 << 18).beta == pytest.approx(8e-9)
     assert measured(1000).bucket == 0  # less than what noise makes of none
+    disturbed = probe._link(1e-5, 3e-3, 2e-3, 0.0)
+    assert disturbed.beta == pytest.approx(2e-3 / probe.LONG, rel=0.01)
 
 
 OF_3 = {"overhead": 0, "bucket": 0}
