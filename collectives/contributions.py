@@ -46,8 +46,8 @@ class Contributions(Caller):
         in ``out`` or in a new array; ``x`` is left as it was.
 
         The bits depend on the contributions alone: neither on the number of ranks nor on who hands
-        in which. ``op="avg"`` divides by the number of all contributions, before the one rounding; of none at all the result
-        is 0, as their sum is.
+        in which. ``op="avg"`` divides by the number of all contributions, before the one rounding;
+        of none at all the result is 0, as their sum is.
         Infinities and NaNs are those of a sum; a zero is +0. Among 8 ranks 48 bytes travel for an
         element of float32, 288 of float64, 16 of float16: docs/arithmetic.md.
         """
