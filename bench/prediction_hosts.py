@@ -49,15 +49,14 @@ def cell(comm: cl.Communicator, links: cl.Topology, kind: str, nbytes: int) -> d
     runners = [Runner(comm, choice, buffers, None) for choice, _ in near]
     race = Race(comm, runners, buffers)
     race.rounds(ROUNDS)
-    samples = {id(runner): race.samples[id(runner)] for runner in runners}
-    fastest = samples[id(min(runners, key=race.median))]
+    fastest = race.samples[id(min(runners, key=race.median))]
     plans: list[dict[str, Any]] = [
         {
             "algorithm": choice.algorithm,
             "plan": str(choice),
             "measured_us": round(race.median(runner) * 1e6, 3),
             "predicted_us": round(found * 1e6, 3),
-            "at_least": at_least(fastest, samples[id(runner)]),
+            "at_least": at_least(fastest, race.samples[id(runner)]),
         }
         for (choice, found), runner in zip(near, runners, strict=True)
     ]

@@ -14,7 +14,7 @@ import click
 import collectives as cl
 from collectives.cli import plot, table
 from collectives.cli.machine import facts
-from collectives.cli.options import SIZES, check_folder, write_json
+from collectives.cli.options import FILE, SIZES, check_folder, write_json
 from collectives.cli.screen import Screen
 from collectives.cli.seconds import Seconds
 from collectives.cli.sizes import format_size, parse_sizes
@@ -71,7 +71,6 @@ def _options(kind: str) -> list[click.Parameter]:
         settings.setdefault("show_default", "default" in settings)
         return click.Option(list(names), **settings)
 
-    file = click.Path(dir_okay=False, path_type=Path)
     data: list[click.Parameter] = [
         option("-s", "--sizes", type=SIZES, default="8:16M", help="As 8:64M or 8,1K,1M."),
         option("--factor", type=click.IntRange(2), default=4, help="Growth within a range."),
@@ -95,9 +94,9 @@ def _options(kind: str) -> list[click.Parameter]:
         option("--pin/--no-pin", default=None, help="A core per rank.  [default: if enough]"),
         option("--iterations", type=click.IntRange(1), help="Calls per row.  [default: as fit]"),
         option("--budget", type=Seconds(0.1), default=20.0, help="Seconds in all, about."),
-        option("--json", "json_file", type=file, help="Write rows and machine here."),
-        option("--plot", "plot_file", type=file, help="Draw the rows here (png, svg, pdf)."),
-        option("--trace", "trace_file", type=file, help="Write what all ranks do, and when, here."),
+        option("--json", "json_file", type=FILE, help="Write rows and machine here."),
+        option("--plot", "plot_file", type=FILE, help="Draw the rows here (png, svg, pdf)."),
+        option("--trace", "trace_file", type=FILE, help="Write what all ranks do, and when, here."),
     ]
 
 

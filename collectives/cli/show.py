@@ -16,7 +16,7 @@ from rich.table import Table
 import collectives as cl
 from collectives import environment
 from collectives.catalogue import Proof
-from collectives.cli.options import KIND, RANK_RANGE
+from collectives.cli.options import FILE, KIND, RANK_RANGE
 from collectives.cli.screen import Screen, console
 from collectives.cli.sizes import format_ranks
 from collectives.errors import CollectiveError
@@ -129,7 +129,7 @@ def verify(name: str | None, ranks: list[int], kind: str | None, plans: bool) ->
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="An .svg or .txt file.  [default: text on standard output]",
 )
 def draw(name: str, ranks: int, kind: str | None, root: int, output: Path | None) -> None:

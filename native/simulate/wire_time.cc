@@ -21,7 +21,8 @@ namespace {
 
 // Between calls that are alone: as long as a program needs for little, and races for a barrier.
 constexpr double kPause = 200e-6;
-constexpr double kJoined = 4096;  // bytes
+// Bytes of a message that may go with the one before: longer ones are many packets anyway.
+constexpr double kJoined = 4096;
 
 class WireRun {
  public:
@@ -117,10 +118,7 @@ class WireRun {
     const WireOp& op = mine.plan().ops[index(lane.op())];
     const double bytes = cells(mine.plan(), op) * tiling_.bytes(lane.tile(), tiles_);
     mine.clock = at + work(mine.plan(), op, bytes);
-    if (op.act != WireAct::fold && !joined(rank, lane, op, at, bytes)) {
-      mine.clock += network_.overhead(rank, op.peer);
-      lane.handled = mine.clock;
-    }
+    if (op.act != WireAct::fold) hand_over(rank, lane, op, at, bytes);
     double finished = mine.clock;
     if (op.act == WireAct::send) {
       const auto [left, arrived] = links_.carry(rank, op.peer, mine.clock, bytes);
@@ -136,10 +134,15 @@ class WireRun {
 
   // Streams hand over in one piece what follows at once, and take in one what has come by then:
   // only the first of such short messages costs its overhead.
-  bool joined(int rank, const WireCursor& lane, const WireOp& op, double at, double bytes) {
-    if (bytes > kJoined) return false;
-    if (op.act == WireAct::receive) return arrivals_.first(pair(op.peer, rank)) <= lane.handled;
-    return at < lane.handled + network_.overhead(rank, op.peer);
+  void hand_over(int rank, WireCursor& lane, const WireOp& op, double at, double bytes) {
+    const double overhead = network_.overhead(rank, op.peer);
+    const bool joins = op.act == WireAct::receive
+                           ? arrivals_.first(pair(op.peer, rank)) <= lane.handled
+                           : at < lane.handled + overhead;
+    if (joins && bytes <= kJoined) return;
+    double& clock = ranks_[index(rank)].clock;
+    clock += overhead;
+    lane.handled = clock;
   }
 
   static int cells(const WirePlan& plan, const WireOp& op) {

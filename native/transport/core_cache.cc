@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 namespace coll {
+
 std::size_t core_cache() noexcept {
 #ifdef _SC_LEVEL2_CACHE_SIZE
   static const long bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
