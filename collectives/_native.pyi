@@ -114,6 +114,8 @@ class _Lib:
     COLL_CHECK_COST: int
     COLL_CHECK_TREE: int
     COLL_CHECK_ALL: int
+    COLL_STORES_ORDINARY: int
+    COLL_STORES_NON_TEMPORAL: int
     COLL_PHASE_RING: int
     COLL_ACT_SEND: int
     COLL_ACT_RECEIVE: int
@@ -427,9 +429,7 @@ class _Lib:
         p: int,
         root: int,
         in_place: int,
-        mode: int,
-        depth: int,
-        lag: int,
+        how: CData,
         out: CData,
         /,
     ) -> int: ...
@@ -441,9 +441,7 @@ class _Lib:
         algorithm: int,
         p: int,
         root: int,
-        mode: int,
-        depth: int,
-        lag: int,
+        how: CData,
         data: CData,
         length: CData,
         /,

@@ -17,10 +17,10 @@ from collectives.defined import (
     unpacked,
 )
 from collectives.errors import InternalError, UnsupportedError
+from collectives.lowering import lowering
 from collectives.names import (
     KIND_NAMES,
     KINDS,
-    MODES,
     algorithm_index,
     are_several,
     checked_ranks,
@@ -32,9 +32,15 @@ from collectives.stopping import run_alone
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
-# The plans that verify() proves: where messages lie, slots per rank, tiles between two rounds. The
-# engine runs the last two; the first shows that the staged form does not depend on its pipeline.
-PLANS = (("staged", 4, 0), ("staged", 4, 1), ("inline", 4, 0))
+# The plans that verify() proves: where messages lie, slots per rank, tiles between two rounds, and
+# stores that they are right with. The engine runs the last two; the first shows that the staged
+# form does not depend on its pipeline.
+PLANS = (
+    ("staged", 4, 0, "non_temporal"),
+    ("staged", 4, 1, "non_temporal"),
+    ("inline", 4, 0, "ordinary"),
+)
+_Way = tuple[str, int, int, str]
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,9 @@ class Proof:
     nothing); ``same_tree_in_vector``: the bits do not depend on how the vector is cut;
     ``rank_order``: fit for non-commutative operators; ``canonical``: the summation tree is the one
     of ``reproducible=True``; ``one_fold``: one op folds all operands. ``mode`` is None for a
-    schedule; a plan also has ``depth`` slots, ``lag`` tiles, and rank 0's ``ops``, ``waits`` and
-    ``posts``. ``message`` names the first thing wrong; "" when ``proved``.
+    schedule; a plan also has ``depth`` slots, ``lag`` tiles, ``stores`` ("ordinary", or
+    "non_temporal": right also where moves write around the caches), and rank 0's ``ops``,
+    ``waits`` and ``posts``. ``message`` names the first thing wrong; "" when ``proved``.
     """
 
     kind: str
@@ -97,6 +104,7 @@ class Proof:
     mode: str | None
     depth: int
     lag: int
+    stores: str | None
     proved: bool
     rounds: int
     bytes: float
@@ -246,15 +254,13 @@ def _prove(
     p: int,
     root: int,
     in_place: bool,
-    plan: tuple[str, int, int] | None,
+    plan: _Way | None,
 ) -> Proof:
     found = ffi.new("coll_proof *")
-    mode, depth, lag = plan or (None, 0, 0)
-    if mode is None:
+    if plan is None:
         run_alone(lib.coll_prove, index, p, root, in_place, found)
     else:
-        way = MODES[mode], depth, lag
-        run_alone(lib.coll_prove_plan, index, p, root, in_place, *way, found)
+        run_alone(lib.coll_prove_plan, index, p, root, in_place, lowering(*plan), found)
     return _proof(found, kind, name, p, root, in_place, plan)
 
 
@@ -265,9 +271,9 @@ def _proof(
     p: int,
     root: int,
     in_place: bool,
-    plan: tuple[str, int, int] | None,
+    plan: _Way | None,
 ) -> Proof:
-    mode, depth, lag = plan or (None, 0, 0)
+    mode, depth, lag, stores = plan or (None, 0, 0, None)
     return Proof(
         kind=kind,
         name=name,
@@ -277,6 +283,7 @@ def _proof(
         mode=mode,
         depth=depth,
         lag=lag,
+        stores=stores,
         proved=bool(found.proved),
         rounds=found.rounds,
         bytes=found.bytes,

@@ -52,6 +52,10 @@ MODES: dict[str, int] = {
     "pull": lib.COLL_MODE_PULL,
     "push": lib.COLL_MODE_PUSH,
 }
+STORES: dict[str, int] = {
+    "ordinary": lib.COLL_STORES_ORDINARY,
+    "non_temporal": lib.COLL_STORES_NON_TEMPORAL,
+}
 
 ACCUMULATORS: dict[str, int] = {
     "float32": lib.COLL_ACCUMULATE_FLOAT32,

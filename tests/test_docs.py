@@ -16,6 +16,7 @@ import pytest
 import collectives as cl
 from collectives import environment, errors, nccl
 from collectives._ffi import check, ffi, lib
+from collectives.lowering import lowering
 from collectives.names import KINDS, algorithm_index
 from scripts import cheapest, generate_docs
 from tests import architecture_rules, pages
@@ -308,7 +309,7 @@ def test_encodings_are_those_that_are_shown() -> None:
         if level == "schedule":
             check(lib.coll_schedule(index, int(p), 0, data, length))
         else:
-            check(lib.coll_plan(index, int(p), 0, lib.COLL_MODE_STAGED, 4, 0, data, length))
+            check(lib.coll_plan(index, int(p), 0, lowering("staged", 4, 0), data, length))
         try:
             assert [int(word) for word in words.split()] == ffi.unpack(data[0], length[0])
         finally:

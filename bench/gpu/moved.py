@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from collectives._ffi import check, ffi, lib
-from collectives.names import MODES, algorithm_index
+from collectives.lowering import lowering
+from collectives.names import algorithm_index
 
 DEPTH, LAG = 4, 1  # as native/communicator/gpu_plans.cc lowers plans
 STAGE = 3
@@ -23,15 +24,14 @@ def moved(name: str, ranks: int, mode: str, kind: str = "allreduce") -> Fraction
     """
     words = iter(_plan(algorithm_index(kind, name), ranks, mode))
     _, _, _, p, _, chunks = (next(words) for _ in range(6))
-    for _ in range(4):
-        next(words)
+    _skip(words, 5)
     cells = sum(_cells_of_rank(words, mode == "inline") for _ in range(p))
     return Fraction(cells, chunks)
 
 
 def _plan(algorithm: int, ranks: int, mode: str) -> list[int]:
     data, length = ffi.new("int32_t **"), ffi.new("size_t *")
-    check(lib.coll_plan(algorithm, ranks, 0, MODES[mode], DEPTH, LAG, data, length))
+    check(lib.coll_plan(algorithm, ranks, 0, lowering(mode, DEPTH, LAG), data, length))
     try:
         return ffi.unpack(data[0], length[0])
     finally:
@@ -44,7 +44,7 @@ def _cells_of_rank(words: Iterator[int], packets: bool) -> int:
 
 
 def _cells_of_op(words: Iterator[int], packets: bool) -> int:
-    _skip(words, 6)
+    _skip(words, 7)
     cells = sum(_cells_of_operand(words, packets) for _ in range(next(words)))  # read
     cells += sum(_cells_of_operand(words, packets) for _ in range(next(words)))  # written
     _skip(words, 3 * next(words))  # waits

@@ -41,11 +41,25 @@ void fill_sizes(const Plan& plan, coll_proof& out) {
       std::count_if(first.ops.begin(), first.ops.end(), [](const PlanOp& o) { return o.post; }));
 }
 
-Plan lowered(const Schedule& schedule, int mode, int depth, int lag) {
-  if (mode < 0 || mode >= kModes) {
-    throw Error(Status::invalid_argument, "there is no mode number " + std::to_string(mode));
+// The plan of the algorithm for p ranks, as the caller wants it lowered.
+Plan lowered(const Schedule& schedule, const Algorithm& a, const coll_lowering* wanted) {
+  const coll_lowering& how = required(wanted, "no lowering is given");
+  if (how.size < sizeof(coll_lowering)) {
+    throw Error(Status::invalid_argument, "coll_lowering.size is too small");
   }
-  return lower(schedule, {.mode = static_cast<Mode>(mode), .depth = depth, .lag = lag});
+  if (how.mode < 0 || how.mode >= kModes) {
+    throw Error(Status::invalid_argument, "there is no mode number " + std::to_string(how.mode));
+  }
+  if (how.stores < 0 || how.stores >= kStores) {
+    throw Error(Status::invalid_argument,
+                "there is no kind of stores number " + std::to_string(how.stores));
+  }
+  return blaming(schedule, a.name, [&] {
+    return lower(schedule, {.mode = static_cast<Mode>(how.mode),
+                            .depth = how.depth,
+                            .lag = how.lag,
+                            .stores = static_cast<Stores>(how.stores)});
+  });
 }
 
 }  // namespace
@@ -120,13 +134,12 @@ coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_pl
 }
 
 coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
-                            int32_t mode, int32_t depth, int32_t lag, coll_proof* out) {
+                            const coll_lowering* how, coll_proof* out) {
   return stoppable([&] {
     coll_proof& proof = coll::required(out, coll::kNoProof);
     const coll::Algorithm& a = coll::algorithm_at(algorithm);
     const coll::Schedule schedule = coll::make_schedule(a, p, root);
-    const coll::Plan plan =
-        coll::blaming(schedule, a.name, [&] { return coll::lowered(schedule, mode, depth, lag); });
+    const coll::Plan plan = coll::lowered(schedule, a, how);
     coll::Report report = coll::prove(plan, in_place != 0, coll::usual_tiles(plan),
                                       coll::kAllChecks, coll::claims_of(a, p));
     if (!report.proved) {  // what is wrong with a schedule is told, not what its plan makes of that
@@ -148,13 +161,12 @@ coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t** 
   });
 }
 
-coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
-                      int32_t lag, int32_t** data, size_t* length) {
+coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, const coll_lowering* how,
+                      int32_t** data, size_t* length) {
   return stoppable([&] {
     const coll::Algorithm& a = coll::algorithm_at(algorithm);
     const coll::Schedule schedule = coll::make_schedule(a, p, root);
-    const coll::Plan plan =
-        coll::blaming(schedule, a.name, [&] { return coll::lowered(schedule, mode, depth, lag); });
+    const coll::Plan plan = coll::lowered(schedule, a, how);
     coll::hand_out(coll::encode(plan), data, length);
     return Status::ok;
   });

@@ -13,6 +13,16 @@
 #include "prove/wrong_schedule.h"
 
 namespace coll {
+namespace {
+
+// Which stores are faster changes with the place of the cores and with what else runs, so each rank
+// times its own (engine/trial.h): the plan has to be right with either. Lines with their flags are
+// too short to gain.
+Stores stores_of(Mode mode) {
+  return mode == Mode::inlined ? Stores::ordinary : Stores::non_temporal;
+}
+
+}  // namespace
 
 PreparedPlan& Plans::get(const Choice& choice, int root) {
   const std::uint64_t key =
@@ -40,7 +50,11 @@ Plan Plans::proved(const Schedule& schedule, const Choice& choice) const {
   const int depth = static_cast<int>(segment_.shape().depth);
   std::string why;
   for (const Mode mode : {choice.mode, Mode::staged}) {
-    Plan plan = lower(schedule, {.mode = mode, .depth = depth, .lag = choice.lag, .mixed = mixed_});
+    Plan plan = lower(schedule, {.mode = mode,
+                                 .depth = depth,
+                                 .lag = choice.lag,
+                                 .mixed = mixed_,
+                                 .stores = stores_of(mode)});
     Report report = prove(plan, true, usual_tiles(plan), kAllChecks, claims);
     if (report.proved) {
       report = prove(plan, false, usual_tiles(plan), kAllChecks, claims);

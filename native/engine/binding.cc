@@ -47,6 +47,7 @@ void Binding::bind_structure() {
     bound.balanced = op.shape == Shape::balanced;
     bound.complete = op.complete;
     bound.post = op.post;
+    bound.fence = op.fence;
     for (std::size_t d = 0; d < destinations.size() && d < 32; ++d) {
       if (is_stage(destinations[d])) bound.stage_bits |= 1U << d;
     }

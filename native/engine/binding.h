@@ -79,7 +79,7 @@ struct alignas(kLine) BoundOp {
   std::uint64_t when;
   std::int32_t lag;
   std::uint16_t k, m;
-  bool balanced, complete, post, stages;
+  bool balanced, complete, post, fence, stages;
 };
 static_assert(sizeof(BoundOp) == kLine);
 

@@ -182,6 +182,7 @@ void Executor::take_up(const Binding& binding) noexcept {
   depth_ = static_cast<std::size_t>(plan.depth);
   depth_bits_ = std::countr_zero(depth_);
   closed_ = plan.layout.closed();
+  stores_around_ = plan.stores == Stores::non_temporal;
   ring_ = plan.inlined() ? 1 : 0;
   slot_bytes_ = ring_bytes_[ring_];
 }
@@ -377,6 +378,7 @@ inline Progress Executor::play(int spins) noexcept {
       // Then nobody may be told that the op is done.
       if (user_failed_ || unmapped_) return Progress::failed;
       met = 0;
+      fence(op);
       raise_flags(op, tile);
       if (op.post) publish(own_->progress.tick, clock_->base + op.when + tile_ticks(tile));
       if constexpr (kRecorded) watch_->step_ends(step_of(number, tile));
@@ -385,6 +387,7 @@ inline Progress Executor::play(int spins) noexcept {
   if constexpr (kRecorded) watch_->step_begins();
   if (!ready(ops_[exit_], tiles_ - 1, spins, met)) return stop(i, exit_, met);
   if constexpr (kRecorded) watch_->step_ends_if_it_waited({.act = Event::Act::leave});
+  fence(ops_[exit_]);
   end();
   return Progress::done;
 }

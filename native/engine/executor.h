@@ -132,6 +132,11 @@ class Executor {
   }
   std::byte* address(const BoundOperand& o, std::size_t tile_offset,
                      std::size_t stage_offset) noexcept;
+  // Where the plan says so, if anything went around the caches.
+  void fence(const BoundOp& op) noexcept {
+    if (op.fence && unfenced_) end_streaming();
+  }
+  void end_streaming() noexcept;
   void raise_flags(const BoundOp& op, int tile) noexcept;
   std::atomic<std::uint64_t>* flag_word(const Flag& f, int tile) const noexcept;
   std::uint64_t flag_value(std::uint64_t ticks) const noexcept;
@@ -189,7 +194,9 @@ class Executor {
   int depth_bits_ = 0;
   std::array<std::size_t, 2> ring_bytes_{};
   std::size_t fingerprint_ = 0;  // where this call's goes
-  bool streams_ = false;         // what is staged may be written around the caches
+  bool streams_ = false;         // what is staged may be written around the caches,
+  bool stores_around_ = false;   // if the plan allows it, as it does of anything
+  bool unfenced_ = false;        // something was, since the last fence
   enum class Entrance : std::uint8_t { before, agreeing, within } entrance_ = Entrance::before;
   bool mismatch_ = false, closed_ = false, user_failed_ = false;
   bool unmapped_ = false;  // peers' memory that this call needs cannot be mapped

@@ -39,7 +39,9 @@ constexpr std::size_t least_timed(bool results) noexcept {
 // Whose stores are worth a choice in an op, as it runs in this call: in a mixed plan a slot is for
 // those who cannot be reached. Of cores that are not far only what overflows the caches.
 Executor::Around Executor::choice_of(const BoundOp& op) const noexcept {
-  if (op.pieces == op.pieces_end || !(streams_ || binding_->bulky())) return Around::nothing;
+  if (op.pieces == op.pieces_end || !stores_around_ || !(streams_ || binding_->bulky())) {
+    return Around::nothing;
+  }
   const BoundOperand* first = binding_->operands() + binding_->pieces()[op.pieces].operands + op.k;
   const auto writes = [&](Home home) {
     return std::any_of(first, first + op.m,
@@ -65,6 +67,11 @@ Trial* Executor::trial_of(const BoundOp& op, Around choice) noexcept {
   return &stores[std::min(size, stores.size() - 1)];
 }
 
+void Executor::end_streaming() noexcept {
+  kernels::end_streaming();
+  unfenced_ = false;
+}
+
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   const Around choice = choice_of(op);
   Trial* trial = trial_of(op, choice);
@@ -73,6 +80,7 @@ void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
     return;
   }
   const bool streamed = trial->second();
+  unfenced_ = unfenced_ || streamed;
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t bytes = run_pieces(op, tile, streamed ? choice : Around::nothing);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;

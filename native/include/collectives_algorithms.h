@@ -70,17 +70,32 @@ void coll_work_stop_by(coll_stop_function stop, void* context);
 /* Proves the schedule of an algorithm for p ranks. COLL_OK also where `out->proved` is 0. */
 coll_status coll_prove(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
                        coll_proof* out);
-/* The plan of the segment engine for this algorithm: lowered in `mode` with `depth` slots and
- * `lag` tiles between rounds, three calls back to back, proved independently of its derivation. */
+/* How the moves of a plan may store. */
+typedef enum coll_stores {
+  COLL_STORES_ORDINARY = 0,
+  COLL_STORES_NON_TEMPORAL = 1 /* around the caches: others see them in any order until a fence */
+} coll_stores;
+
+/* How a schedule is lowered to a plan of the segment engine. */
+typedef struct coll_lowering {
+  size_t size;    /* sizeof(coll_lowering) */
+  int32_t mode;   /* a coll_mode */
+  int32_t depth;  /* slots per rank: 1 and more */
+  int32_t lag;    /* tiles between one round and the next */
+  int32_t stores; /* a coll_stores: those that the plan is right with; ordinary ones always are */
+} coll_lowering;
+
+/* The plan of this algorithm, lowered so: three calls back to back, proved independently of its
+ * derivation. */
 coll_status coll_prove_plan(int32_t algorithm, int32_t p, int32_t root, int32_t in_place,
-                            int32_t mode, int32_t depth, int32_t lag, coll_proof* out);
+                            const coll_lowering* how, coll_proof* out);
 
 /* Schedules and plans as flat arrays of int32 (docs/encoding.md). coll_free() them. */
 coll_status coll_schedule(int32_t algorithm, int32_t p, int32_t root, int32_t** data,
                           size_t* length);
 /* The plan, before it is bound to any buffer. */
-coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, int32_t mode, int32_t depth,
-                      int32_t lag, int32_t** data, size_t* length);
+coll_status coll_plan(int32_t algorithm, int32_t p, int32_t root, const coll_lowering* how,
+                      int32_t** data, size_t* length);
 /* Proves an encoded schedule or plan; `algorithm` names the claims to hold it to, -1 none. */
 coll_status coll_prove_encoded(const int32_t* data, size_t length, int32_t in_place,
                                int32_t algorithm, int32_t checks, coll_proof* out);

@@ -49,7 +49,11 @@ template <class Value>
 // A fold of one source, which stays as it is.
 [[gnu::always_inline]] inline void copy_source(const Fold& fold, std::size_t bytes) noexcept {
   for (std::uint32_t j = 0; j < fold.m; ++j) {
-    copy_bytes(fold.destinations[j], fold.sources[0], bytes, streamed(fold, j));
+    if (streamed(fold, j) && bytes >= kStreamingPays && fold.destinations[j] != fold.sources[0]) {
+      stream_bytes(fold.destinations[j], fold.sources[0], bytes);
+    } else {
+      copy_bytes(fold.destinations[j], fold.sources[0], bytes, false);
+    }
   }
 }
 
@@ -88,7 +92,6 @@ class BlockwiseFold {
       divide(fold, n, partials[0].data());
       write(fold, cells, first, n, partials[0].data(), around_cache);
     }
-    if (around_cache) end_streaming();
   }
 
   // Whether the results of a fold are written around the cache.

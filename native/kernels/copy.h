@@ -15,7 +15,7 @@ inline constexpr std::size_t kStreamingPays = 4096;
 void stream_bytes(void* destination, const void* source, std::size_t bytes,
                   InstructionSet set = best_instruction_set()) noexcept;
 
-// Orders streamed stores before every later store (such as a flag); once at the end of a call.
+// Orders streamed stores before every later store (such as a flag).
 void end_streaming() noexcept;
 
 }  // namespace coll::kernels

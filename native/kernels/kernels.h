@@ -23,7 +23,8 @@ struct Fold {
   // Shape of the summation tree. Left: ((s0+s1)+s2)+...; balanced: split at the largest power of
   // two below k, recursively, as recursive doubling does.
   bool balanced;
-  // Bit i: destination i is not read soon on this core; write it around the cache where it pays.
+  // Bit i: destination i is not read soon on this core; write it around the cache where it pays:
+  // seen by others in any order before kernels::end_streaming() (copy.h).
   std::uint32_t streaming;
   // The epilogue: results are divided by this once, before they are rounded: an average of equal
   // values is that value. 1: none, and always 1 where avg is not defined.
@@ -57,7 +58,8 @@ FoldKernel fold_kernel(Dtype dtype, Reduction op) noexcept;
 // For what only moves data: folds of one source, of any dtype, pairs included.
 FoldKernel copy_kernel(Dtype dtype) noexcept;
 
-// One source to one destination; streaming: non-temporal stores where the CPU has them.
+// One source to one destination; streaming: non-temporal stores where the CPU has them, and a fence
+// behind them.
 void copy_bytes(void* destination, const void* source, std::size_t bytes, bool streaming) noexcept;
 
 }  // namespace coll

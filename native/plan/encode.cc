@@ -2,7 +2,6 @@
 #include "plan/encode.h"
 
 #include "base/words.h"
-#include "schedule/encode.h"
 
 namespace coll {
 namespace {
@@ -46,7 +45,8 @@ PlanOp read_op(WordReader& reader, RankPlan& plan) {
             .lag = reader.next(),
             .shape = static_cast<Shape>(reader.below(2, "shape")),
             .complete = reader.below(2, "flag") != 0,
-            .post = reader.below(2, "flag") != 0};
+            .post = reader.below(2, "flag") != 0,
+            .fence = reader.below(2, "flag") != 0};
   op.sources = read_operands(reader, plan);
   op.destinations = read_operands(reader, plan);
   op.waits = {static_cast<std::uint32_t>(plan.wait_pool.size()), reader.size()};
@@ -61,17 +61,25 @@ PlanOp read_op(WordReader& reader, RankPlan& plan) {
 
 std::vector<std::int32_t> encode(const Plan& plan) {
   const Layout& l = plan.layout;
-  std::vector<std::int32_t> out = {
-      kPlanMagic,   kEncodingVersion, static_cast<int>(l.kind),    l.p,
-      l.root,       l.chunks,         static_cast<int>(plan.mode), plan.depth,
-      plan.max_lag, plan.stride};
+  std::vector<std::int32_t> out = {kPlanMagic,
+                                   kPlanVersion,
+                                   static_cast<int>(l.kind),
+                                   l.p,
+                                   l.root,
+                                   l.chunks,
+                                   static_cast<int>(plan.mode),
+                                   static_cast<int>(plan.stores),
+                                   plan.depth,
+                                   plan.max_lag,
+                                   plan.stride};
   for (const RankPlan& mine : plan.ranks) {
     out.push_back(static_cast<std::int32_t>(mine.areas.size()));
     for (const Area& a : mine.areas) out.insert(out.end(), {a.first, a.cells, a.writer});
     out.push_back(static_cast<std::int32_t>(mine.ops.size()));
     for (const PlanOp& op : mine.ops) {
-      out.insert(out.end(), {op.round, static_cast<int>(op.phase), op.lag,
-                             static_cast<int>(op.shape), op.complete ? 1 : 0, op.post ? 1 : 0});
+      out.insert(out.end(),
+                 {op.round, static_cast<int>(op.phase), op.lag, static_cast<int>(op.shape),
+                  op.complete ? 1 : 0, op.post ? 1 : 0, op.fence ? 1 : 0});
       put_operands(out, mine, mine.sources(op));
       put_operands(out, mine, mine.destinations(op));
       out.push_back(static_cast<std::int32_t>(op.waits.count));
@@ -84,7 +92,7 @@ std::vector<std::int32_t> encode(const Plan& plan) {
 Plan decode_plan(std::span<const std::int32_t> data) {
   WordReader reader(data, "encoded plan");
   reader.expect(kPlanMagic, "magic number");
-  reader.expect(kEncodingVersion, "version");
+  reader.expect(kPlanVersion, "version");
   Plan plan;
   const auto kind = static_cast<Kind>(reader.below(kKinds, "kind"));
   const int p = static_cast<int>(reader.size());
@@ -93,6 +101,7 @@ Plan decode_plan(std::span<const std::int32_t> data) {
   if (p < 1 || chunks < 1 || chunks > (1 << 24)) reader.expect(-1, "size");
   plan.layout = Layout(kind, p, root, chunks);
   plan.mode = static_cast<Mode>(reader.below(kModes, "mode"));
+  plan.stores = static_cast<Stores>(reader.below(kStores, "kind of stores"));
   plan.depth = reader.below(1 << 10, "depth");
   plan.max_lag = reader.below(1 << 10, "lag");
   plan.stride = reader.next();

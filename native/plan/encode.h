@@ -11,6 +11,7 @@
 namespace coll {
 
 inline constexpr std::int32_t kPlanMagic = 0x504C;  // "PL"
+inline constexpr std::int32_t kPlanVersion = 2;
 
 // magic, version, kind, p, root, chunks, mode, depth, max_lag, stride; then per rank: areas
 // (number, then first, cells, writer of each), ops, and per op: round, phase, lag, shape, complete,

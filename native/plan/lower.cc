@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/looks.h"
 #include "plan/completion.h"
+#include "plan/fences.h"
 #include "plan/messages.h"
 #include "plan/waits.h"
 #include "schedule/cells.h"
@@ -58,6 +59,7 @@ class Lowerer {
     choose_modes(s, how.mode, mixed_, messages_);
     plan_.layout = Layout(s);
     plan_.mode = how.mode;
+    plan_.stores = how.stores;
     plan_.depth = how.depth;
     plan_.mixed = mixed_;
     plan_.ranks.resize(static_cast<std::size_t>(s.p));
@@ -342,6 +344,7 @@ Plan lower(const Schedule& schedule, const Lowering& how) {
   }
   Plan plan = Lowerer(schedule, how).run();
   derive_waits(plan);
+  place_fences(plan);
   return plan;
 }
 

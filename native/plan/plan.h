@@ -21,6 +21,11 @@ enum class Mode : std::int32_t {
 };
 inline constexpr int kModes = 4;
 
+// How moves may store; numeric values are those of coll_stores. What is stored around the caches,
+// non-temporally, others may see in any order until this rank's next fence.
+enum class Stores : std::int32_t { ordinary, non_temporal };
+inline constexpr int kStores = 2;
+
 // The first three are the Buffers of the schedule; `stage` is a rank's ring of slots.
 enum class Place : std::int32_t { input, output, scratch, stage };
 inline constexpr int kPlaces = 4;
@@ -68,6 +73,7 @@ struct PlanOp {
   Shape shape = Shape::left;
   bool complete = false;  // the fold has all contributions: the epilogue belongs here
   bool post = false;      // somebody waits for this op
+  bool fence = false;     // before anybody is told, all that this rank has stored can be seen
   Slice sources = {}, destinations = {}, waits = {};
 };
 
@@ -109,6 +115,7 @@ struct RankPlan {
 struct Plan {
   Layout layout{Kind::allreduce, 1, 0, 1};
   Mode mode = Mode::staged;
+  Stores stores = Stores::ordinary;
   int depth = 1;  // slots in the ring of each rank
   int max_lag = 0;
   int stride = 1;      // most moves of any rank

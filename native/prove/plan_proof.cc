@@ -13,6 +13,7 @@
 #include "prove/history.h"
 #include "prove/outcome.h"
 #include "prove/plan_memory.h"
+#include "prove/sight.h"
 
 namespace coll {
 namespace {
@@ -28,6 +29,7 @@ class PlanRun {
         most_tiles_(*std::max_element(tiles.begin(), tiles.end())),
         memory_(plan, in_place, most_tiles_),
         history_(plan, most_tiles_),
+        sight_(plan),
         known_(plan.ranks.size(), -1),
         slot_use_(static_cast<std::size_t>(plan.depth), -1) {
     if (uses_scratch()) buffers_.push_back(Buffer::scratch);
@@ -132,7 +134,12 @@ class PlanRun {
       cell.write(algebra_.leaf(layout_.chunk(rank, Buffer::input, c), rank), caller);
       cell.value.tag = tag(tile);
     });
-    history_.finish(rank, 0, 0);
+    finish({rank, 0}, 0);
+  }
+
+  void finish(const Move& m, int tile) {
+    sight_.finish(m.rank, m.op, history_.now(m.rank));
+    history_.finish(m.rank, m.op, tile);
   }
 
   // From here on the caller may read, write or free its buffers.
@@ -141,6 +148,7 @@ class PlanRun {
     const Move exit{rank, mine(rank).exit()};
     const int last = tiles() - 1;
     await(exit, last);
+    sight_.finish(rank, exit.op, history_.now(rank));
     for (const Buffer buffer : buffers_) {
       each_cell(rank, buffer, [&](const PlanCell& cell, int, int) {
         must_follow_all(exit, last, cell, "the caller gets its buffer back");
@@ -162,13 +170,13 @@ class PlanRun {
       }
       locate(m, o, tile, sources_);
     }
-    if (sources_.empty()) return history_.finish(m.rank, m.op, tile);
+    if (sources_.empty()) return finish(m, tile);
     const std::size_t cells = sources_.size() / op_of(m).sources.count;
     ++move_;
     for (std::size_t i = 0; i < sources_.size(); ++i) read(m, tile, *sources_[i], i % cells);
     fold(m, tile, cells);
     for (const Operand& o : mine(m.rank).destinations(op_of(m))) write(m, tile, o);
-    history_.finish(m.rank, m.op, tile);
+    finish(m, tile);
   }
 
   // The rule of the engine: the first use of a slot in a call waits until all peers have left the
@@ -203,13 +211,27 @@ class PlanRun {
           std::string(what) + ", but nothing makes it wait for " +
               describe(plan_, before.rank, before.op));
   }
+  // A rank sees its own stores, but its caller, behind the EXIT, reads on any thread.
+  void must_see(const Move& m, int tile, const Access& writer, const char* what) {
+    if (writer.rank < 0) return;
+    const int seen = sight_.of(writer.rank, writer.time);
+    if (writer.rank == m.rank) {
+      if (m.op != mine(m.rank).exit() || seen != Sight::kNever) return;
+    } else {
+      must_follow(m, tile, writer, what);
+      if (history_.knows(m.rank, writer.rank, seen)) return;
+    }
+    fault(kDefined, m, tile,
+          std::string(what) + ", but no fence makes it see what was stored by " +
+              describe(plan_, writer.rank, writer.op));
+  }
   void must_follow_all(const Move& m, int tile, const PlanCell& cell, const char* what) {
-    must_follow(m, tile, cell.writer, what);
+    must_see(m, tile, cell.writer, what);
     memory_.each_reader(cell, [&](const Access& a) { must_follow(m, tile, a, what); });
   }
 
   void read(const Move& m, int tile, PlanCell& cell, std::size_t position) {
-    must_follow(m, tile, cell.writer, "reads a cell");
+    must_see(m, tile, cell.writer, "reads a cell");
     if (!cell.value.defined()) fault(kDefined, m, tile, "reads a cell that holds nothing");
     if (cell.value.defined() && cell.value.tag != tag(tile)) {
       fault(kResult, m, tile, "reads what another tile or call left there");
@@ -308,6 +330,7 @@ class PlanRun {
   int most_tiles_;
   PlanMemory memory_;
   History history_;
+  Sight sight_;
   int call_ = 0, running_ = 0, move_ = 0;
   std::vector<Buffer> buffers_ = {Buffer::input, Buffer::output};
   std::vector<Move> moves_;

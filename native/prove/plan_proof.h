@@ -2,7 +2,8 @@
 // Proves a lowered plan, independently of how its waits were derived: calls back to back are played
 // in reference order with what the written waits imply (vector clocks). Every read must follow the
 // last write, every write the last write and all reads since, by happens-before; values are tagged
-// with call and tile. Right in reference order and free of races is right in every execution.
+// with call and tile. Right in reference order and free of races is right in every execution. What
+// is stored non-temporally happens before what knows of a fence behind it.
 #pragma once
 
 #include <array>

@@ -23,7 +23,8 @@ from bench.gpu.moved import DEPTH, LAG, moved
 from bench.gpu.rounds import _turned, ratios
 from bench.gpu.rows import ROWS, dense, selection
 from collectives._ffi import check, ffi, lib
-from collectives.names import MODES, algorithm_index
+from collectives.lowering import lowering
+from collectives.names import algorithm_index
 from collectives.preloading import nccl_library
 from tests.mutation import words
 from tests.processes.jobs import emulated_gpu
@@ -52,7 +53,7 @@ def test_bytes_are_those_of_another_reader(name: str, mode: str) -> None:
     data, length = ffi.new("int32_t **"), ffi.new("size_t *")
     check(
         lib.coll_plan(
-            algorithm_index("allreduce", name), 5, 0, MODES[mode], DEPTH, LAG, data, length
+            algorithm_index("allreduce", name), 5, 0, lowering(mode, DEPTH, LAG), data, length
         )
     )
     plan = words.read(ffi.unpack(data[0], length[0]))

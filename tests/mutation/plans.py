@@ -3,8 +3,9 @@
 
 What orders two ranks is what is written in the plan: waits on a peer's progress, flags beside
 inline messages; and the rule by which slots are used again in a later call. A move takes time:
-while it runs, what it writes is garbage, and what it reads must not change. The caller's buffers
-become garbage the moment its call returns.
+while it runs, what it writes is garbage, and what it reads must not change. Of a plan that may
+write around the caches a part of what a move has written is under way, and garbage to all but its
+rank, until that rank's next fence. The caller's buffers become garbage the moment its call returns.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Rank:
         self.calls_done = 0
         self.known_done = 0
         self.slot_free = [0] * depth
+        self.under_way: dict[Address, Element] = {}
 
 
 class PlanRun:
@@ -81,6 +83,8 @@ class PlanRun:
             for wait in ops[-1].waits:
                 while not self._reached(call, tiles - 1, wait):
                     yield False
+            if ops[-1].fence:
+                self._fence(rank)
             self._leave(rank, call)
             yield True
 
@@ -179,23 +183,26 @@ class PlanRun:
         yield from self._ready(rank, op, call, tile)
         sources = [self._addresses(o, call, tile) for o in op.sources]
         targets = [self._addresses(o, call, tile) for o in op.destinations]
-        seen = [[self._load(a) for a in addresses] for addresses in sources]
+        seen = [[self._load(rank, a) for a in addresses] for addresses in sources]
         torn = self.arithmetic.garbage()
         written = {address for addresses in targets for address in addresses}
         for address in written:
+            self.ranks[rank].under_way.pop(address, None)
             self.memory[address] = torn
         yield True
         what = f"rank {rank} op {number}"
         for addresses, elements in zip(sources, seen, strict=True):
             for address, element in zip(addresses, elements, strict=True):
-                if address not in written and self.memory[address] is not element:
+                if address not in written and self._load(rank, address) is not element:
                     raise WrongError(f"{what} reads what changes meanwhile")
         if any(self.memory[address] is not torn for address in written):
             raise WrongError(f"{what} and another write one cell at once")
         results = [self.arithmetic.fold(items, op.balanced) for items in zip(*seen, strict=True)]
         if op.complete and self.outline.averages:
             results = [self.arithmetic.mean(total) for total in results]
-        self._store(sources, targets, results)
+        self._store(rank, sources, targets, results)
+        if op.fence:
+            self._fence(rank)
         self._tell(rank, call, number, tile)
         yield True
 
@@ -209,21 +216,33 @@ class PlanRun:
         while not self._flagged(op, call, tile):
             yield False
 
-    def _load(self, address: Address) -> Element:
-        """What lies there; what nobody ever wrote becomes garbage."""
+    def _load(self, rank: int, address: Address) -> Element:
+        """What a rank finds there; what nobody ever wrote becomes garbage."""
+        if address in self.ranks[rank].under_way:
+            return self.ranks[rank].under_way[address]
         if address not in self.memory:
             self.memory[address] = self.arithmetic.garbage()
         return self.memory[address]
 
+    def _fence(self, rank: int) -> None:
+        self.memory.update(self.ranks[rank].under_way)
+        self.ranks[rank].under_way.clear()
+
     def _store(
-        self, sources: list[list[Address]], targets: list[list[Address]], results: list[Element]
+        self,
+        rank: int,
+        sources: list[list[Address]],
+        targets: list[list[Address]],
+        results: list[Element],
     ) -> None:
         """Element after element: what is written too early for a later read is lost."""
         for addresses in targets:
             for place, address in enumerate(addresses):
                 if any(address in s and s.index(address) != place for s in sources):
                     raise WrongError("a move overwrites what it has still to read")
-                self.memory[address] = results[place]
+                late = self.plan.around and self.random.random() < 0.5
+                into = self.ranks[rank].under_way if late else self.memory
+                into[address] = results[place]
 
     def _tell(self, rank: int, call: int, number: int, tile: int) -> None:
         op = self.plan.ranks[rank].ops[number]

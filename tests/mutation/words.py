@@ -146,6 +146,7 @@ class PlanOp:
     balanced: bool
     complete: bool
     post: bool
+    fence: bool
     sources: list[Operand]
     destinations: list[Operand]
     waits: list[tuple[int, int, int]]
@@ -165,6 +166,7 @@ class Plan:
 
     outline: Outline
     mode: int
+    around: bool  # what moves store others may see late, until a fence
     depth: int
     max_lag: int
     ranks: list[RankPlan]
@@ -199,10 +201,11 @@ class Words:
 
     def plan_op(self) -> PlanOp:
         number, phase, lag, shape = self.next(), self.next(), self.next(), self.next()
-        complete, post = self.next() == 1, self.next() == 1
+        complete, post, fence = self.next() == 1, self.next() == 1, self.next() == 1
         sources, destinations = self.many(self.operand), self.many(self.operand)
         waits = self.many(lambda: (self.next(), self.next(), self.next()))
-        return PlanOp(number, phase, lag, shape == 1, complete, post, sources, destinations, waits)
+        said = (complete, post, fence)
+        return PlanOp(number, phase, lag, shape == 1, *said, sources, destinations, waits)
 
     def rank_plan(self) -> RankPlan:
         areas = self.many(lambda: (self.next(), self.next(), self.next()))
@@ -213,10 +216,12 @@ def read(words: Sequence[int]) -> Schedule | Plan:
     """Read the encoding of a schedule or of a plan."""
     reader = Words(words)
     magic, version = reader.next(), reader.next()
-    if version != 1 or magic not in (SCHEDULE, PLAN):
+    if (magic, version) not in ((SCHEDULE, 1), (PLAN, 2)):
         raise ValueError(f"no encoding that is known here: {magic:#x}, version {version}")
     outline = reader.outline()
     if magic == SCHEDULE:
         return Schedule(outline, [reader.many(reader.step) for _ in range(outline.p)])
-    mode, depth, max_lag, _ = reader.next(), reader.next(), reader.next(), reader.next()
-    return Plan(outline, mode, depth, max_lag, [reader.rank_plan() for _ in range(outline.p)])
+    mode, around, depth = reader.next(), reader.next() == 1, reader.next()
+    max_lag, _stride = reader.next(), reader.next()
+    ranks = [reader.rank_plan() for _ in range(outline.p)]
+    return Plan(outline, mode, around, depth, max_lag, ranks)

@@ -116,6 +116,7 @@ bool operator==(const Schedule& a, const Schedule& b) {
 Plan::Plan(const coll::Plan& plan)
     : layout(plan.layout),
       mode(plan.mode),
+      stores(plan.stores),
       depth(plan.depth),
       max_lag(plan.max_lag),
       stride(plan.stride),
@@ -124,7 +125,7 @@ Plan::Plan(const coll::Plan& plan)
     RankPlan& mine = ranks.emplace_back();
     mine.areas = from.areas;
     for (const coll::PlanOp& op : from.ops) {
-      mine.ops.push_back({op.round, op.phase, op.lag, op.shape, op.complete, op.post,
+      mine.ops.push_back({op.round, op.phase, op.lag, op.shape, op.complete, op.post, op.fence,
                           operands(from, from.sources(op)), operands(from, from.destinations(op)),
                           list(from.waits(op))});
     }
@@ -135,6 +136,7 @@ coll::Plan Plan::tight() const {
   coll::Plan plan;
   plan.layout = layout;
   plan.mode = mode;
+  plan.stores = stores;
   plan.depth = depth;
   plan.max_lag = max_lag;
   plan.stride = stride;
@@ -149,7 +151,8 @@ coll::Plan Plan::tight() const {
                        .lag = op.lag,
                        .shape = op.shape,
                        .complete = op.complete,
-                       .post = op.post};
+                       .post = op.post,
+                       .fence = op.fence};
       out.sources = pool(mine, op.sources);
       out.destinations = pool(mine, op.destinations);
       out.waits = pool(mine.wait_pool, op.waits);

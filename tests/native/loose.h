@@ -44,7 +44,7 @@ struct PlanOp {
   coll::Phase phase;
   int lag;
   coll::Shape shape;
-  bool complete, post;
+  bool complete, post, fence;
   std::vector<Operand> sources, destinations;
   std::vector<coll::Wait> waits;
 };
@@ -57,6 +57,7 @@ struct RankPlan {
 struct Plan {
   coll::Layout layout;
   coll::Mode mode;
+  coll::Stores stores;
   int depth, max_lag, stride;
   bool mixed;
   std::vector<RankPlan> ranks;

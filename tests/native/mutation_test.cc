@@ -291,7 +291,8 @@ struct Case {
   std::string name_of_plan() const {
     return name() + " mode " + std::to_string(static_cast<int>(how.mode)) + " depth " +
            std::to_string(how.depth) + " lag " + std::to_string(how.lag) +
-           (how.mixed ? " mixed" : "");
+           (how.mixed ? " mixed" : "") +
+           (how.stores == Stores::non_temporal ? " non-temporal" : "");
   }
 };
 
@@ -365,14 +366,18 @@ Subject<loose::Plan> subject_of(const Case& c) {
 }
 
 TEST(mutants_of_plans) {
-  static constexpr std::array<Lowering, 8> hows = {{{Mode::staged, 1, 0},
-                                                    {Mode::inlined, 2, 1},
-                                                    {Mode::pull, 2, 1},
-                                                    {Mode::push, 2, 1},
-                                                    {Mode::staged, 4, 1},
-                                                    {Mode::inlined, 2, 0},
-                                                    {Mode::staged, 2, 1},
-                                                    {Mode::push, 2, 0}}};
+  static constexpr Stores kAround = Stores::non_temporal;
+  static constexpr std::array<Lowering, 11> hows = {{{Mode::staged, 1, 0},
+                                                     {Mode::inlined, 2, 1},
+                                                     {Mode::pull, 2, 1},
+                                                     {Mode::push, 2, 1},
+                                                     {Mode::staged, 4, 1},
+                                                     {Mode::inlined, 2, 0},
+                                                     {Mode::staged, 2, 1},
+                                                     {Mode::push, 2, 0},
+                                                     {Mode::staged, 4, 1, false, kAround},
+                                                     {Mode::pull, 2, 1, false, kAround},
+                                                     {Mode::push, 2, 1, false, kAround}}};
   const auto mutators = both(mutants::of_waits(), mutants::of_moves());
   Attack<loose::Plan> attack("plan", mutators);
   attack_all(attack, cases_of(hows), 2, subject_of);
@@ -380,7 +385,7 @@ TEST(mutants_of_plans) {
 
 // Waits that a mixed plan does without in one of its forms it may need in another.
 TEST(mutants_of_mixed_plans) {
-  static constexpr std::array<Lowering, 4> hows = {{{Mode::push, 2, 1, true},
+  static constexpr std::array<Lowering, 4> hows = {{{Mode::push, 2, 1, true, Stores::non_temporal},
                                                     {Mode::pull, 2, 1, true},
                                                     {Mode::push, 4, 0, true},
                                                     {Mode::pull, 1, 0, true}}};

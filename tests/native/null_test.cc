@@ -196,10 +196,10 @@ const std::vector<Row> kData = {
      kNone},
     {"coll_prove", [](coll_comm*) -> int { return coll_prove(0, 2, 0, 0, nullptr); }, kNone, kNone},
     {"coll_prove_plan",
-     [](coll_comm*) -> int { return coll_prove_plan(0, 2, 0, 0, 0, 2, 0, nullptr); }, kNone, kNone},
+     [](coll_comm*) -> int { return coll_prove_plan(0, 2, 0, 0, nullptr, nullptr); }, kNone, kNone},
     {"coll_schedule", [](coll_comm*) -> int { return coll_schedule(0, 2, 0, nullptr, nullptr); },
      kNone, kNone},
-    {"coll_plan", [](coll_comm*) -> int { return coll_plan(0, 2, 0, 0, 2, 0, nullptr, nullptr); },
+    {"coll_plan", [](coll_comm*) -> int { return coll_plan(0, 2, 0, nullptr, nullptr, nullptr); },
      kNone, kNone},
     {"coll_prove_encoded",
      [](coll_comm*) -> int {

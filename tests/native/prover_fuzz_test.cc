@@ -36,8 +36,12 @@ std::vector<Words> encodings() {
       if (coll_algorithm_fits(a, p) == 0) continue;
       coll_status status = coll_schedule(a, p, 0, &data, &length);
       keep(status, data, length);
-      const int mode = static_cast<int>(all.size() % 4);
-      status = coll_plan(a, p, 0, mode, 2, p % 2, &data, &length);
+      const coll_lowering how = {.size = sizeof(how),
+                                 .mode = static_cast<int>(all.size() % 4),
+                                 .depth = 2,
+                                 .lag = p % 2,
+                                 .stores = a % 2};
+      status = coll_plan(a, p, 0, &how, &data, &length);
       keep(status, data, length);
     }
   }

@@ -63,6 +63,27 @@ TEST(wait_for_entry_is_never_left_out) {
   expect_fault(plan, "rank 0, op 1 (round 0, receive): waits for an impossible tile");
 }
 
+// What goes around the caches is seen by others behind a fence only, whoever waited for the op.
+TEST(stores_around_the_caches_want_a_fence) {
+  const Lowering how{Mode::staged, 2, 0, false, Stores::non_temporal};
+  loose::Plan plan = plan_of("direct_two_shot", 3, how);
+  CHECK(fault_of(plan).empty());
+  for (loose::RankPlan& mine : plan.ranks) {
+    for (loose::PlanOp& op : mine.ops) op.fence = false;
+  }
+  expect_fault(plan, "no fence makes it see what was stored by rank");
+  plan.stores = Stores::ordinary;
+  CHECK(fault_of(plan).empty());
+}
+
+// The caller may read its results on another thread: they are fenced before the call returns.
+TEST(results_are_fenced) {
+  const Lowering how{Mode::staged, 2, 0, false, Stores::non_temporal};
+  loose::Plan plan = plan_of("direct_two_shot", 3, how);
+  plan.ranks[1].ops.back().fence = false;
+  expect_fault(plan, "the caller gets its buffer back, but no fence makes it see what was stored");
+}
+
 // Nothing but the flag on one op says that a sum is to be divided: twice is once too often.
 TEST(sum_is_finished_once) {
   loose::Plan plan = plan_of("direct_two_shot", 3, {Mode::staged, 2, 0});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damage to the order of a plan: to waits, posts, flags, slots and lags.
+// Damage to the order of a plan: to waits, posts, fences, flags, slots and lags.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -17,6 +17,7 @@ using loose::RankPlan;
 
 bool waits(const PlanOp& op) { return !op.waits.empty(); }
 bool posts(const PlanOp& op) { return op.post; }
+bool fences(const PlanOp& op) { return op.fence; }
 bool unstages(const PlanOp& op) {
   return std::any_of(op.sources.begin(), op.sources.end(),
                      [](const Operand& o) { return o.area >= 0; });
@@ -147,6 +148,24 @@ bool drop_post(Plan& plan, Random& random, std::string& change) {
   return true;
 }
 
+bool drop_fence(Plan& plan, Random& random, std::string& change) {
+  OpPlace place;
+  if (!any_op(plan, random, place, fences)) return false;
+  at(plan, place).fence = false;
+  change = name(place);
+  return true;
+}
+
+// A rank fences when its call returns, and not before.
+bool drop_early_fences(Plan& plan, Random& random, std::string& change) {
+  OpPlace place;
+  if (!any_op(plan, random, place, fences)) return false;
+  auto& ops = of(plan, place.rank).ops;
+  for (std::size_t op = 0; op + 1 < ops.size(); ++op) ops[op].fence = false;
+  change = "rank " + std::to_string(place.rank) + ", all but op " + std::to_string(ops.size() - 1);
+  return true;
+}
+
 // Nobody looks at the flags any more.
 bool drop_flags(Plan& plan, Random&, std::string& change) {
   if (plan.mode != coll::Mode::inlined) return false;
@@ -198,6 +217,8 @@ std::span<const Mutator<Plan>> of_waits() {
       {"remove a slot", 1, remove_slot},
       {"remove a slot and a wait", 8, remove_slot_and_wait},
       {"drop a post", 3, drop_post},
+      {"drop a fence", 5, drop_fence},
+      {"drop early fences", 3, drop_early_fences},
       {"change a lag", 1, change_lag},
       {"delay a phase", 1, delay_phase},
       {"drop the flags", 3, drop_flags},

@@ -12,6 +12,7 @@ import pytest
 import collectives as cl
 from collectives._ffi import check, ffi, lib, text
 from collectives.catalogue import PLANS, ROOTED, decode
+from collectives.lowering import lowering
 from collectives.names import KINDS, algorithm_index
 
 TABLE = cl.algorithms()
@@ -67,7 +68,8 @@ def test_the_plans_are_proved_too(algorithm: cl.Algorithm) -> None:
     p = 5 if algorithm.fits(5) else 4
     proofs = cl.verify(algorithm.name, p, algorithm.kind, plans=True)
     assert [proof.message for proof in proofs if not proof.proved] == []
-    assert {p.mode for p in proofs} == {None, *(mode for mode, _, _ in PLANS)}
+    assert {p.mode for p in proofs} == {None, *(mode for mode, *_ in PLANS)}
+    assert {p.stores for p in proofs} == {None, "ordinary", "non_temporal"}
     assert all(proof.ops > 0 for proof in proofs if proof.mode)
 
 
@@ -189,3 +191,19 @@ def test_schedules_that_would_fill_the_memory_are_refused() -> None:
             cl.UnsupportedError, match="allreduce ring for 50000 ranks has too many"
         ):
             ask("ring", 50000)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("size", 8, "coll_lowering.size is too small"),
+        ("mode", 9, "there is no mode number 9"),
+        ("stores", 2, "there is no kind of stores number 2"),
+        ("depth", 0, "lowering needs depth >= 1 and lag >= 0"),
+    ],
+)
+def test_lowerings_that_there_are_not(field: str, value: int, said: str) -> None:
+    how = lowering("staged", 4, 1, "non_temporal")
+    setattr(how, field, value)
+    with pytest.raises(cl.InvalidArgumentError, match=said):
+        check(lib.coll_prove_plan(0, 2, 0, 0, how, ffi.new("coll_proof *")))
