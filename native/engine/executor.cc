@@ -29,6 +29,8 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
   const auto most = 2 * static_cast<std::size_t>(segment.shape().ranks) + 2;
   sources_.resize(most);
   destinations_.resize(most);
+  soon_.reserve(most);
+  soon_at_.reserve(most);
   ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
 }
 

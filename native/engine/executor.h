@@ -113,6 +113,9 @@ class Executor {
   Around choice_of(const BoundOp& op) const noexcept;
   Trial* trial_of(const BoundOp& op, Around choice) noexcept;
   static bool goes(Home home, Around around) noexcept;
+  bool is_there(const BoundOp& op, int tile) const noexcept;
+  void look_ahead(const BoundOp& op, int tile) noexcept;
+  Soon soon_from(std::size_t offset) noexcept;
   std::size_t run_pieces(const BoundOp& op, int tile, Around around) noexcept;
   bool counts(const BoundOperand& o) const noexcept;
   Fold empty_fold(const BoundOp& op) noexcept;
@@ -211,6 +214,9 @@ class Executor {
   std::vector<Trial> pushed_stores_ = std::vector<Trial>(48, Trial(1.5));  // and of peers' arrays
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
+  // Peers' messages that this rank reads next, and where in them.
+  std::vector<const std::byte*> soon_, soon_at_;
+  std::size_t soon_bytes_ = 0;
 };
 
 }  // namespace coll

@@ -67,6 +67,44 @@ Trial* Executor::trial_of(const BoundOp& op, Around choice) noexcept {
   return &stores[std::min(size, stores.size() - 1)];
 }
 
+// Whether all that an op waits for has happened.
+bool Executor::is_there(const BoundOp& op, int tile) const noexcept {
+  return std::all_of(waits_ + op.waits, waits_ + op.waits_end, [&](const BoundWait& w) {
+    if (w.back > tile) return true;
+    const std::uint64_t ticks = w.entry ? 0 : tile_ticks(tile - w.back);
+    return w.tick->load(std::memory_order_relaxed) >= clock_->base + w.when + ticks;
+  });
+}
+
+// Finds what this rank reads next from peers' stages, behind an op that stages: if it is there, its
+// lines can come while that op's stores drain.
+void Executor::look_ahead(const BoundOp& op, int tile) noexcept {
+  for (const BoundOp* next = &op + 1; next < ops_ + exit_ && soon_.empty(); ++next) {
+    const int of = tile + op.lag - next->lag;
+    if (of < 0 || of >= tiles_ || next->pieces == next->pieces_end) continue;
+    if (!is_there(*next, of)) return;
+    const Piece& piece = binding_->pieces()[next->pieces];
+    const BoundOperand* source = binding_->operands() + piece.operands;
+    for (std::size_t k = 0; k < next->k; ++k) {
+      const BoundOperand& o = source[k];
+      if (o.home != Home::stage || o.rank == rank_ || !counts(o)) continue;
+      soon_.push_back(address(o, 0, stage_of(of)));
+    }
+    const auto skip = static_cast<std::size_t>(of) * binding_->tile_elements();
+    soon_bytes_ = tile_elements(*next, tiles_ == 1 ? 0 : skip) * binding_->element_bytes();
+  }
+}
+
+// What is left of that behind so many bytes.
+Soon Executor::soon_from(std::size_t offset) noexcept {
+  if (soon_.empty() || offset >= soon_bytes_) return {};
+  soon_at_.clear();
+  for (const std::byte* place : soon_) soon_at_.push_back(place + offset);
+  return {.places = soon_at_.data(),
+          .count = static_cast<std::uint32_t>(soon_at_.size()),
+          .bytes = soon_bytes_ - offset};
+}
+
 void Executor::end_streaming() noexcept {
   kernels::end_streaming();
   unfenced_ = false;
@@ -81,6 +119,8 @@ void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   }
   const bool streamed = trial->second();
   unfenced_ = unfenced_ || streamed;
+  soon_.clear();
+  if (streamed && choice == Around::stages) look_ahead(op, tile);
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t bytes = run_pieces(op, tile, streamed ? choice : Around::nothing);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
@@ -143,6 +183,7 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noe
     const BoundOperand* operand = binding_->operands() + piece.operands;
     Fold fold = packed ? unpacked_operands(op, operand, skip * size, done)
                        : gather_operands(op, operand, skip * size, start + done, around);
+    fold.soon = soon_from(done);
     done += n * size;
     if (unmapped_) return moved;
     if (fold.m == 0) continue;

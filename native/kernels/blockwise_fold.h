@@ -50,7 +50,7 @@ template <class Value>
 [[gnu::always_inline]] inline void copy_source(const Fold& fold, std::size_t bytes) noexcept {
   for (std::uint32_t j = 0; j < fold.m; ++j) {
     if (streamed(fold, j) && bytes >= kStreamingPays && fold.destinations[j] != fold.sources[0]) {
-      stream_bytes(fold.destinations[j], fold.sources[0], bytes);
+      stream_bytes(fold.destinations[j], fold.sources[0], bytes, fold.soon);
     } else {
       copy_bytes(fold.destinations[j], fold.sources[0], bytes, false);
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "kernels/instruction_set.h"
+#include "kernels/kernels.h"
 
 namespace coll::kernels {
 
@@ -12,7 +13,8 @@ namespace coll::kernels {
 inline constexpr std::size_t kStreamingPays = 4096;
 
 // A copy whose whole cache lines are written around the cache; parts of lines are plain stores.
-void stream_bytes(void* destination, const void* source, std::size_t bytes,
+// What is read soon is asked for line by line.
+void stream_bytes(void* destination, const void* source, std::size_t bytes, const Soon& soon = {},
                   InstructionSet set = best_instruction_set()) noexcept;
 
 // Orders streamed stores before every later store (such as a flag).

@@ -14,6 +14,13 @@ namespace coll {
 // asked for. 1 <= k <= kMaxSources, 1 <= m; n may be 0.
 inline constexpr std::uint32_t kMaxSources = 1024;
 
+// Equally long places that this core reads soon, and that lie in a far cache or in memory.
+struct Soon {
+  const std::byte* const* places = nullptr;
+  std::uint32_t count = 0;
+  std::size_t bytes = 0;  // of each
+};
+
 struct Fold {
   const void* const* sources;
   void* const* destinations;
@@ -34,6 +41,8 @@ struct Fold {
   const struct UserOp* user = nullptr;
   Dtype dtype = Dtype::float32;
   bool* failed = nullptr;
+  // Asked for while a copy around the caches, which waits for memory as they do, is made.
+  Soon soon = {};
 };
 
 using FoldKernel = void (*)(const Fold&) noexcept;

@@ -76,8 +76,14 @@ constexpr std::size_t placed_bytes(int ranks) noexcept {
 // that the caches still hold when the other reads them; of more, which may share cores and yield to
 // each other for every tile, longer vectors have two, of the length that others have at most.
 constexpr std::size_t kTileBytes = 256 << 10, kPage = 4 << 10, kOfPages = 16 << 10;
+// Far, in an allreduce of two, a tile comes while the next one is stored (engine/moves.cc): in
+// four.
+constexpr std::size_t kLeastFarTile = 64 << 10;
 
-std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes) noexcept {
+std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, Placement placement) noexcept {
+  if (kind == Kind::allreduce && ranks == 2 && placement == Placement::far) {
+    return std::clamp(std::bit_ceil(bytes) / 4, kLeastFarTile, kTileBytes);
+  }
   if (kind != Kind::broadcast && kind != Kind::reduce) return kTileBytes;
   if (bytes <= kOfPages) return kPage;
   if (ranks == 2) return bytes <= std::size_t{128} << 10 ? 4 * kPage : 16 * kPage;
@@ -135,7 +141,7 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
   choice.mode =
       wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
   choice.lag = choice.mode == Mode::inlined ? 0 : 1;
-  choice.tile_bytes = choice.mode == Mode::inlined ? 0 : tile_bytes(kind, ranks, bytes);
+  choice.tile_bytes = choice.mode == Mode::inlined ? 0 : tile_bytes(kind, ranks, bytes, placement);
   return choice;
 }
 
