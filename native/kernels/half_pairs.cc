@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/half_pairs.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/copy.h"
 #include "kernels/element.h"
@@ -120,13 +123,45 @@ HalfSum version(InstructionSet set, bool divides, bool twice) noexcept {
   return (set == InstructionSet::avx512 ? avx512 : f16c)[divides ? 1 : 0][twice ? 1 : 0];
 }
 
+// By blocks that go out while the next one comes in, each to the end of a line of the destination
+// that is written around the caches.
+void sum_streaming(const Fold& fold, HalfSum sum) noexcept {
+  constexpr std::size_t kBlockCells = 512 / sizeof(Cell), kLine = 64;
+  alignas(kLine) std::array<Cell, kBlockCells> block;
+  const auto place = [&](std::uint32_t j, std::size_t i) {
+    return static_cast<Cell*>(fold.destinations[j]) + i;
+  };
+  const auto cells = [&](std::uint32_t k, std::size_t i) {
+    return static_cast<const Cell*>(fold.sources[k]) + i;
+  };
+  const std::uint32_t streamed = (fold.streaming & 1) != 0 ? 0 : fold.m - 1;
+  const std::size_t into_line = reinterpret_cast<std::uintptr_t>(place(streamed, 0)) % kLine;
+  std::size_t n = kBlockCells - into_line / sizeof(Cell);
+  for (std::size_t i = 0; i < fold.n; i += n, n = kBlockCells) {
+    n = std::min(n, fold.n - i);
+    sum({cells(0, i), cells(1, i), block.data(), block.data()}, n,
+        static_cast<float>(fold.divisor));
+    for (std::uint32_t j = 0; j < fold.m; ++j) {
+      if ((fold.streaming >> j & 1) != 0) {
+        stream_bytes(place(j, i), block.data(), n * sizeof(Cell));
+      } else {
+        std::memcpy(place(j, i), block.data(), n * sizeof(Cell));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool half_pair_summed(const Fold& fold, InstructionSet set) noexcept {
-  const bool streams = fold.streaming != 0 && fold.n * sizeof(std::uint16_t) >= kStreamingPays;
-  if (fold.k != 2 || fold.m == 0 || fold.m > 2 || streams) return false;
-  const HalfSum sum = version(set, fold.divisor != 1, fold.m == 2);
+  if (fold.k != 2 || fold.m == 0 || fold.m > 2) return false;
+  const bool streams = fold.streaming != 0 && fold.n * sizeof(Cell) >= kStreamingPays;
+  const HalfSum sum = version(set, fold.divisor != 1, fold.m == 2 && !streams);
   if (sum == nullptr) return false;
+  if (streams) {
+    sum_streaming(fold, sum);
+    return true;
+  }
   const Halves at{
       static_cast<const Cell*>(fold.sources[0]), static_cast<const Cell*>(fold.sources[1]),
       static_cast<Cell*>(fold.destinations[0]), static_cast<Cell*>(fold.destinations[fold.m - 1])};
