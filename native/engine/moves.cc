@@ -119,11 +119,11 @@ void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   }
   const bool streamed = trial->second();
   unfenced_ = unfenced_ || streamed;
-  soon_.clear();
   if (streamed && choice == Around::stages) look_ahead(op, tile);
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t bytes = run_pieces(op, tile, streamed ? choice : Around::nothing);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+  soon_.clear();  // ops that do not stage have no use for it
   if (bytes >= least_timed(choice == Around::results)) trial->note(streamed, bytes, spent.count());
 }
 
