@@ -310,7 +310,8 @@ class Tunable(Caller):
     def explain(self, kind: str, nbytes: int = 1 << 20) -> Explanation:
         """Say what a collective on a vector of so many bytes runs, and why nothing else. Local.
 
-        A barrier has no bytes, whatever is given.
+        A barrier has no bytes, whatever is given. Elements are not narrow floats: what is converted
+        to be reduced, two ranks of far cores reduce in two shots from 64 KiB to 1 MiB.
 
         Raises:
             InvalidArgumentError: there is no such collective, or ``nbytes`` is no length.

@@ -130,7 +130,8 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
   const Wish wish = wish_of(call);
   out.choices = choose(call.kind, ranks_, bytes, wish, tuned_);
-  const bool by_rule = wish == Wish{} && call.counts == nullptr && call.purpose == Purpose::itself;
+  const bool by_rule = wish == Wish{.converts = wish.converts} && call.counts == nullptr &&
+                       call.purpose == Purpose::itself;
   out.by_rule_bytes = by_rule ? bytes : 0;
   out.placement_class = out.choices.ahead ? placement_class(call.kind, bytes) : -1;
   if (!heap_) out.choices.within_reach.reset();

@@ -82,7 +82,8 @@ Wish wish_of(const Call& call) noexcept {
           .rank_order = keeps_rank_order(call),
           .canonical = wants_canonical(call),
           .one_fold = wants_one_fold(call),
-          .unequal = call.kind == Kind::alltoall && call.counts != nullptr};
+          .unequal = call.kind == Kind::alltoall && call.counts != nullptr,
+          .converts = is_narrow_float(call.dtype)};
 }
 
 }  // namespace coll

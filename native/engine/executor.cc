@@ -30,7 +30,6 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
   sources_.resize(most);
   destinations_.resize(most);
   soon_.reserve(most);
-  soon_at_.reserve(most);
   ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
 }
 

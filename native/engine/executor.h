@@ -115,7 +115,9 @@ class Executor {
   static bool goes(Home home, Around around) noexcept;
   bool is_there(const BoundOp& op, int tile) const noexcept;
   void look_ahead(const BoundOp& op, int tile) noexcept;
-  Soon soon_from(std::size_t offset) noexcept;
+  Soon soon() const noexcept {
+    return {soon_.data(), static_cast<std::uint32_t>(soon_.size()), 0, soon_bytes_};
+  }
   std::size_t run_pieces(const BoundOp& op, int tile, Around around) noexcept;
   bool counts(const BoundOperand& o) const noexcept;
   Fold empty_fold(const BoundOp& op) noexcept;
@@ -215,7 +217,7 @@ class Executor {
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
   // Peers' messages that this rank reads next, and where in them.
-  std::vector<const std::byte*> soon_, soon_at_;
+  std::vector<const std::byte*> soon_;
   std::size_t soon_bytes_ = 0;
 };
 

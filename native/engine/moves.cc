@@ -95,16 +95,6 @@ void Executor::look_ahead(const BoundOp& op, int tile) noexcept {
   }
 }
 
-// What is left of that behind so many bytes.
-Soon Executor::soon_from(std::size_t offset) noexcept {
-  if (soon_.empty() || offset >= soon_bytes_) return {};
-  soon_at_.clear();
-  for (const std::byte* place : soon_) soon_at_.push_back(place + offset);
-  return {.places = soon_at_.data(),
-          .count = static_cast<std::uint32_t>(soon_at_.size()),
-          .bytes = soon_bytes_ - offset};
-}
-
 void Executor::end_streaming() noexcept {
   kernels::end_streaming();
   unfenced_ = false;
@@ -183,7 +173,7 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noe
     const BoundOperand* operand = binding_->operands() + piece.operands;
     Fold fold = packed ? unpacked_operands(op, operand, skip * size, done)
                        : gather_operands(op, operand, skip * size, start + done, around);
-    fold.soon = soon_from(done);
+    fold.soon = soon().behind(done);
     done += n * size;
     if (unmapped_) return moved;
     if (fold.m == 0) continue;

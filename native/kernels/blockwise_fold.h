@@ -23,6 +23,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/kernels.h"
+#include "kernels/lines.h"
 
 namespace coll::kernels {
 
@@ -59,10 +60,6 @@ template <class Value>
 
 template <class Value>
 inline constexpr std::size_t kBlock = 4096 / sizeof(Value);
-// Around the caches a block goes out while the next one comes in: blocks of 4 KiB, which do neither
-// at one time, reach two thirds of the rate (two sources and two results of 128 MiB).
-template <class Value>
-inline constexpr std::size_t kStreamedBlock = kBlock<Value> / 8;
 template <class Value>
 using Block = std::array<Value, kBlock<Value>>;
 
@@ -80,8 +77,10 @@ class BlockwiseFold {
   [[gnu::always_inline]] static void run(const Fold& fold, const Cells& cells) noexcept {
     alignas(64) std::array<Values, kLevels> partials;
     const bool around_cache = streams(fold, cells);
-    const std::size_t whole = around_cache ? kStreamedBlock<Value> : kBlock<Value>;
-    std::size_t n = around_cache ? whole - cells_into_line(fold, cells) : whole;
+    const std::size_t cell = cells.bytes(1);
+    const std::size_t whole =
+        around_cache ? std::min(kStreamedBlockBytes / cell, kBlock<Value>) : kBlock<Value>;
+    std::size_t n = whole - cells_into_line(fold, cell);
     for (std::size_t first = 0; first < fold.n; first += n, n = whole) {
       n = std::min(n, fold.n - first);
       if (fold.balanced) {
@@ -109,15 +108,6 @@ class BlockwiseFold {
   [[gnu::always_inline]] static const std::byte* source(const Fold& fold, const Cells& cells,
                                                         std::size_t j, std::size_t first) noexcept {
     return static_cast<const std::byte*>(fold.sources[j]) + cells.bytes(first);
-  }
-
-  // Cells of the first streamed destination in front of its first whole cache line, counted from
-  // the line's start: blocks that end where lines end write no line in two parts.
-  [[gnu::always_inline]] static std::size_t cells_into_line(const Fold& fold,
-                                                            const Cells& cells) noexcept {
-    const auto j = static_cast<std::size_t>(std::countr_zero(fold.streaming));
-    if (j >= fold.m) return 0;
-    return reinterpret_cast<std::uintptr_t>(fold.destinations[j]) % 64 / cells.bytes(1);
   }
 
   [[gnu::always_inline]] static void fold_left(const Fold& fold, const Cells& cells,
@@ -187,9 +177,9 @@ class BlockwiseFold {
     for (std::uint32_t j = 0; j < fold.m; ++j) {
       std::byte* to = static_cast<std::byte*>(fold.destinations[j]) + cells.bytes(first);
       if (around_cache && streamed(fold, j)) {
-        stream_bytes(to, from, cells.bytes(n));
+        stream_bytes(to, from, cells.bytes(n), fold.soon.behind(cells.bytes(first)));
       } else {
-        std::memcpy(to, from, cells.bytes(n));
+        copy_bytes(to, from, cells.bytes(n), false);
       }
     }
   }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/lines.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -16,70 +18,86 @@ namespace kernels {
 
 namespace {
 
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kLine = kLineBytes;
 
-// The thread sanitizer does not see non-temporal stores: races would go unnoticed.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
+// From so many bytes on the library goes around the caches, or by lines as well.
+constexpr std::size_t kLibraryPays = std::size_t{512} << 10;
 
-// Whole lines, stored in one piece or two: a line written in pieces may leave its buffer half full.
-[[gnu::target("avx512f")]] void stream_lines_avx512(std::byte* to, const std::byte* from,
-                                                    std::size_t lines) noexcept {
+// Whole lines, to where a line begins. Each is stored in one piece or two: a line written around
+// the caches in more may leave its buffer half full.
+template <bool kAround>
+[[gnu::target("avx512f")]] void copy_lines_avx512(std::byte* to, const std::byte* from,
+                                                  std::size_t lines) noexcept {
   for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-  }
-}
-
-[[gnu::target("avx2")]] void stream_lines_avx2(std::byte* to, const std::byte* from,
-                                               std::size_t lines) noexcept {
-  for (std::size_t i = 0; i < 2 * lines; ++i, to += kLine / 2, from += kLine / 2) {
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-  }
-}
-
-void stream_lines_baseline(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
-  for (std::size_t i = 0; i < 4 * lines; ++i, to += kLine / 4, from += kLine / 4) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to),
-                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-  }
-}
-
-void stream_lines(std::byte* to, const std::byte* from, std::size_t lines,
-                  InstructionSet set) noexcept {
-  switch (set) {
-    case InstructionSet::avx512:
-      return stream_lines_avx512(to, from, lines);
-    case InstructionSet::avx2:
-      return stream_lines_avx2(to, from, lines);
-    case InstructionSet::baseline:
-      return stream_lines_baseline(to, from, lines);
-  }
-}
-
-// Lines [first, end) of each place, which are read once: not for the second cache. By _mm_prefetch
-// g++ 12 leaves the call out: it takes a function that does nothing else for one without effects.
-void ask_for(const Soon& soon, std::size_t first, std::size_t end) noexcept {
-  end = std::min(end, soon.bytes / kLine);
-  for (std::uint32_t i = 0; i < soon.count; ++i) {
-    for (std::size_t line = first; line < end; ++line) {
-      asm volatile("prefetchnta %0" : : "m"(soon.places[i][line * kLine]));
+    const __m512i line = _mm512_loadu_si512(from);
+    if constexpr (kAround) {
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
+    } else {
+      _mm512_store_si512(to, line);
     }
   }
+}
+
+template <bool kAround>
+[[gnu::target("avx2")]] void copy_lines_avx2(std::byte* to, const std::byte* from,
+                                             std::size_t lines) noexcept {
+  for (std::size_t i = 0; i < 2 * lines; ++i, to += kLine / 2, from += kLine / 2) {
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    if constexpr (kAround) {
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to), half);
+    } else {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to), half);
+    }
+  }
+}
+
+template <bool kAround>
+void copy_lines_baseline(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
+  for (std::size_t i = 0; i < 4 * lines; ++i, to += kLine / 4, from += kLine / 4) {
+    const __m128i quarter = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    if constexpr (kAround) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to), quarter);
+    } else {
+      _mm_store_si128(reinterpret_cast<__m128i*>(to), quarter);
+    }
+  }
+}
+
+template <bool kAround>
+void copy_lines(std::byte* to, const std::byte* from, std::size_t lines,
+                InstructionSet set) noexcept {
+  switch (set) {
+    case InstructionSet::avx512:
+      return copy_lines_avx512<kAround>(to, from, lines);
+    case InstructionSet::avx2:
+      return copy_lines_avx2<kAround>(to, from, lines);
+    case InstructionSet::baseline:
+      return copy_lines_baseline<kAround>(to, from, lines);
+  }
+}
+
+// The whole lines of a destination by `body(to, from, lines)`, the parts of lines around them by
+// plain stores.
+template <class Body>
+void copy_by_lines(std::byte* to, const std::byte* from, std::size_t bytes, Body body) noexcept {
+  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kLine;
+  if (bytes < head + kLine) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const std::size_t lines = (bytes - head) / kLine, end = head + lines * kLine;
+  if (head != 0) std::memcpy(to, from, head);
+  body(to + head, from + head, lines);
+  if (end != bytes) std::memcpy(to + end, from + end, bytes - end);
 }
 
 void stream_lines_asking(std::byte* to, const std::byte* from, std::size_t lines, const Soon& soon,
                          InstructionSet set) noexcept {
   constexpr std::size_t kLines = 4;  // a few stores, a few loads: neither waits for the other
   for (std::size_t line = 0; line < lines; line += kLines) {
-    ask_for(soon, line, line + kLines);
     const std::size_t skipped = line * kLine;
-    stream_lines(to + skipped, from + skipped, std::min(kLines, lines - line), set);
+    ask_for(soon.behind(skipped), kLines * kLine);
+    copy_lines<true>(to + skipped, from + skipped, std::min(kLines, lines - line), set);
   }
 }
 
@@ -87,21 +105,27 @@ void stream_lines_asking(std::byte* to, const std::byte* from, std::size_t lines
 
 void stream_bytes(void* destination, const void* source, std::size_t bytes, const Soon& soon,
                   InstructionSet set) noexcept {
-  auto* to = static_cast<std::byte*>(destination);
-  const auto* from = static_cast<const std::byte*>(source);
-  const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
-  if (kThreadSanitizer || bytes < head + kLine) {
-    std::memcpy(to, from, bytes);
+  if (kThreadSanitizer) {
+    std::memcpy(destination, source, bytes);
     return;
   }
-  const std::size_t lines = (bytes - head) / kLine, body = lines * kLine;
-  std::memcpy(to, from, head);
-  if (soon.count == 0) {
-    stream_lines(to + head, from + head, lines, set);
-  } else {
-    stream_lines_asking(to + head, from + head, lines, soon, set);
+  copy_by_lines(static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), bytes,
+                [&](std::byte* to, const std::byte* from, std::size_t lines) {
+                  if (soon.count == 0) return copy_lines<true>(to, from, lines, set);
+                  stream_lines_asking(to, from, lines, soon, set);
+                });
+}
+
+void copy_aligned(void* destination, const void* source, std::size_t bytes,
+                  InstructionSet set) noexcept {
+  if (kThreadSanitizer || bytes >= kLibraryPays) {
+    std::memcpy(destination, source, bytes);
+    return;
   }
-  std::memcpy(to + head + body, from + head + body, bytes - head - body);
+  copy_by_lines(static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), bytes,
+                [set](std::byte* to, const std::byte* from, std::size_t lines) {
+                  copy_lines<false>(to, from, lines, set);
+                });
 }
 
 void end_streaming() noexcept { _mm_sfence(); }
@@ -109,6 +133,11 @@ void end_streaming() noexcept { _mm_sfence(); }
 #else
 
 void stream_bytes(void* destination, const void* source, std::size_t bytes, const Soon& /*soon*/,
+                  InstructionSet /*set*/) noexcept {
+  std::memcpy(destination, source, bytes);
+}
+
+void copy_aligned(void* destination, const void* source, std::size_t bytes,
                   InstructionSet /*set*/) noexcept {
   std::memcpy(destination, source, bytes);
 }
@@ -122,6 +151,7 @@ void end_streaming() noexcept {}
 void copy_bytes(void* destination, const void* source, std::size_t bytes, bool streaming) noexcept {
   if (bytes == 0 || destination == source) return;
   if (!streaming || bytes < kernels::kStreamingPays) {
+    if (bytes >= kernels::kAligningPays) return kernels::copy_aligned(destination, source, bytes);
     std::memcpy(destination, source, bytes);
     return;
   }

@@ -101,4 +101,9 @@ constexpr std::size_t size_of(Dtype dtype) noexcept {
   return kDtypeTraits[static_cast<std::size_t>(dtype)].bytes;
 }
 
+// Whether elements are converted to float32 to be folded.
+constexpr bool is_narrow_float(Dtype dtype) noexcept {
+  return exists(dtype) && family_of(dtype) == Family::floating && size_of(dtype) < 4;
+}
+
 }  // namespace coll

@@ -3,12 +3,17 @@
 // the fold of two sources without blocks. Always inlined, as blockwise_fold.h.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/blockwise_fold.h"
 #include "kernels/element.h"
+#include "kernels/lines.h"
+#include "kernels/operation.h"
 
 namespace coll::kernels {
 
@@ -52,55 +57,112 @@ struct Elementwise {
   }
 };
 
-// How many cells of a long destination lie in front of its first whole cache line; of a short one,
-// all. A store that lies in two pages lets no later load begin before it is done, and no store of
-// whole lines does. Far cores paid for the first line of each page in full: 64 KiB took 11 us
-// instead of 5 where an array began in the last line of a page.
-template <class Cell>
-[[gnu::always_inline]] inline std::size_t cells_before_line(const Cell* to,
-                                                            std::size_t n) noexcept {
-  constexpr std::size_t kLine = 64, kLong = 4096;
-  if (n * sizeof(Cell) < kLong) return n;
-  return -reinterpret_cast<std::uintptr_t>(to) % kLine / sizeof(Cell);
-}
+// Two sources and one or two destinations.
+template <bool kDivided, class Op, class Element>
+struct TwoSources {
+  using Cell = typename Elementwise<Element>::Cell;
+  using Value = typename Element::Value;
+
+  const Cell *a, *b;
+  Cell *to, *also;
+  Element element;
+  double divisor;
+  bool twice;
+
+  // `one`: the destination whose lines count.
+  [[gnu::always_inline]] TwoSources(const Fold& fold, Element element, std::uint32_t one) noexcept
+      : a(static_cast<const Cell*>(fold.sources[0])),
+        b(static_cast<const Cell*>(fold.sources[1])),
+        to(static_cast<Cell*>(fold.destinations[one])),
+        also(static_cast<Cell*>(fold.destinations[fold.m - 1 - one])),
+        element(element),
+        divisor(fold.divisor),
+        twice(fold.m == 2) {}
+
+  [[gnu::always_inline]] auto result(std::size_t i) const noexcept {
+    Value value = Op::apply(element.load(a[i].value), element.load(b[i].value));
+    if constexpr (kDivided) value = value / static_cast<Value>(divisor);
+    return element.round(value);
+  }
+
+  [[gnu::always_inline]] void fold_range(std::size_t first, std::size_t end) const noexcept {
+    if (!twice) {
+      for_each_element(end - first,
+                       [first, self = *this](std::size_t i) __attribute__((always_inline)) {
+                         self.to[first + i].value = self.result(first + i);
+                       });
+    } else {
+      for_each_element(end - first,
+                       [first, self = *this](std::size_t i) __attribute__((always_inline)) {
+                         const auto both = self.result(first + i);
+                         self.to[first + i].value = both;
+                         self.also[first + i].value = both;
+                       });
+    }
+  }
+
+  // Whole lines of `to` around the caches: each goes out while the next ones come in.
+  template <std::size_t kPiece>
+  [[gnu::always_inline]] void stream_lines(std::size_t first, std::size_t end,
+                                           Soon soon) const noexcept {
+    constexpr std::size_t kCells = kLineBytes / sizeof(Cell);
+    for (; first < end; first += kCells, soon = soon.behind(kLineBytes)) {
+      alignas(kLineBytes) std::array<Cell, kCells> line;
+      ask_for(soon, kLineBytes);
+      for_each_element(
+          kCells, [first, cells = line.data(), self = *this](std::size_t i)
+                      __attribute__((always_inline)) { cells[i].value = self.result(first + i); });
+      stream_line<kPiece>(to + first, line.data());
+      if (twice) std::memcpy(also + first, line.data(), kLineBytes);
+    }
+  }
+};
 
 template <bool kDivided, class Op, class Element>
 [[gnu::always_inline]] inline void fold_two_sources(const Fold& fold, Element element) noexcept {
-  using Cell = typename Elementwise<Element>::Cell;
-  using Value = typename Element::Value;
-  const auto *a = static_cast<const Cell*>(fold.sources[0]),
-             *b = static_cast<const Cell*>(fold.sources[1]);
-  const auto result = [=](std::size_t i) __attribute__((always_inline)) {
-    Value value = Op::apply(element.load(a[i].value), element.load(b[i].value));
-    if constexpr (kDivided) value = value / static_cast<Value>(fold.divisor);
-    return element.round(value);
-  };
-  auto* to = static_cast<Cell*>(fold.destinations[0]);
-  auto* also = static_cast<Cell*>(fold.destinations[fold.m - 1]);
-  std::size_t end = cells_before_line(to, fold.n);
+  const TwoSources<kDivided, Op, Element> two(fold, element, 0);
+  const std::size_t head = cells_before_line(two.to, fold.n, sizeof(*two.to));
+  std::size_t end = head;
   for (std::size_t first = 0; first < fold.n; first = std::exchange(end, fold.n)) {
-    if (fold.m == 1) {
-      for_each_element(end - first, [=](std::size_t i) __attribute__((always_inline)) {
-        to[first + i].value = result(first + i);
-      });
-    } else {
-      for_each_element(end - first, [=](std::size_t i) __attribute__((always_inline)) {
-        const auto both = result(first + i);
-        to[first + i].value = both;
-        also[first + i].value = both;
-      });
-    }
+    two.fold_range(first, end);
   }
 }
 
+// Of two destinations one goes around the caches, to the peers: the commonest fold of far cores.
+template <std::size_t kPiece, class Op, class Element>
+[[gnu::always_inline]] inline void stream_two_sources(const Fold& fold, std::uint32_t one,
+                                                      Element element) noexcept {
+  const TwoSources<false, Op, Element> two(fold, element, one);
+  constexpr std::size_t kCells = kLineBytes / sizeof(*two.to);
+  const std::size_t head = cells_before_line(two.to, fold.n, sizeof(*two.to));
+  const std::size_t tail = fold.n - (fold.n - head) % kCells;
+  two.fold_range(0, head);
+  two.template stream_lines<kPiece>(head, tail, fold.soon);
+  two.fold_range(tail, fold.n);
+}
+
+template <class Op, class Element>
+inline constexpr bool kStreamsLines =
+    std::is_same_v<Op, Sum> && kLineBytes % sizeof(typename Element::Memory) == 0 &&
+    !kThreadSanitizer;
+
 // One or two sources, folded without blocks: the commonest folds, and the ones where a few
 // nanoseconds count. False: not one of them, nothing was done.
-template <class Op, class Element>
+template <std::size_t kPiece, class Op, class Element>
 [[gnu::always_inline]] inline bool folded_directly(const Fold& fold, Element element) noexcept {
   using Cells = Elementwise<Element>;
   using Value = typename Element::Value;
   const bool divide = divided<Value>(fold);
-  if (fold.k == 2 && fold.m <= 2 && !BlockwiseFold<Cells, Op>::streams(fold, Cells{element})) {
+  if (fold.k == 2 && fold.m <= 2) {
+    const bool streams = BlockwiseFold<Cells, Op>::streams(fold, Cells{element});
+    if constexpr (kStreamsLines<Op, Element>) {
+      const int one = only_streamed(fold, Cells::bytes(1));
+      if (streams && !divide && one >= 0) {
+        stream_two_sources<kPiece, Op>(fold, static_cast<std::uint32_t>(one), element);
+        return true;
+      }
+    }
+    if (streams) return false;
     if constexpr (std::is_floating_point_v<Value>) {
       if (divide) fold_two_sources<true, Op>(fold, element);
     }

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/blockwise_fold.h"
 #include "kernels/copy.h"
 #include "kernels/element.h"
+#include "kernels/lines.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -29,6 +31,14 @@ struct Halves {
   const Cell *a, *b;
   Cell *to, *also;
 };
+
+// Those of a fold from its cell i on. `one`: the destination that comes first.
+Halves halves(const Fold& fold, std::uint32_t one, std::size_t i) noexcept {
+  return {static_cast<const Cell*>(fold.sources[0]) + i,
+          static_cast<const Cell*>(fold.sources[1]) + i,
+          static_cast<Cell*>(fold.destinations[one]) + i,
+          static_cast<Cell*>(fold.destinations[fold.m - 1 - one]) + i};
+}
 
 template <bool kDivides>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] inline __m256i sum_of_16(
@@ -60,6 +70,28 @@ template <bool kDivides, bool kTwice>
                                           _mm256_maskz_loadu_epi16(some, at.b + i), divisor);
   _mm256_mask_storeu_epi16(at.to + i, some, sum);
   if constexpr (kTwice) _mm256_mask_storeu_epi16(at.also + i, some, sum);
+}
+
+// To whole lines of `at.to`, around the caches: each goes out while the next ones come in.
+template <bool kDivides, bool kTwice>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void stream_avx512(const Halves& at,
+                                                                         std::size_t n, float by,
+                                                                         Soon soon) noexcept {
+  constexpr std::size_t kCells = kLineBytes / sizeof(Cell);
+  const __m512 divisor = _mm512_set1_ps(by);
+  const auto* a = reinterpret_cast<const __m256i*>(at.a);
+  const auto* b = reinterpret_cast<const __m256i*>(at.b);
+  auto* to = reinterpret_cast<__m256i*>(at.to);
+  auto* also = reinterpret_cast<__m256i*>(at.also);
+  for (std::size_t i = 0; i < n; i += kCells, soon = soon.behind(kLineBytes)) {
+    ask_for(soon, kLineBytes);
+    for (int half = 0; half < 2; ++half, ++a, ++b, ++to, ++also) {
+      const __m256i sum =
+          sum_of_16<kDivides>(_mm256_loadu_si256(a), _mm256_loadu_si256(b), divisor);
+      _mm256_stream_si256(to, sum);
+      if constexpr (kTwice) _mm256_storeu_si256(also, sum);
+    }
+  }
 }
 
 template <bool kDivides, bool kTwice>
@@ -126,29 +158,40 @@ HalfSum version(InstructionSet set, bool divides, bool twice) noexcept {
 // By blocks that go out while the next one comes in, each to the end of a line of the destination
 // that is written around the caches.
 void sum_streaming(const Fold& fold, HalfSum sum) noexcept {
-  constexpr std::size_t kBlockCells = 512 / sizeof(Cell), kLine = 64;
-  alignas(kLine) std::array<Cell, kBlockCells> block;
-  const auto place = [&](std::uint32_t j, std::size_t i) {
-    return static_cast<Cell*>(fold.destinations[j]) + i;
-  };
-  const auto cells = [&](std::uint32_t k, std::size_t i) {
-    return static_cast<const Cell*>(fold.sources[k]) + i;
-  };
-  const std::uint32_t streamed = (fold.streaming & 1) != 0 ? 0 : fold.m - 1;
-  const std::size_t into_line = reinterpret_cast<std::uintptr_t>(place(streamed, 0)) % kLine;
-  std::size_t n = kBlockCells - into_line / sizeof(Cell);
+  constexpr std::size_t kBlockCells = kStreamedBlockBytes / sizeof(Cell);
+  alignas(kLineBytes) std::array<Cell, kBlockCells> block;
+  std::size_t n = kBlockCells - cells_into_line(fold, sizeof(Cell));
   for (std::size_t i = 0; i < fold.n; i += n, n = kBlockCells) {
     n = std::min(n, fold.n - i);
-    sum({cells(0, i), cells(1, i), block.data(), block.data()}, n,
-        static_cast<float>(fold.divisor));
+    const Halves at = halves(fold, 0, i);
+    sum({at.a, at.b, block.data(), block.data()}, n, static_cast<float>(fold.divisor));
     for (std::uint32_t j = 0; j < fold.m; ++j) {
-      if ((fold.streaming >> j & 1) != 0) {
-        stream_bytes(place(j, i), block.data(), n * sizeof(Cell));
+      Cell* to = static_cast<Cell*>(fold.destinations[j]) + i;
+      if (streamed(fold, j)) {
+        stream_bytes(to, block.data(), n * sizeof(Cell), fold.soon.behind(i * sizeof(Cell)));
       } else {
-        std::memcpy(place(j, i), block.data(), n * sizeof(Cell));
+        copy_bytes(to, block.data(), n * sizeof(Cell), false);
       }
     }
   }
+}
+
+// The same of one destination, line by line.
+void sum_streaming_lines(const Fold& fold, std::uint32_t one) noexcept {
+  using HalfStream = decltype(&stream_avx512<false, false>);
+  constexpr HalfStream streams[2][2] = {{stream_avx512<false, false>, stream_avx512<false, true>},
+                                        {stream_avx512<true, false>, stream_avx512<true, true>}};
+  constexpr HalfSum sums[2][2] = {{sum_avx512<false, false>, sum_avx512<false, true>},
+                                  {sum_avx512<true, false>, sum_avx512<true, true>}};
+  const int divides = fold.divisor != 1 ? 1 : 0;
+  const auto by = static_cast<float>(fold.divisor);
+  const HalfSum sum = sums[divides][fold.m - 1];
+  const std::size_t head = cells_before_line(fold.destinations[one], fold.n, sizeof(Cell));
+  const std::size_t tail = fold.n - (fold.n - head) % (kLineBytes / sizeof(Cell));
+  sum(halves(fold, one, 0), head, by);
+  streams[divides][fold.m - 1](halves(fold, one, head), tail - head, by,
+                               fold.soon.behind(head * sizeof(Cell)));
+  sum(halves(fold, one, tail), fold.n - tail, by);
 }
 
 }  // namespace
@@ -158,14 +201,17 @@ bool half_pair_summed(const Fold& fold, InstructionSet set) noexcept {
   const bool streams = fold.streaming != 0 && fold.n * sizeof(Cell) >= kStreamingPays;
   const HalfSum sum = version(set, fold.divisor != 1, fold.m == 2 && !streams);
   if (sum == nullptr) return false;
-  if (streams) {
+  const auto by = static_cast<float>(fold.divisor);
+  const int one = only_streamed(fold, sizeof(Cell));
+  if (streams && set == InstructionSet::avx512 && one >= 0 && !kThreadSanitizer) {
+    sum_streaming_lines(fold, static_cast<std::uint32_t>(one));
+  } else if (streams) {
     sum_streaming(fold, sum);
-    return true;
+  } else {
+    const std::size_t head = cells_before_line(fold.destinations[0], fold.n, sizeof(Cell));
+    if (head != 0) sum(halves(fold, 0, 0), head, by);
+    if (head != fold.n) sum(halves(fold, 0, head), fold.n - head, by);
   }
-  const Halves at{
-      static_cast<const Cell*>(fold.sources[0]), static_cast<const Cell*>(fold.sources[1]),
-      static_cast<Cell*>(fold.destinations[0]), static_cast<Cell*>(fold.destinations[fold.m - 1])};
-  sum(at, fold.n, static_cast<float>(fold.divisor));
   return true;
 }
 

@@ -14,11 +14,15 @@ namespace coll {
 // asked for. 1 <= k <= kMaxSources, 1 <= m; n may be 0.
 inline constexpr std::uint32_t kMaxSources = 1024;
 
-// Equally long places that this core reads soon, and that lie in a far cache or in memory.
+// Bytes [first, end) of places that this core reads soon, and that lie in a far cache or in memory.
 struct Soon {
   const std::byte* const* places = nullptr;
   std::uint32_t count = 0;
-  std::size_t bytes = 0;  // of each
+  std::size_t first = 0, end = 0;
+
+  Soon behind(std::size_t bytes) const noexcept {
+    return first + bytes < end ? Soon{places, count, first + bytes, end} : Soon{};
+  }
 };
 
 struct Fold {
@@ -41,7 +45,7 @@ struct Fold {
   const struct UserOp* user = nullptr;
   Dtype dtype = Dtype::float32;
   bool* failed = nullptr;
-  // Asked for while a copy around the caches, which waits for memory as they do, is made.
+  // Asked for while results go around the caches, which wait for memory as they do.
   Soon soon = {};
 };
 

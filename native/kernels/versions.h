@@ -24,7 +24,7 @@ template <class Op, class Element>
 
 template <class Op, class Element>
 void fold_with(const Fold& fold, Element element) noexcept {
-  if (!folded_directly<Op>(fold, element)) blockwise<Op>(fold, element);
+  if (!folded_directly<16, Op>(fold, element)) blockwise<Op>(fold, element);
 }
 
 template <class Element, class Op>
@@ -41,7 +41,7 @@ template <class Element, class Op>
 
 template <class Element, class Op>
 [[gnu::target("avx2")]] void fold_avx2(const Fold& fold) noexcept {
-  if (!folded_directly<Op>(fold, Element{})) blockwise_avx2<Element, Op>(fold);
+  if (!folded_directly<32, Op>(fold, Element{})) blockwise_avx2<Element, Op>(fold);
 }
 
 template <class Element, class Op>
@@ -52,7 +52,7 @@ template <class Element, class Op>
 
 template <class Element, class Op>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void fold_avx512(const Fold& fold) noexcept {
-  if (!folded_directly<Op>(fold, Element{})) blockwise_avx512<Element, Op>(fold);
+  if (!folded_directly<64, Op>(fold, Element{})) blockwise_avx512<Element, Op>(fold);
 }
 
 #endif

@@ -22,21 +22,25 @@ enum class Buffers : std::uint8_t { any, own, reached };
 
 // First line that fits wins. Measured on one machine with two cores (bench/results): one-shot has
 // the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
-// p-fold reading costs more than rounds do. Two ranks move half as many bytes in two shots, but on
-// far cores the second exchange costs more than that. What is for near and for far cores must give
-// the same bits: which one runs depends on timing.
+// p-fold reading costs more than rounds do. Two ranks move as many bytes in two shots, but fold
+// half as many, of which float16 gains a sixth; of long vectors, and float32, the memory between
+// far cores binds. What is for near and for far cores must give the same bits: which one runs
+// depends on timing.
 struct Rule {
   Kind kind;
   int most_ranks;
   std::size_t most_bytes;
   const char* algorithm;
   Buffers buffers = Buffers::any;
-  bool far = false;  // far cores only
+  bool far = false;       // far cores only
+  bool converts = false;  // narrow floats only
 };
 
 constexpr std::array kRules = {
-    Rule{Kind::allreduce, 2, 256 << 10, "direct_one_shot", Buffers::own},
+    Rule{Kind::allreduce, 2, 64 << 10, "direct_one_shot", Buffers::own},
+    Rule{Kind::allreduce, 2, 1 << 20, "direct_two_shot", Buffers::own, true, true},
     Rule{Kind::allreduce, 2, kAny, "direct_one_shot", Buffers::own, true},
+    Rule{Kind::allreduce, 2, 256 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
@@ -90,10 +94,12 @@ std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, Placement placem
   return std::min(std::bit_ceil(bytes) / 2, kTileBytes);
 }
 
-int by_rule(Kind kind, int ranks, std::size_t bytes, Buffers buffers, Placement placement) {
+int by_rule(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
+            Placement placement) {
   for (const Rule& rule : kRules) {
     const bool there = (rule.buffers == Buffers::any || rule.buffers == buffers) &&
-                       (!rule.far || placement == Placement::far);
+                       (!rule.far || placement == Placement::far) &&
+                       (!rule.converts || wish.converts);
     if (there && rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
       return find_algorithm(kind, rule.algorithm);
     }
@@ -116,7 +122,7 @@ int with_tree(int chosen, int ranks, std::size_t bytes, const Wish& wish) {
 int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
                      Placement placement) {
   if (wish.algorithm == kUnchosen) {
-    const int chosen = by_rule(kind, ranks, bytes, buffers, placement);
+    const int chosen = by_rule(kind, ranks, bytes, wish, buffers, placement);
     return with_tree(chosen, ranks, bytes, wish);
   }
   return wished_algorithm(kind, ranks, wish);

@@ -105,8 +105,16 @@ void check_fold(coll::FoldKernel kernel, const Case& c, const std::vector<std::v
     results.push_back(c.in_place && j < k ? &sources[k - 1 - j] : &others[j]);
     to.push_back(results[j]->data());
   }
-  kernel({from.data(), to.data(), n, static_cast<std::uint32_t>(k), c.m, c.balanced, c.streaming,
-          c.divisor});
+  const auto* asked = reinterpret_cast<const std::byte*>(inputs[0].data());
+  kernel({.sources = from.data(),
+          .destinations = to.data(),
+          .n = n,
+          .k = static_cast<std::uint32_t>(k),
+          .m = c.m,
+          .balanced = c.balanced,
+          .streaming = c.streaming,
+          .divisor = c.divisor,
+          .soon = {&asked, c.skewed ? 1U : 0U, 0, n * sizeof(T) / 2}});
   for (Placed<T>* result : results) {
     CHECK(all_same(result->values(), wanted, n));
     CHECK(result->margins_intact());
@@ -144,8 +152,10 @@ void check_shapes(coll::Dtype dtype, Case c, const std::vector<std::vector<T>>& 
           c.streaming = 7;  // to be ignored: too short
           check_fold(kernel, c, inputs, wanted, n);
         }
-        c.streaming = (c.m & 1) != 0 || c.skewed ? 0b101 : 0b010;
-        check_fold(kernel, c, inputs, wanted, inputs[0].size());
+        for (const std::uint32_t streaming : {0b001, 0b010, 0b011, 0b101}) {
+          c.streaming = streaming;
+          check_fold(kernel, c, inputs, wanted, inputs[0].size());
+        }
         c.streaming = 0;
         check_fold(kernel, c, inputs, wanted, inputs[0].size());
       }

@@ -209,6 +209,29 @@ TEST(every_dtype_is_copied) {
   }
 }
 
+TEST(copies_line_by_line_with_every_instruction_set) {
+  for (const coll::InstructionSet set : coll::kInstructionSets) {
+    if (!coll::supported(set)) continue;
+    for (const std::size_t bytes : {1, 64, 127, 1023, 1024, 5000}) {
+      const auto input = random_sources<std::uint8_t>(1, bytes)[0];
+      for (std::size_t skew = 0; skew < 64; ++skew) {
+        Placed<std::uint8_t> to(bytes, skew);
+        coll::kernels::copy_aligned(to.data(), input.data(), bytes, set);
+        CHECK(to.values() == input);
+        CHECK(to.margins_intact());
+      }
+    }
+  }
+}
+
+TEST(what_is_asked_for_behind_some_bytes) {
+  const std::byte* const place = nullptr;
+  const coll::Soon soon{.places = &place, .count = 1, .first = 64, .end = 256};
+  CHECK(soon.behind(0).first == 64 && soon.behind(0).end == 256);
+  CHECK(soon.behind(128).first == 192 && soon.behind(128).count == 1);
+  CHECK(soon.behind(192).count == 0);
+}
+
 TEST(streams_with_every_instruction_set) {
   for (const coll::InstructionSet set : coll::kInstructionSets) {
     if (!coll::supported(set)) continue;
@@ -219,9 +242,9 @@ TEST(streams_with_every_instruction_set) {
         const auto* whole = reinterpret_cast<const std::byte*>(input.data());
         const std::array soon = {whole, whole + bytes / 2};
         const auto asked = static_cast<std::uint32_t>(skew % 3);
-        coll::kernels::stream_bytes(to.data(), input.data(), bytes,
-                                    {.places = soon.data(), .count = asked, .bytes = bytes / 2},
-                                    set);
+        coll::kernels::stream_bytes(
+            to.data(), input.data(), bytes,
+            {.places = soon.data(), .count = asked, .first = 0, .end = bytes / 2}, set);
         coll::kernels::end_streaming();
         CHECK(to.values() == input);
         CHECK(to.margins_intact());

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -122,6 +123,22 @@ TEST(how_long_a_call_took_is_of_that_call) {
   const Spent spent(0x12345, 1234.9);
   CHECK(Spent(spent.word()).of(0x12345).value_or(0) == 1234 && !spent.of(0x12346) &&
         !Spent().of(0));
+}
+
+// What is converted to be folded is folded once, by two shots, where two far ranks would fold all
+// of it each; both give the same bits.
+TEST(far_ranks_fold_narrow_floats_once) {
+  const Wish narrow{.converts = true};
+  const auto far = [](std::size_t bytes, const Wish& wish) {
+    const int number = choose(Kind::allreduce, 2, bytes, wish).far.algorithm;
+    return std::string(algorithms()[static_cast<std::size_t>(number)]->name);
+  };
+  CHECK(far(512 << 10, narrow) == "direct_two_shot" && far(512 << 10, {}) == "direct_one_shot");
+  CHECK(far(8 << 10, narrow) == "direct_one_shot" && far(8 << 20, narrow) == "direct_one_shot");
+  CHECK(choose(Kind::allreduce, 2, 512 << 10, narrow).near ==
+        choose(Kind::allreduce, 2, 512 << 10).near);
+  CHECK(is_narrow_float(Dtype::float16) && is_narrow_float(Dtype::bfloat16));
+  CHECK(!is_narrow_float(Dtype::float32) && !is_narrow_float(Dtype::int8));
 }
 
 TEST(two_ranks_far_apart_take_one_shot) {
