@@ -154,15 +154,15 @@ template <std::size_t kPiece, class Op, class Element>
   using Value = typename Element::Value;
   const bool divide = divided<Value>(fold);
   if (fold.k == 2 && fold.m <= 2) {
-    const bool streams = BlockwiseFold<Cells, Op>::streams(fold, Cells{element});
-    if constexpr (kStreamsLines<Op, Element>) {
-      const int one = only_streamed(fold, Cells::bytes(1));
-      if (streams && !divide && one >= 0) {
-        stream_two_sources<kPiece, Op>(fold, static_cast<std::uint32_t>(one), element);
-        return true;
+    if (BlockwiseFold<Cells, Op>::streams(fold, Cells{element})) {
+      if constexpr (kStreamsLines<Op, Element>) {
+        const int one = divide ? -1 : only_streamed(fold, Cells::bytes(1));
+        if (one >= 0)
+          stream_two_sources<kPiece, Op>(fold, static_cast<std::uint32_t>(one), element);
+        return one >= 0;
       }
+      return false;
     }
-    if (streams) return false;
     if constexpr (std::is_floating_point_v<Value>) {
       if (divide) fold_two_sources<true, Op>(fold, element);
     }

@@ -202,11 +202,14 @@ bool half_pair_summed(const Fold& fold, InstructionSet set) noexcept {
   const HalfSum sum = version(set, fold.divisor != 1, fold.m == 2 && !streams);
   if (sum == nullptr) return false;
   const auto by = static_cast<float>(fold.divisor);
-  const int one = only_streamed(fold, sizeof(Cell));
-  if (streams && set == InstructionSet::avx512 && one >= 0 && !kThreadSanitizer) {
-    sum_streaming_lines(fold, static_cast<std::uint32_t>(one));
-  } else if (streams) {
-    sum_streaming(fold, sum);
+  if (streams) {
+    const bool by_lines = set == InstructionSet::avx512 && !kThreadSanitizer;
+    const int one = by_lines ? only_streamed(fold, sizeof(Cell)) : -1;
+    if (one < 0) {
+      sum_streaming(fold, sum);
+    } else {
+      sum_streaming_lines(fold, static_cast<std::uint32_t>(one));
+    }
   } else {
     const std::size_t head = cells_before_line(fold.destinations[0], fold.n, sizeof(Cell));
     if (head != 0) sum(halves(fold, 0, 0), head, by);
