@@ -43,7 +43,8 @@ class Communicator(
     first two must be the same on all ranks.
 
     Those that fold take ``reproducible``. True: the bits of a result depend on the contributions
-    and the number of ranks alone, not on algorithm, mode, lengths, or which of them is called.
+    and the number of ranks alone (but for which NaN a NaN is), not on algorithm, mode, lengths, or
+    which of them is called.
     "any_p": nor on the number of ranks, since sums are exact and rounded once (sum and avg). What
     it costs: docs/arithmetic.md.
 

@@ -18,8 +18,6 @@ namespace kernels {
 
 namespace {
 
-constexpr std::size_t kLine = kLineBytes;
-
 // From so many bytes on the library goes around the caches, or by lines as well.
 constexpr std::size_t kLibraryPays = std::size_t{512} << 10;
 
@@ -28,7 +26,7 @@ constexpr std::size_t kLibraryPays = std::size_t{512} << 10;
 template <bool kAround>
 [[gnu::target("avx512f")]] void copy_lines_avx512(std::byte* to, const std::byte* from,
                                                   std::size_t lines) noexcept {
-  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine) {
+  for (std::size_t i = 0; i < lines; ++i, to += kLineBytes, from += kLineBytes) {
     const __m512i line = _mm512_loadu_si512(from);
     if constexpr (kAround) {
       _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
@@ -41,7 +39,7 @@ template <bool kAround>
 template <bool kAround>
 [[gnu::target("avx2")]] void copy_lines_avx2(std::byte* to, const std::byte* from,
                                              std::size_t lines) noexcept {
-  for (std::size_t i = 0; i < 2 * lines; ++i, to += kLine / 2, from += kLine / 2) {
+  for (std::size_t i = 0; i < 2 * lines; ++i, to += kLineBytes / 2, from += kLineBytes / 2) {
     const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
     if constexpr (kAround) {
       _mm256_stream_si256(reinterpret_cast<__m256i*>(to), half);
@@ -53,7 +51,7 @@ template <bool kAround>
 
 template <bool kAround>
 void copy_lines_baseline(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
-  for (std::size_t i = 0; i < 4 * lines; ++i, to += kLine / 4, from += kLine / 4) {
+  for (std::size_t i = 0; i < 4 * lines; ++i, to += kLineBytes / 4, from += kLineBytes / 4) {
     const __m128i quarter = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
     if constexpr (kAround) {
       _mm_stream_si128(reinterpret_cast<__m128i*>(to), quarter);
@@ -80,12 +78,12 @@ void copy_lines(std::byte* to, const std::byte* from, std::size_t lines,
 // plain stores.
 template <class Body>
 void copy_by_lines(std::byte* to, const std::byte* from, std::size_t bytes, Body body) noexcept {
-  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kLine;
-  if (bytes < head + kLine) {
+  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % kLineBytes;
+  if (bytes < head + kLineBytes) {
     std::memcpy(to, from, bytes);
     return;
   }
-  const std::size_t lines = (bytes - head) / kLine, end = head + lines * kLine;
+  const std::size_t lines = (bytes - head) / kLineBytes, end = head + lines * kLineBytes;
   if (head != 0) std::memcpy(to, from, head);
   body(to + head, from + head, lines);
   if (end != bytes) std::memcpy(to + end, from + end, bytes - end);
@@ -95,8 +93,8 @@ void stream_lines_asking(std::byte* to, const std::byte* from, std::size_t lines
                          InstructionSet set) noexcept {
   constexpr std::size_t kLines = 4;  // a few stores, a few loads: neither waits for the other
   for (std::size_t line = 0; line < lines; line += kLines) {
-    const std::size_t skipped = line * kLine;
-    ask_for(soon.behind(skipped), kLines * kLine);
+    const std::size_t skipped = line * kLineBytes;
+    ask_for(soon.behind(skipped), kLines * kLineBytes);
     copy_lines<true>(to + skipped, from + skipped, std::min(kLines, lines - line), set);
   }
 }

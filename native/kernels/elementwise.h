@@ -128,13 +128,14 @@ template <bool kDivided, class Op, class Element>
   }
 }
 
-// Of two destinations one goes around the caches, to the peers: the commonest fold of far cores.
+// Of one or two destinations one goes around the caches, to the peers: the commonest fold of far
+// cores.
 template <std::size_t kPiece, class Op, class Element>
 [[gnu::always_inline]] inline void stream_two_sources(const Fold& fold, std::uint32_t one,
                                                       Element element) noexcept {
   const TwoSources<false, Op, Element> two(fold, element, one);
   constexpr std::size_t kCells = kLineBytes / sizeof(*two.to);
-  const std::size_t head = cells_before_line(two.to, fold.n, sizeof(*two.to));
+  const std::size_t head = cells_to_line(two.to, sizeof(*two.to));
   const std::size_t tail = fold.n - (fold.n - head) % kCells;
   two.fold_range(0, head);
   two.template stream_lines<kPiece>(head, tail, fold.soon);

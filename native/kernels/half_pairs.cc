@@ -181,16 +181,13 @@ void sum_streaming_lines(const Fold& fold, std::uint32_t one) noexcept {
   using HalfStream = decltype(&stream_avx512<false, false>);
   constexpr HalfStream streams[2][2] = {{stream_avx512<false, false>, stream_avx512<false, true>},
                                         {stream_avx512<true, false>, stream_avx512<true, true>}};
-  constexpr HalfSum sums[2][2] = {{sum_avx512<false, false>, sum_avx512<false, true>},
-                                  {sum_avx512<true, false>, sum_avx512<true, true>}};
-  const int divides = fold.divisor != 1 ? 1 : 0;
+  const bool divides = fold.divisor != 1;
   const auto by = static_cast<float>(fold.divisor);
-  const HalfSum sum = sums[divides][fold.m - 1];
-  const std::size_t head = cells_before_line(fold.destinations[one], fold.n, sizeof(Cell));
+  const HalfSum sum = version(InstructionSet::avx512, divides, fold.m == 2);
+  const std::size_t head = cells_to_line(fold.destinations[one], sizeof(Cell));
   const std::size_t tail = fold.n - (fold.n - head) % (kLineBytes / sizeof(Cell));
   sum(halves(fold, one, 0), head, by);
-  streams[divides][fold.m - 1](halves(fold, one, head), tail - head, by,
-                               fold.soon.behind(head * sizeof(Cell)));
+  streams[divides ? 1 : 0][fold.m - 1](halves(fold, one, head), tail - head, by, fold.soon);
   sum(halves(fold, one, tail), fold.n - tail, by);
 }
 

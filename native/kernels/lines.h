@@ -32,12 +32,17 @@ inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
+// How many cells lie in front of the next start of a line.
+[[gnu::always_inline]] inline std::size_t cells_to_line(const void* to,
+                                                        std::size_t cell_bytes) noexcept {
+  return -reinterpret_cast<std::uintptr_t>(to) % kLineBytes / cell_bytes;
+}
+
 // How many cells of a long destination lie in front of its first whole line; of a short one, all.
 [[gnu::always_inline]] inline std::size_t cells_before_line(const void* to, std::size_t n,
                                                             std::size_t cell_bytes) noexcept {
   constexpr std::size_t kLong = 4096;
-  if (n * cell_bytes < kLong) return n;
-  return -reinterpret_cast<std::uintptr_t>(to) % kLineBytes / cell_bytes;
+  return n * cell_bytes < kLong ? n : cells_to_line(to, cell_bytes);
 }
 
 // How many cells fit between the start of a line and that of a fold's first destination, or of the
@@ -50,7 +55,7 @@ inline constexpr bool kThreadSanitizer = false;
 }
 
 // The one destination, of two at most, that goes around the caches, where a cell begins with each
-// of its lines. -1: there is none, or both do.
+// of its lines, as it may of cells of which a line holds a whole number. -1: none, or both.
 [[gnu::always_inline]] inline int only_streamed(const Fold& fold, std::size_t cell_bytes) noexcept {
   const std::uint32_t streamed = fold.streaming & ((1U << fold.m) - 1);
   if (!std::has_single_bit(streamed)) return -1;

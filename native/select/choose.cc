@@ -24,8 +24,8 @@ enum class Buffers : std::uint8_t { any, own, reached };
 // the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
 // p-fold reading costs more than rounds do. Two ranks move as many bytes in two shots, but fold
 // half as many, of which float16 gains a sixth; of long vectors, and float32, the memory between
-// far cores binds. What is for near and for far cores must give the same bits: which one runs
-// depends on timing.
+// far cores binds. What is for near and for far cores must give the same bits, but for which NaN a
+// NaN is: which one runs depends on timing.
 struct Rule {
   Kind kind;
   int most_ranks;
@@ -80,8 +80,8 @@ constexpr std::size_t placed_bytes(int ranks) noexcept {
 // that the caches still hold when the other reads them; of more, which may share cores and yield to
 // each other for every tile, longer vectors have two, of the length that others have at most.
 constexpr std::size_t kTileBytes = 256 << 10, kPage = 4 << 10, kOfPages = 16 << 10;
-// Far, in an allreduce of two, a tile comes while the next one is stored (engine/moves.cc): in
-// four.
+// Far, in an allreduce of two, a tile comes while the next one is stored (engine/moves.cc): in two
+// to four, and longer vectors in more.
 constexpr std::size_t kLeastFarTile = 64 << 10;
 // Far, in one of more, which share cores, each tile is a change of processes: four of two cores
 // take 5.5 ms for 8 MiB by tiles of 512 KiB, 6.3 by half as long ones. Near, or for less, these are

@@ -141,6 +141,13 @@ TEST(far_ranks_fold_narrow_floats_once) {
   CHECK(!is_narrow_float(Dtype::float32) && !is_narrow_float(Dtype::int8));
 }
 
+TEST(many_far_ranks_take_long_tiles_for_long_vectors) {
+  const Choices long_ones = choose(Kind::allreduce, 4, 8 << 20);
+  CHECK(long_ones.far.tile_bytes > long_ones.near.tile_bytes);
+  CHECK(long_ones.far.algorithm == long_ones.near.algorithm);
+  CHECK(choose(Kind::allreduce, 4, 2 << 20).far == choose(Kind::allreduce, 4, 2 << 20).near);
+}
+
 TEST(two_ranks_far_apart_take_one_shot) {
   const Choices large = choose(Kind::allreduce, 2, 4 << 20), small = choose(Kind::allreduce, 2, 8);
   CHECK(large.placed && large.near.algorithm != large.far.algorithm && large.within_reach);
