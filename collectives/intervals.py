@@ -12,10 +12,13 @@ Values = npt.NDArray[np.float64]
 _NORMAL = 1.96  # standard deviations that hold 95 %
 
 
-def of_median(values: Values) -> tuple[float, float]:
-    """Return a 95 % interval for the median; of fewer than eight values nothing is known."""
+def of_median(values: Values, deviations: float = _NORMAL) -> tuple[float, float]:
+    """Return an interval for the median, of 95 % or so many standard deviations.
+
+    Of too few values nothing is known: fewer than eight at 95 %.
+    """
     n = len(values)
-    return _between(np.sort(values), n / 2, _NORMAL * math.sqrt(n) / 2)
+    return _between(np.sort(values), n / 2, deviations * math.sqrt(n) / 2)
 
 
 def of_shift(old: Values, new: Values) -> tuple[float, float, float]:

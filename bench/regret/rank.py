@@ -140,7 +140,7 @@ def cell_of(contest: Contest, kind: str, nbytes: int) -> dict[str, Any]:
     found = Cell(kind, nbytes)
     seconds = job.cell * (3 if nbytes >= LONG else 1)
     install(comm, [])
-    race_cell(comm, found, None, seconds, shared)
+    race_cell(comm, found, None, seconds, shared, impartial=True)
     buffers = Buffers(kind, nbytes, comm.size)
     best = Runner(comm, found.best, buffers, None)
     again = Runner(comm, found.best, buffers, None)

@@ -30,6 +30,9 @@ ALIKE = 0.02  # relative difference that is none
 _BATCH = 20e-6  # seconds of back-to-back calls that one sample takes at least
 _MOST_CALLS = 64  # in a sample
 _WARM = 3  # rounds that only tell how many calls make a sample: the first calls of all are slow
+_SURE = 3.0  # standard deviations: one of some dozen candidates lies beyond two of them by chance
+_FEW = 14  # pairs; of fewer no such interval is known,
+_UNSURE = 0.05  # and each of them must show so much more
 _TOUCHED = 64 << 10  # bytes from which on buffers are written between calls, as programs do
 
 
@@ -132,9 +135,19 @@ def runners(comm: Communicator, choices: Sequence[Choice], buffers: Buffers) -> 
 class Race:
     """Runners on one vector. All ranks go through the same rounds and take the same decisions."""
 
-    def __init__(self, comm: Communicator, entered: Sequence[Runner], buffers: Buffers) -> None:
-        """Begin with all of them; the first calls, which are slow, do not count."""
-        self.comm, self.buffers = comm, buffers
+    def __init__(
+        self,
+        comm: Communicator,
+        entered: Sequence[Runner],
+        buffers: Buffers,
+        favourite: Runner | None = None,
+    ) -> None:
+        """Begin with all of them; the first calls, which are slow, do not count.
+
+        The ``favourite`` runs to the end, and has won unless another one is faster beyond doubt: of
+        many that are alike, the one that seems the fastest is so by chance.
+        """
+        self.comm, self.buffers, self.favourite = comm, buffers, favourite
         self.entered, self.running = list(entered), list(entered)
         self.samples: dict[int, list[float]] = {id(runner): [] for runner in entered}
         self.spent = 0.0
@@ -170,7 +183,9 @@ class Race:
         """Drop what is slower than ``factor`` times the fastest, or not of the ``most`` first."""
         order = sorted(self.running, key=self.median)
         limit = factor * self.median(order[0])
-        self.running = [runner for runner in order[:most] if self.median(runner) <= limit]
+        stay = [runner for runner in order[:most] if self.median(runner) <= limit]
+        stay += [r for r in self.running if r is self.favourite and r not in stay]
+        self.running = stay
 
     def median(self, runner: Runner) -> float:
         """Return the median of a candidate's seconds per call."""
@@ -188,10 +203,19 @@ class Race:
         return ratios
 
     def standings(self) -> list[Standing]:
-        """Return those that are left, the fastest first, and then those that dropped out."""
+        """Return those that are left, who has won first, and then those that dropped out."""
         left = {id(runner) for runner in self.running}
         order = sorted(self.entered, key=lambda r: (id(r) not in left, self.median(r)))
+        favourite = self.favourite
+        if favourite is not None and not clearly_above(self._paired(order[0], favourite)):
+            order.sort(key=lambda r: r is not favourite)
         return [Standing(r.choice, self.median(r), len(self.samples[id(r)])) for r in order]
+
+
+def clearly_above(logs: Seconds) -> bool:
+    """Tell whether pairs differ upwards, beyond doubt and by more than ``ALIKE``."""
+    low = of_median(logs, _SURE)[0] if len(logs) >= _FEW else float(np.min(logs)) - _UNSURE
+    return low > ALIKE
 
 
 def separate(logs: Seconds) -> bool:

@@ -107,7 +107,7 @@ def tuned(
                 later = sum(_weight(other) for other in cells[number:] if other.hasty)
                 placed = None if costs is None else costs.placed(far)
                 share = left * _weight(cell) / later
-                race_cell(comm, cell, before.get(cell.kind), share, shared, placed)
+                race_cell(comm, cell, before.get(cell.kind), share, shared, placed, far=far)
                 then, far = far, cores_are_far(comm)
                 cell.far = far if far == then else None
                 first = False
@@ -151,14 +151,25 @@ def race_cell(
     seconds: float,
     shared: bool,
     costs: MachineCosts | None = None,
+    *,
+    far: bool = False,
+    impartial: bool = False,
 ) -> None:
-    """Find how the candidates of a cell stand, in about so many seconds."""
+    """Find how the candidates of a cell stand, in about so many seconds.
+
+    What the library runs by its rules, on cores that are near or ``far``, has won unless another
+    plan is faster beyond doubt; ``impartial``: whichever seems the fastest has.
+    """
+    usual = replace(chosen(comm, cell.kind, cell.nbytes, far)[0], far=False)
     entered = pruned(
-        comm, costs, cell.kind, cell.nbytes, _entered(comm, cell, before, shared, seconds)
+        comm, costs, cell.kind, cell.nbytes, _entered(comm, cell, before, shared, seconds, usual)
     )
+    if usual not in entered and usual.algorithm != HIERARCHICAL:
+        entered.append(usual)
     buffers = Buffers(cell.kind, cell.nbytes, comm.size)
     ready = runners(comm, entered, buffers)
-    race = Race(comm, ready, buffers)
+    of_rules = next((runner for runner in ready if runner.choice == usual), None)
+    race = Race(comm, ready, buffers, None if impartial else of_rules)
     for rounds, factor, most in _HALVINGS:
         race.rounds(rounds)
         race.keep_within(factor, most)
@@ -173,14 +184,18 @@ def race_cell(
 
 
 def _entered(
-    comm: Communicator, cell: Cell, before: Cell | None, shared: bool, seconds: float
+    comm: Communicator,
+    cell: Cell,
+    before: Cell | None,
+    shared: bool,
+    seconds: float,
+    usual: Choice,
 ) -> list[Choice]:
-    """Return the candidates, and what the library would run by its rules.
+    """Return the candidates, and what is ``usual``: what the library would run by its rules.
 
     Of long vectors those that were not far behind at the size before, as many as there is time for.
     """
     every = candidates(cell.kind, comm.size, cell.nbytes, shared)
-    usual, _ = chosen(comm, cell.kind, cell.nbytes)
     if usual not in every and usual.algorithm != HIERARCHICAL:
         every.insert(0, usual)
     if before is None or cell.nbytes < (1 << 20 if shared else 64 << 10):

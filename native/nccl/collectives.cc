@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives, messages and groups of calls.
+#include <cmath>
+
 #include "nccl/group.h"
 #include "nccl/place.h"
-#include "nccl/refused.h"
 
 namespace coll::nccl {
 namespace {
@@ -14,6 +15,24 @@ ncclResult_t called(ncclComm_t comm, cudaStream_t stream, Operation operation) n
     find_place(operation, own, stream);
     return submit(own, operation);
   }));
+}
+
+constexpr unsigned int kSimInfoMagic = 0x74685283;  // of NCCL_SIM_INFO_INITIALIZER
+
+// The group ends whatever comes of it.
+ncclResult_t simulated(ncclSimInfo_t* info) {
+  double seconds = 0;
+  const ncclResult_t result = simulate_group(seconds);
+  if (info == nullptr) throw Refusal(ncclInvalidArgument, "simInfo is a null pointer");
+  if (info->magic != kSimInfoMagic || info->size < sizeof(ncclSimInfo_t)) {
+    throw Refusal(ncclInvalidArgument,
+                  "simInfo was not initialised: NCCL_SIM_INFO_INITIALIZER does");
+  }
+  if (result != ncclSuccess) return result;
+  constexpr double kMicroseconds = 1e6;
+  info->estimatedTime =
+      std::isnan(seconds) ? NCCL_UNDEF_FLOAT : static_cast<float>(seconds * kMicroseconds);
+  return ncclSuccess;
 }
 
 }  // namespace
@@ -140,14 +159,11 @@ ncclResult_t ncclGroupStart() {
 }
 
 ncclResult_t ncclGroupEnd() {
-  return answered([] { return coll::nccl::end_group(true); });
+  return answered([] { return coll::nccl::end_group(); });
 }
 
-// Drops the group, as NCCL does, and cannot say how long it would have taken.
-ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t*) {
-  const ncclResult_t ended = answered([] { return coll::nccl::end_group(false); });
-  if (ended != ncclSuccess) return ended;
-  return coll::nccl::refused("ncclGroupSimulateEnd", "the times of groups are not predicted");
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
+  return answered([=] { return coll::nccl::simulated(simInfo); });
 }
 
 }  // extern "C"

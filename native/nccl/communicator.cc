@@ -48,7 +48,7 @@ ncclComm& alive(ncclComm_t comm) {
   return *comm;
 }
 
-ncclComm& ready(ncclComm_t comm) {
+ncclComm& settled_down(ncclComm_t comm) {
   ncclComm& own = alive(comm);
   const ncclResult_t state = own.state.load(std::memory_order_acquire);
   if (state == ncclInProgress) {
@@ -59,7 +59,7 @@ ncclComm& ready(ncclComm_t comm) {
   if (state != ncclSuccess) {
     throw Refusal(state, "the communicator has failed before: " + own.sentence());
   }
-  if (own.finalized) {
+  if (own.standing == Standing::finalized) {
     throw Refusal(ncclInvalidArgument, "the communicator was finalized: destroy it");
   }
   if (own.engine.load(std::memory_order_acquire) == nullptr) {
@@ -68,6 +68,15 @@ ncclComm& ready(ncclComm_t comm) {
                   "into one group");
   }
   return own;
+}
+
+ncclComm& ready(ncclComm_t comm) {
+  ncclComm& own = settled_down(comm);
+  if (own.standing == Standing::open) [[likely]]
+    return own;
+  throw Refusal(ncclInvalidUsage, own.standing == Standing::revoked
+                                      ? "the communicator was revoked: destroy, split or shrink it"
+                                      : "the communicator was suspended: resume it first");
 }
 
 Entered::Entered(ncclComm& comm) : comm_(comm) {
@@ -86,6 +95,7 @@ void destroy(ncclComm* comm, bool by_force) {
     if (engine != nullptr && in_call()) coll_abort(engine, "ncclCommAbort");
   }
   while (in_call()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  if (!by_force && comm->state.load() == ncclSuccess) farewell(*comm);
 }
 
 }  // namespace coll::nccl

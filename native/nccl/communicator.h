@@ -13,6 +13,7 @@
 
 #include "bootstrap/secret.h"
 #include "nccl/config.h"
+#include "nccl/one_sided.h"
 #include "nccl/result.h"
 #include "nccl/settings.h"
 #include "nccl/values.h"
@@ -26,6 +27,9 @@ struct Factor {
   Element value = {};             // where `read_at` is null
   const void* read_at = nullptr;  // memory that is read when a call runs
 };
+
+// What the program has made of it. All but `open` take no collectives any more.
+enum class Standing : std::uint8_t { open, suspended, revoked, finalized };
 
 }  // namespace coll::nccl
 
@@ -46,7 +50,8 @@ struct ncclComm {
   std::atomic<ncclResult_t> state{ncclSuccess};
   std::atomic<bool> busy{false};      // a thread is in a call
   std::atomic<bool> stopping{false};  // it is to give up
-  bool finalized = false;
+  coll::nccl::Standing standing = coll::nccl::Standing::open;
+  bool renewed = false;  // revoked, and has an engine that was made since
 
   std::string job;                          // what these ranks call themselves, which no others do
   std::map<std::string, int> shrunk;        // how often it was, by who was left out
@@ -58,6 +63,8 @@ struct ncclComm {
 
   std::vector<std::optional<coll::nccl::Factor>> factors;  // by operation - ncclNumOps
   std::vector<std::byte> scratch;
+  coll::nccl::OneSided one_sided;
+  std::optional<ncclUniqueId> growth = {};  // that ncclCommGetUniqueId() has made, not used yet
   coll::nccl::Worker worker;
 
   // Keeps the sentence, and for good the result.
@@ -73,7 +80,8 @@ namespace coll::nccl {
 
 // Throws Refusal for what is no communicator.
 ncclComm& alive(ncclComm_t comm);
-// The same where it is joined, has not failed and is in no call.
+// The same where it is joined, has not failed and is in no call; and `ready`: takes collectives.
+ncclComm& settled_down(ncclComm_t comm);
 ncclComm& ready(ncclComm_t comm);
 
 // While a thread is in a call of the communicator. Throws Refusal where another one is.

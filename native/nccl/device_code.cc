@@ -4,7 +4,6 @@
 #include "nccl/communicator.h"
 #include "nccl/refused.h"
 
-struct ncclCommProperties;
 struct ncclDevComm;
 struct ncclDevCommRequirements;
 struct ncclDevResourceRequirements;
@@ -42,9 +41,6 @@ using coll::nccl::world_of;
 
 extern "C" {
 
-ncclResult_t ncclCommQueryProperties(ncclComm_t, ncclCommProperties*) {
-  return refused("ncclCommQueryProperties", kDeviceCode);
-}
 ncclResult_t ncclDevCommCreate(ncclComm_t, const ncclDevCommRequirements*, ncclDevComm*) {
   return refused("ncclDevCommCreate", kDeviceCode);
 }

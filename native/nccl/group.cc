@@ -2,11 +2,15 @@
 #include "nccl/group.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "nccl/estimate.h"
 #include "nccl/fusion.h"
 #include "nccl/place.h"
 
@@ -170,6 +174,25 @@ ncclResult_t submit_entry(ncclComm& comm, Entry entry) {
   return run_all(std::move(alone));
 }
 
+// The group that ends here; none where another one goes on around it.
+std::optional<Group> closed_group() {
+  if (depth == 0) {
+    throw Refusal(ncclInvalidUsage, "ncclGroupEnd() without an ncclGroupStart() before it");
+  }
+  if (--depth > 0) return std::nullopt;
+  return std::exchange(group, Group());
+}
+
+double predicted_seconds(const Batch& batch) {
+  std::vector<Operation> operations;
+  for (const Entry& entry : batch.entries) {
+    const auto* operation = std::get_if<Operation>(&entry);
+    if (operation == nullptr) return std::numeric_limits<double>::quiet_NaN();
+    operations.push_back(*operation);
+  }
+  return predicted_seconds(*batch.comm, operations);
+}
+
 }  // namespace
 
 ncclResult_t submit(ncclComm& comm, const Operation& operation) {
@@ -190,14 +213,26 @@ ncclResult_t noted(ncclResult_t result) noexcept {
 
 void start_group() { ++depth; }
 
-ncclResult_t end_group(bool run) {
-  if (depth == 0) {
-    throw Refusal(ncclInvalidUsage, "ncclGroupEnd() without an ncclGroupStart() before it");
+ncclResult_t end_group() {
+  const std::optional<Group> own = closed_group();
+  if (!own) return ncclSuccess;
+  return own->failure == ncclSuccess ? run_all(own->batches) : own->failure;
+}
+
+ncclResult_t simulate_group(double& seconds) {
+  seconds = std::numeric_limits<double>::quiet_NaN();
+  const std::optional<Group> own = closed_group();
+  if (!own) return ncclSuccess;
+  if (own->failure != ncclSuccess) return own->failure;
+  // Communicators run at the same time, each in its thread.
+  double longest = 0;
+  for (const Batch& batch : own->batches) {
+    const double its = predicted_seconds(batch);
+    if (std::isnan(its)) return ncclSuccess;
+    longest = std::max(longest, its);
   }
-  if (--depth > 0) return ncclSuccess;
-  Group own = std::exchange(group, Group());
-  if (own.failure != ncclSuccess) return own.failure;
-  return run ? run_all(std::move(own.batches)) : ncclSuccess;
+  seconds = longest;
+  return ncclSuccess;
 }
 
 }  // namespace coll::nccl

@@ -21,7 +21,10 @@ ncclResult_t submit(ncclComm& comm, Work work);
 ncclResult_t noted(ncclResult_t result) noexcept;
 
 void start_group();
-// Throws Refusal where none was started. `run` false: it is dropped.
-ncclResult_t end_group(bool run);
+// Throw Refusal where none was started.
+ncclResult_t end_group();
+// Drops the group, and tells how many seconds it would have taken; NaN where that is not known, as
+// of what is no operation, and of a group within another one.
+ncclResult_t simulate_group(double& seconds);
 
 }  // namespace coll::nccl

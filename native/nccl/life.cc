@@ -95,8 +95,12 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return answered([&] {
     if (comm == nullptr) return ncclSuccess;
     ncclComm& own = alive(comm);
+    if (own.standing == coll::nccl::Standing::revoked) {
+      throw Refusal(ncclInvalidUsage, "the communicator was revoked: destroy, split or shrink it");
+    }
     own.worker.wait();
-    own.finalized = true;
+    if (own.state.load() == ncclSuccess) coll::nccl::farewell(own);
+    own.standing = coll::nccl::Standing::finalized;
     return ncclSuccess;
   });
 }

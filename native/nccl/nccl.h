@@ -28,6 +28,10 @@
 #define NCCL_SHRINK_DEFAULT 0x00
 #define NCCL_SHRINK_ABORT 0x01
 #define NCCL_REVOKE_DEFAULT 0x00
+#define NCCL_SUSPEND_MEM 0x01
+#define NCCL_WIN_DEFAULT 0x00
+#define NCCL_WIN_COLL_SYMMETRIC 0x01
+#define NCCL_WIN_STRICT_ORDERING 0x02
 
 #ifdef __cplusplus
 extern "C" {
@@ -135,8 +139,13 @@ typedef struct ncclSimInfo {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  float estimatedTime;
+  float estimatedTime; /* microseconds; NCCL_UNDEF_FLOAT where it is not known */
 } ncclSimInfo_t;
+
+/* clang-format off */
+#define NCCL_SIM_INFO_INITIALIZER {                                                          \
+  sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION_CODE, NCCL_UNDEF_FLOAT }
+/* clang-format on */
 
 typedef struct {
   int opCnt;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators of some ranks of another one.
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "nccl/connect.h"
 #include "nccl/driver.h"
 #include "nccl/group.h"
+#include "nccl/revoke.h"
 
 namespace coll::nccl {
 namespace {
@@ -46,6 +45,8 @@ void adopt(ncclComm& born, const ncclComm& from, coll_comm* made, int color) {
 
 // `born`: null where this rank is to be in no part.
 ncclResult_t split_now(ncclComm& from, int color, int key, ncclComm* born) {
+  const Outcome renewed = outcome_of([&] { renew(from); });
+  if (renewed.result != ncclSuccess) return from.fail(renewed.result, renewed.text, true);
   coll_comm* made = nullptr;
   const std::int64_t wish = born != nullptr ? color : COLL_NO_COLOR;
   const ncclResult_t result = settled(from, coll_split(from.engine.load(), wish, key, &made));
@@ -61,11 +62,10 @@ ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t* place,
                    const ncclConfig_t* config) {
   expect_place(place);
   *place = nullptr;
-  ncclComm& from = ready(comm);
+  ncclComm& from = settled_down(comm);
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
     throw Refusal(ncclInvalidArgument, "color is " + std::to_string(color) +
-                                           "; it must be 0 seconds or more, but for "
-                                           "NCCL_SPLIT_NOCOLOR");
+                                           "; it must be 0 or more, or NCCL_SPLIT_NOCOLOR");
   }
   std::unique_ptr<ncclComm> born;
   if (color != NCCL_SPLIT_NOCOLOR) {
@@ -143,15 +143,6 @@ std::vector<std::string> exchanged(ncclComm& from, const std::vector<int>& membe
   return doors;
 }
 
-// Ends what the communicator does; from then on its engine only serves those that stay.
-void stop(ncclComm& from) {
-  coll_comm* const engine = from.engine.load();
-  if (engine != nullptr) coll_revoke(engine);
-  while (from.busy.load()) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  from.worker.wait();
-  from.fail(ncclInvalidUsage, "the communicator was shrunk with NCCL_SHRINK_ABORT", true);
-}
-
 void connect(ncclComm& born, ncclComm& from, const std::vector<int>& members, bool aborted,
              const std::string& job) {
   if (from.hosts.empty()) return join_memory(born, job);
@@ -182,11 +173,15 @@ ncclResult_t shrink(ncclComm_t comm, const int* list, int n, ncclComm_t* place,
                                            "; they must be NCCL_SHRINK_DEFAULT or "
                                            "NCCL_SHRINK_ABORT");
   }
-  const bool aborted = flags == NCCL_SHRINK_ABORT;
-  ncclComm& from = aborted ? alive(comm) : ready(comm);
+  ncclComm& from = flags == NCCL_SHRINK_ABORT ? alive(comm) : settled_down(comm);
+  const bool aborted =
+      flags == NCCL_SHRINK_ABORT || (from.standing == Standing::revoked && !from.renewed);
   const std::set<int> out = left_out(from, list, n);
   const std::vector<int> members = left(from, out);
-  if (aborted) stop(from);
+  if (flags == NCCL_SHRINK_ABORT) {
+    stop(from);
+    from.fail(ncclInvalidUsage, "the communicator was shrunk with NCCL_SHRINK_ABORT", true);
+  }
   std::string names;
   for (const int rank : out) names += "-" + std::to_string(rank);
   const std::string job = from.job + "/" + names + "." + std::to_string(from.shrunk[names]++);

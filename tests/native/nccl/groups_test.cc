@@ -140,7 +140,7 @@ TEST(a_call_that_fails_makes_its_group_fail) {
     good(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, nullptr));
     bad(ncclGroupEnd(), ncclInvalidUsage, "ncclGroupStart");
     good(ncclGroupStart());
-    bad(ncclGroupSimulateEnd(nullptr), ncclInvalidUsage, "ncclGroupSimulateEnd");
+    bad(ncclGroupSimulateEnd(nullptr), ncclInvalidArgument, "simInfo");
     good(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, nullptr));
   });
 }

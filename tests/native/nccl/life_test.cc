@@ -19,17 +19,6 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-int sum_over(ncclComm_t comm, int value) {
-  good(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr));
-  return value;
-}
-
-int ranks_of(ncclComm_t comm) {
-  int ranks = 0;
-  good(ncclCommCount(comm, &ranks));
-  return ranks;
-}
-
 TEST(version_and_texts) {
   int version = 0;
   good(ncclGetVersion(&version));
@@ -318,9 +307,6 @@ TEST(memory_and_registration) {
     good(ncclCommDeregister(comm, handle));
     bad(ncclCommDeregister(comm, nullptr), ncclInvalidArgument, "handle");
     bad(ncclMemAlloc(nullptr, 1), ncclInvalidArgument, "ptr");
-    ncclWindow_t window = nullptr;
-    bad(ncclCommWindowRegister(comm, data, 1, &window, 0), ncclInvalidUsage,
-        "ncclCommWindowRegister");
     good(ncclMemFree(data));
   });
 }

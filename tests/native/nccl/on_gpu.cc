@@ -206,6 +206,38 @@ TEST(messages_come_after_what_is_on_their_stream_and_before_what_follows) {
   });
 }
 
+TEST(puts_between_the_memory_of_gpus_and_of_the_host) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    const cudaStream_t stream = stream_of(rank);
+    const std::vector<int> sent(kCount, rank + 1), old(kCount, 7);
+    const OnGpu from(Bytes(4 * kCount), stream), to(Bytes(8 * kCount), stream);
+    std::vector<int> on_host(2 * kCount, 7);
+    std::vector<ncclWindow_t> windows;
+    for (void* const memory : {static_cast<void*>(to.data()), static_cast<void*>(on_host.data())}) {
+      ncclWindow_t& window = windows.emplace_back(nullptr);
+      good(ncclCommWindowRegister(comm, memory, 8 * kCount, &window, NCCL_WIN_DEFAULT));
+    }
+    for (ncclWindow_t window : windows) {
+      for (int peer : {0, 1}) {
+        copy_later(from.data(), sent.data(), 4 * kCount, stream);
+        good(ncclPutSignal(from.data(), kCount, ncclInt32, peer, window,
+                           static_cast<std::size_t>(rank) * 4 * kCount, 0, 0, 0, comm, stream));
+        copy(from.data(), old.data(), 4 * kCount, stream);
+      }
+    }
+    ncclWaitSignalDesc_t all[] = {{2, 0, 0, 0}, {2, 1, 0, 0}};
+    good(ncclWaitSignal(2, all, comm, stream));
+    std::vector<int> wanted(kCount, 1);
+    wanted.resize(2 * kCount, 2);
+    CHECK(values_of<int>(to.fetched()) == wanted && on_host == wanted);
+    // A signal without data comes after what is on its stream, too.
+    std::vector<int> late(kCount);
+    copy_later(late.data(), sent.data(), 4 * kCount, stream);
+    good(ncclSignal(rank, 0, 0, 0, comm, stream));
+    CHECK(late == sent);
+  });
+}
+
 TEST(factors_in_the_memory_of_a_gpu) {
   with_comm(2, [](ncclComm_t comm, int rank) {
     const cudaStream_t stream = stream_of(rank);

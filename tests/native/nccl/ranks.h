@@ -104,4 +104,15 @@ inline void with_comm(int p, const std::function<void(ncclComm_t, int)>& body) {
   });
 }
 
+inline int sum_over(ncclComm_t comm, int value) {
+  good(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr));
+  return value;
+}
+
+inline int ranks_of(ncclComm_t comm) {
+  int ranks = 0;
+  good(ncclCommCount(comm, &ranks));
+  return ranks;
+}
+
 }  // namespace nccl_test
