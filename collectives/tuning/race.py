@@ -192,9 +192,15 @@ class Race:
         return float(np.median(self.samples[id(runner)]))
 
     def decided(self) -> bool:
-        """Tell whether the first differs from each other one, or is as good as the same."""
+        """Tell whether the first differs from each other one, or is as good as the same.
+
+        Whether it beats the favourite must be as clear as :meth:`standings` wants it.
+        """
         order = sorted(self.running, key=self.median)
-        return all(separate(self._paired(order[0], other)) for other in order[1:])
+        return all(
+            (_settled if other is self.favourite else separate)(self._paired(order[0], other))
+            for other in order[1:]
+        )
 
     def _paired(self, one: Runner, other: Runner) -> Seconds:
         a, b = self.samples[id(one)], self.samples[id(other)]
@@ -216,6 +222,10 @@ def clearly_above(logs: Seconds) -> bool:
     """Tell whether pairs differ upwards, beyond doubt and by more than ``ALIKE``."""
     low = of_median(logs, _SURE)[0] if len(logs) >= _FEW else float(np.min(logs)) - _UNSURE
     return low > ALIKE
+
+
+def _settled(logs: Seconds) -> bool:
+    return clearly_above(logs) or of_median(logs, _SURE)[1] < ALIKE
 
 
 def separate(logs: Seconds) -> bool:

@@ -96,7 +96,6 @@ def tuned(
     there = {(cell.kind, cell.nbytes): cell for cell in known}
     cells = [there.get((kind, n)) or Cell(kind, n, hasty=True) for n in sizes for kind in kinds]
     before: dict[str, Cell] = {}
-    shared = comm.transport == "memory"
     far = cores_are_far(comm)
     over, first = False, not known  # at least one is raced
     for number, cell in enumerate(cells):
@@ -105,15 +104,31 @@ def tuned(
             over = left <= 0 and not first
             if not over and (first or left >= _least(cell, before.get(cell.kind))):
                 later = sum(_weight(other) for other in cells[number:] if other.hasty)
-                placed = None if costs is None else costs.placed(far)
                 share = left * _weight(cell) / later
-                race_cell(comm, cell, before.get(cell.kind), share, shared, placed, far=far)
-                then, far = far, cores_are_far(comm)
-                cell.far = far if far == then else None
+                far = _race_placed(comm, cell, before.get(cell.kind), share, costs, far)
                 first = False
         if cell.standings:
             before[cell.kind] = cell
             yield cell
+
+
+def _race_placed(
+    comm: Communicator,
+    cell: Cell,
+    before: Cell | None,
+    seconds: float,
+    costs: MachineCosts | None,
+    far: bool,
+) -> bool:
+    """Race a cell, once more where the cores were moved meanwhile; return whether they are far."""
+    for _ in range(2):
+        placed = None if costs is None else costs.placed(far)
+        race_cell(comm, cell, before, seconds, comm.transport == "memory", placed, far=far)
+        then, far = far, cores_are_far(comm)
+        cell.far = far if far == then else None
+        if cell.far is not None or cell.hasty:
+            break
+    return far
 
 
 def _least(cell: Cell, before: Cell | None, plans: int = _FEWEST) -> float:

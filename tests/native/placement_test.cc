@@ -156,6 +156,11 @@ TEST(two_ranks_far_apart_take_one_shot) {
   // Two ranks tell where they are as soon as it pays, more where they tell something else anyway.
   CHECK(choose(Kind::allgather, 2, 8 << 10).placed && !choose(Kind::allgather, 4, 8 << 10).placed);
   CHECK(choose(Kind::allgather, 4, 64 << 10).placed);
+  // Vectors that are cut into other tiles on far cores, too: none of them is so short.
+  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::reduce}) {
+    const Choices of_page = choose(kind, 2, 5000);
+    CHECK(!of_page.placed && of_page.near == of_page.far);
+  }
 }
 
 // Which of them runs depends on timing and on where buffers lie: results must not. The sum of two
