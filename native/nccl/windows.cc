@@ -9,12 +9,13 @@
 namespace coll::nccl {
 namespace {
 
-// All ranks tell each other how much memory they have registered.
-ncclResult_t exchange_sizes(ncclComm& comm, ncclWindow_vidmem& window, std::uint64_t size) {
+// All ranks tell each other how much memory they have registered. The window may be gone meanwhile.
+ncclResult_t exchange_sizes(ncclComm& comm, std::size_t number, std::uint64_t size) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(comm.ranks));
   const ncclResult_t result =
       settled(comm, coll_allgather(comm.engine.load(), &size, sizes.data(), 1, COLL_UINT64));
-  if (result == ncclSuccess) window.sizes = std::move(sizes);
+  const auto& window = comm.one_sided.windows[number];
+  if (result == ncclSuccess && window != nullptr) window->sizes = std::move(sizes);
   return result;
 }
 
@@ -27,8 +28,9 @@ ncclResult_t register_window(ncclComm_t comm, void* data, std::size_t size, nccl
   windows.push_back(std::make_unique<ncclWindow_vidmem>(
       ncclWindow_vidmem{windows.size(), static_cast<std::byte*>(data), gpu_of(data), {}}));
   ncclWindow_vidmem* const made = windows.back().get();
-  const ncclResult_t result =
-      submit(own, [made, size](ncclComm& its) { return exchange_sizes(its, *made, size); });
+  const ncclResult_t result = submit(own, [number = made->number, size](ncclComm& its) {
+    return exchange_sizes(its, number, size);
+  });
   if (result == ncclSuccess || result == ncclInProgress) *place = made;
   return result;
 }
@@ -62,6 +64,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
   return answered([&] {
     ncclComm& own = alive(comm);
+    own.worker.wait();  // it may be at work on this one
     own.one_sided.windows[window_of(own, win).number].reset();
     return ncclSuccess;
   });

@@ -173,6 +173,44 @@ TEST(data_for_a_window_that_is_gone) {
   });
 }
 
+TEST(windows_of_groups_and_of_communicators_that_do_not_block) {
+  in_processes(2, [](int rank, Board& board) {
+    const ncclUniqueId id = id_of(board, rank);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr;
+    const auto done = [&](ncclResult_t begun) {
+      CHECK(begun == ncclInProgress);
+      ncclResult_t state = ncclInProgress;
+      for (int i = 0; i < 20'000 && state == ncclInProgress; ++i) {
+        good(ncclCommGetAsyncError(comm, &state));
+        check::nap(1);
+      }
+      good(state);
+    };
+    done(ncclCommInitRankConfig(&comm, 2, id, rank, &config));
+    Ints memory(kShort), own(kShort, rank);
+    ncclWindow_t window = nullptr, dropped = nullptr;
+    const std::size_t bytes = kShort * sizeof(int);
+    const ncclResult_t begun = ncclCommWindowRegister(comm, memory.data(), bytes, &dropped, 0);
+    good(ncclCommWindowDeregister(comm, dropped));  // while its ranks may still exchange sizes
+    done(begun);
+    good(ncclGroupStart());
+    good(ncclCommWindowRegister(comm, memory.data(), bytes, &dropped, 0));
+    good(ncclCommWindowRegister(comm, memory.data(), bytes, &window, 0));
+    good(ncclCommWindowDeregister(comm, dropped));
+    bad(ncclPutSignal(own.data(), 1, ncclInt32, 0, window, 0, 0, 0, 0, comm, nullptr),
+        ncclInvalidUsage, "not all ranks");
+    bad(ncclGroupEnd(), ncclInvalidUsage, "not all ranks");
+    done(ncclCommWindowRegister(comm, memory.data(), bytes, &window, 0));
+    done(ncclPutSignal(own.data(), kShort, ncclInt32, 1 - rank, window, 0, 0, 0, 0, comm, nullptr));
+    ncclWaitSignalDesc_t what{1, 1 - rank, 0, 0};
+    done(ncclWaitSignal(1, &what, comm, nullptr));
+    CHECK(memory == Ints(kShort, 1 - rank));
+    good(ncclCommDestroy(comm));
+  });
+}
+
 TEST(a_rank_that_dies_before_it_signals) {
   in_processes(2, [](int rank, Board& board) {
     ncclComm_t comm = nullptr;
