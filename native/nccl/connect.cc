@@ -84,6 +84,13 @@ void tell(const ncclComm& comm) {
 
 }  // namespace
 
+void check_rank(int rank, int ranks) {
+  if (ranks >= 1 && rank >= 0 && rank < ranks) return;
+  throw Refusal(ncclInvalidArgument,
+                "rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                    ": there is at least one rank, and they are counted from 0");
+}
+
 int32_t is_stopping(void* comm) {
   return static_cast<const ncclComm*>(comm)->stopping.load() ? 1 : 0;
 }

@@ -11,6 +11,9 @@
 
 namespace coll::nccl {
 
+// Throws Refusal where there is no such rank.
+void check_rank(int rank, int ranks);
+
 // Meets the other ranks at the place of the id, and joins them. Throws Error, Refusal.
 void join(ncclComm& comm, const MeetingPlace& place);
 

@@ -57,10 +57,7 @@ void check_sizes(const ncclComm* from, int ranks, int rank) {
     throw Refusal(ncclInvalidArgument, "nRanks is " + std::to_string(ranks) + ", and " +
                                            std::to_string(from->ranks) + " are there already");
   }
-  if (from == nullptr && (rank < 0 || rank >= ranks)) {
-    throw Refusal(ncclInvalidArgument, "rank " + std::to_string(rank) + " of " +
-                                           std::to_string(ranks) + ": they are counted from 0");
-  }
+  if (from == nullptr) check_rank(rank, ranks);
 }
 
 ncclResult_t grow(ncclComm_t comm, int ranks, const ncclUniqueId* id, int rank, ncclComm_t* place,

@@ -19,13 +19,6 @@ void check_place(const T* place, const char* what) {
   throw Refusal(ncclInvalidArgument, std::string(what) + " is a null pointer");
 }
 
-void check_rank(int rank, int ranks) {
-  if (ranks >= 1 && rank >= 0 && rank < ranks) return;
-  throw Refusal(ncclInvalidArgument,
-                "rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
-                    ": there is at least one rank, and they are counted from 0");
-}
-
 // Of a group: there the communicator stays, to be destroyed, where it was not joined.
 ncclResult_t init_rank(ncclComm_t* place, int ranks, const ncclUniqueId& id, int rank,
                        const ncclConfig_t* config) {

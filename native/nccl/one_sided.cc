@@ -11,11 +11,10 @@
 #include "nccl/driver.h"
 #include "nccl/group.h"
 #include "nccl/place.h"
+#include "nccl/tags.h"
 
 namespace coll::nccl {
 namespace {
-
-constexpr std::int32_t kPutTag = 0x7ffffffd;  // messages of the program have tag 0
 
 std::string rank_in_words(int rank) { return "rank " + std::to_string(rank); }
 

@@ -10,12 +10,12 @@
 #include "nccl/driver.h"
 #include "nccl/group.h"
 #include "nccl/revoke.h"
+#include "nccl/tags.h"
 
 namespace coll::nccl {
 namespace {
 
-constexpr std::size_t kDoorRoom = 512;         // bytes of what a rank says of its door
-constexpr std::int32_t kDoorTag = 0x7ffffffe;  // messages of the program have tag 0
+constexpr std::size_t kDoorRoom = 512;  // bytes of what a rank says of its door
 
 void expect_place(const ncclComm_t* place) {
   if (place == nullptr) throw Refusal(ncclInvalidArgument, "newcomm is a null pointer");
