@@ -69,8 +69,9 @@ void Binding::bind_structure() {
   operands_.reserve(most_operands);
   flags_.reserve(mine().operand_pool.size());
   const std::size_t slots = segment_.shape().depth;
-  may_be_short_ =
-      plan_.max_lag == 0 && !reads_peers_ && most_operands * slots <= kMostReadyPointers;
+  // Of a mixed plan each call decides which operands count: a list of steps has all of them.
+  may_be_short_ = plan_.max_lag == 0 && !plan_.mixed && !reads_peers_ &&
+                  most_operands * slots <= kMostReadyPointers;
   if (may_be_short_) {
     ready_.reserve(most_pieces * slots);
     pointers_.reserve(most_operands * slots);
