@@ -116,6 +116,7 @@ ncclResult_t run_to_the_end(Batch& batch) noexcept {
   ncclComm& comm = *batch.comm;
   ncclResult_t result = ncclSuccess;
   const Outcome outcome = outcome_of([&] { result = run_batch(batch); });
+  batch.entries.clear();  // who waits for what an entry has not done sees that it will not be
   return outcome.result == ncclSuccess ? result : comm.fail(outcome.result, outcome.text, false);
 }
 
@@ -204,6 +205,17 @@ ncclResult_t submit(ncclComm& comm, const Operation& operation) {
 }
 
 ncclResult_t submit(ncclComm& comm, Work work) { return submit_entry(comm, std::move(work)); }
+
+ncclResult_t submit_new(std::unique_ptr<ncclComm> born, ncclComm_t* place,
+                        std::function<void(ncclComm&)> connect) {
+  const ncclResult_t result = submit(*born, [connect = std::move(connect)](ncclComm& child) {
+    const Outcome outcome = outcome_of([&] { connect(child); });
+    if (outcome.result == ncclSuccess) return ncclSuccess;
+    return child.fail(outcome.result, outcome.text, true);
+  });
+  if (result == ncclSuccess || result == ncclInProgress) *place = born.release();
+  return result;
+}
 
 ncclResult_t noted(ncclResult_t result) noexcept {
   if (depth == 0 || result == ncclSuccess || result == ncclInProgress) return result;

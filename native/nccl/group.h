@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "nccl/operation.h"
 
@@ -16,6 +17,11 @@ using Work = std::function<ncclResult_t(ncclComm&)>;
 // ncclInProgress is returned and its worker goes on.
 ncclResult_t submit(ncclComm& comm, const Operation& operation);
 ncclResult_t submit(ncclComm& comm, Work work);
+
+// The same for a communicator that `connect`, which may throw, joins: what `*place` becomes. In a
+// group it stays, to be destroyed, where it was not joined.
+ncclResult_t submit_new(std::unique_ptr<ncclComm> born, ncclComm_t* place,
+                        std::function<void(ncclComm&)> connect);
 
 // A function that failed within a group makes the group fail.
 ncclResult_t noted(ncclResult_t result) noexcept;

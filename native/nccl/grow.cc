@@ -2,9 +2,14 @@
 // Communicators of the ranks of another one and of new ones, which meet by an id as in
 // ncclCommInitRank(). The rank that has the id tells it to those that are there.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <exception>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nccl/communicator.h"
@@ -24,11 +29,12 @@ bool same(const ncclUniqueId& a, const ncclUniqueId& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-// Of the one rank that has an id.
-ncclUniqueId id_of_root(ncclComm& from, const ncclUniqueId* own) {
-  const Entered entered(from);
+using Told = std::promise<ncclUniqueId>;
+
+// Of the one rank that has an id. The ranks of `from` do this as a call of it.
+ncclUniqueId id_of_root(ncclComm& from, const std::optional<ncclUniqueId>& own) {
   Seed seed;
-  if (own != nullptr) seed = {1, *own};
+  if (own) seed = {1, *own};
   std::vector<Seed> all(static_cast<std::size_t>(from.ranks));
   expect(coll_allgather(from.engine.load(), &seed, all.data(), sizeof seed, COLL_UINT8));
   const auto is_given = [](const Seed& of_rank) { return of_rank.given != 0; };
@@ -41,11 +47,27 @@ ncclUniqueId id_of_root(ncclComm& from, const ncclUniqueId* own) {
   return std::find_if(all.begin(), all.end(), is_given)->id;
 }
 
-// Of a rank that is there.
-void extend(ncclComm& born, ncclComm& from, const std::optional<ncclUniqueId>& own) {
-  const ncclUniqueId id = id_of_root(from, own ? &*own : nullptr);
-  join(born, place_of(id));
-  if (from.growth && same(*from.growth, id)) from.growth.reset();
+// Tells the new communicator of this rank, which waits for it in a thread of its own.
+ncclResult_t tell_id(ncclComm& from, const std::optional<ncclUniqueId>& own, Told& told) {
+  const Outcome outcome = outcome_of([&] {
+    if (own && from.growth && same(*from.growth, *own)) from.growth.reset();
+    told.set_value(id_of_root(from, own));
+  });
+  if (outcome.result == ncclSuccess) return ncclSuccess;
+  told.set_exception(std::make_exception_ptr(Refusal(outcome.result, outcome.text)));
+  return from.fail(outcome.result, outcome.text, outcome.result == ncclRemoteError);
+}
+
+ncclUniqueId id_told(const ncclComm& child, const std::shared_future<ncclUniqueId>& id) {
+  constexpr auto kSlice = std::chrono::milliseconds(10);
+  while (id.wait_for(kSlice) != std::future_status::ready) {
+    if (child.stopping.load()) throw Refusal(ncclRemoteError, "the communicator was aborted");
+  }
+  try {
+    return id.get();
+  } catch (const std::future_error&) {
+    throw Refusal(ncclInvalidUsage, "the communicator that grows has failed in the same group");
+  }
 }
 
 void check_sizes(const ncclComm* from, int ranks, int rank) {
@@ -70,20 +92,21 @@ ncclResult_t grow(ncclComm_t comm, int ranks, const ncclUniqueId* id, int rank, 
     throw Refusal(ncclInvalidArgument, "a new rank needs the uniqueId");
   }
   if (id != nullptr) place_of(*id);
-  const auto own = id == nullptr ? std::nullopt : std::optional(*id);
   const Config inherited = from == nullptr ? Config{} : from->config;
   auto born = std::make_unique<ncclComm>(from == nullptr ? rank : from->rank, ranks,
                                          config_of(config, inherited));
-  const ncclResult_t result = submit(*born, [from, own](ncclComm& child) {
-    const Outcome outcome = outcome_of([&] {
-      if (from == nullptr) return join(child, place_of(*own));
-      extend(child, *from, own);
-    });
-    if (outcome.result == ncclSuccess) return ncclSuccess;
-    return child.fail(outcome.result, outcome.text, true);
-  });
-  if (result == ncclSuccess || result == ncclInProgress) *place = born.release();
-  return result;
+  if (from == nullptr) {
+    return submit_new(std::move(born), place,
+                      [at = place_of(*id)](ncclComm& child) { join(child, at); });
+  }
+  const auto own = id == nullptr ? std::nullopt : std::optional(*id);
+  const auto told = std::make_shared<Told>();
+  const std::shared_future<ncclUniqueId> root_id = told->get_future().share();
+  const ncclResult_t result =
+      submit(*from, [own, told](ncclComm& parent) { return tell_id(parent, own, *told); });
+  if (result != ncclSuccess && result != ncclInProgress) return result;
+  return submit_new(std::move(born), place,
+                    [root_id](ncclComm& child) { join(child, place_of(id_told(child, root_id))); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nccl/communicator.h"
@@ -19,7 +20,6 @@ void check_place(const T* place, const char* what) {
   throw Refusal(ncclInvalidArgument, std::string(what) + " is a null pointer");
 }
 
-// Of a group: there the communicator stays, to be destroyed, where it was not joined.
 ncclResult_t init_rank(ncclComm_t* place, int ranks, const ncclUniqueId& id, int rank,
                        const ncclConfig_t* config) {
   check_place(place, "comm");
@@ -27,13 +27,7 @@ ncclResult_t init_rank(ncclComm_t* place, int ranks, const ncclUniqueId& id, int
   check_rank(rank, ranks);
   const MeetingPlace at = place_of(id);
   auto made = std::make_unique<ncclComm>(rank, ranks, config_of(config, {}));
-  const ncclResult_t result = submit(*made, [at](ncclComm& comm) {
-    const Outcome outcome = outcome_of([&] { join(comm, at); });
-    if (outcome.result == ncclSuccess) return ncclSuccess;
-    return comm.fail(outcome.result, outcome.text, true);
-  });
-  if (result == ncclSuccess || result == ncclInProgress) *place = made.release();
-  return result;
+  return submit_new(std::move(made), place, [at](ncclComm& comm) { join(comm, at); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -52,16 +53,14 @@ coll_status test(ncclComm& comm, coll_request& request) {
 
 // The memory that a put goes to; null where it goes to none that is there.
 std::byte* target_of(const ncclComm& comm, const PutHeader& header, int* device) {
-  const auto& windows = comm.one_sided.windows;
-  if (header.window >= windows.size() || windows[header.window] == nullptr) return nullptr;
-  const ncclWindow_vidmem& window = *windows[header.window];
-  const auto own = static_cast<std::size_t>(comm.rank);
-  if (window.sizes.empty() || header.offset > window.sizes[own] ||
-      header.bytes > window.sizes[own] - header.offset) {
-    return nullptr;
+  for (const auto& window : comm.one_sided.windows) {
+    if (window == nullptr || window->sizes.empty() || window->number != header.window) continue;
+    const std::uint64_t room = window->sizes[static_cast<std::size_t>(comm.rank)];
+    if (header.offset > room || header.bytes > room - header.offset) return nullptr;
+    *device = window->device;
+    return window->data + header.offset;
   }
-  *device = window.device;
-  return window.data + header.offset;
+  return nullptr;
 }
 
 ncclResult_t lost(ncclComm& comm, int peer) {
@@ -105,19 +104,29 @@ ncclResult_t take_one(ncclComm& comm, int peer, void* stream) {
   return result;
 }
 
-ncclResult_t wait_for(ncclComm& comm, const ncclWaitSignalDesc_t& what, void* stream) {
-  const OneSided::Signal signal = {what.peer, what.ctx, what.sigIdx};
-  while (comm.one_sided.come[signal] < what.opCnt) {
-    if (what.peer == comm.rank) {
+// Until so many signals have come, which are not used up yet.
+ncclResult_t await_signals(ncclComm& comm, const OneSided::Signal& signal, std::int64_t count,
+                           void* stream) {
+  const int peer = signal.front();
+  while (comm.one_sided.come[signal] < count) {
+    if (peer == comm.rank) {
       return comm.fail(ncclInvalidUsage,
-                       "this rank waits for a signal of itself, which it has not "
-                       "sent",
-                       false);
+                       "this rank waits for a signal of itself, which it has not sent", false);
     }
-    const ncclResult_t result = take_one(comm, what.peer, stream);
+    const ncclResult_t result = take_one(comm, peer, stream);
     if (result != ncclSuccess) return result;
   }
-  comm.one_sided.come[signal] -= what.opCnt;
+  return ncclSuccess;
+}
+
+// All or none of them are used up.
+ncclResult_t wait_now(ncclComm& comm, const std::map<OneSided::Signal, std::int64_t>& wanted,
+                      void* stream) {
+  for (const auto& [signal, count] : wanted) {
+    const ncclResult_t result = await_signals(comm, signal, count, stream);
+    if (result != ncclSuccess) return result;
+  }
+  for (const auto& [signal, count] : wanted) comm.one_sided.come[signal] -= count;
   return settled(comm, forget_done(comm));
 }
 
@@ -172,21 +181,17 @@ ncclResult_t wait(ncclComm& comm, const ncclWaitSignalDesc_t* given, int n, cuda
   if (n < 0 || (given == nullptr && n > 0)) {
     throw Refusal(ncclInvalidArgument, "signalDescs is a null pointer, or nDesc below 0");
   }
-  const std::vector<ncclWaitSignalDesc_t> all(given, given + n);
-  for (const ncclWaitSignalDesc_t& what : all) {
+  std::map<OneSided::Signal, std::int64_t> wanted;
+  for (const ncclWaitSignalDesc_t& what : std::span(given, static_cast<std::size_t>(n))) {
     check_signal(comm, what.peer, what.sigIdx, what.ctx);
-    if (what.opCnt >= 0) continue;
-    throw Refusal(ncclInvalidArgument, "opCnt is " + std::to_string(what.opCnt));
+    if (what.opCnt < 0) {
+      throw Refusal(ncclInvalidArgument, "opCnt is " + std::to_string(what.opCnt));
+    }
+    wanted[{what.peer, what.ctx, what.sigIdx}] += what.opCnt;
   }
   Operation nothing;  // that is on the stream
   find_place(nothing, comm, stream);
-  return submit(comm, [all, stream](ncclComm& its) {
-    for (const ncclWaitSignalDesc_t& what : all) {
-      const ncclResult_t result = wait_for(its, what, stream);
-      if (result != ncclSuccess) return result;
-    }
-    return ncclSuccess;
-  });
+  return submit(comm, [wanted, stream](ncclComm& its) { return wait_now(its, wanted, stream); });
 }
 
 }  // namespace

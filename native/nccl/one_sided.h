@@ -17,10 +17,10 @@
 
 // What an ncclWindow_t points to: one rank's memory, and how long that of the others is.
 struct ncclWindow_vidmem {
-  std::uint64_t number;  // of those of the communicator, as all ranks count them
   std::byte* data;
   int device;                        // the GPU that it is memory of; -1: of the host
   std::vector<std::uint64_t> sizes;  // bytes, by rank; empty until all have registered theirs
+  std::uint64_t number;              // from then on, as all ranks count them
 };
 
 namespace coll::nccl {
@@ -42,7 +42,8 @@ struct Put {
 struct OneSided {
   using Signal = std::array<int, 3>;  // who has sent it, its context, its index
 
-  std::vector<std::unique_ptr<ncclWindow_vidmem>> windows = {};  // by number; null: no more
+  std::vector<std::unique_ptr<ncclWindow_vidmem>> windows = {};  // null: no more
+  std::uint64_t registered = 0;                                  // by all ranks
   std::map<Signal, std::int64_t> come = {};                      // and were not waited for
   std::list<Put> under_way = {};
 };

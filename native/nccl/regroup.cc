@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nccl/connect.h"
@@ -19,6 +20,12 @@ constexpr std::size_t kDoorRoom = 512;  // bytes of what a rank says of its door
 
 void expect_place(const ncclComm_t* place) {
   if (place == nullptr) throw Refusal(ncclInvalidArgument, "newcomm is a null pointer");
+}
+
+// One that was revoked is, too.
+ncclComm& dividable(ncclComm_t comm) {
+  ncclComm& own = settled_down(comm);
+  return own.standing == Standing::revoked ? own : ready(comm);
 }
 
 // ---- split ----------------------------------------------------------------------------------
@@ -62,7 +69,7 @@ ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t* place,
                    const ncclConfig_t* config) {
   expect_place(place);
   *place = nullptr;
-  ncclComm& from = settled_down(comm);
+  ncclComm& from = dividable(comm);
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) {
     throw Refusal(ncclInvalidArgument, "color is " + std::to_string(color) +
                                            "; it must be 0 or more, or NCCL_SPLIT_NOCOLOR");
@@ -173,7 +180,7 @@ ncclResult_t shrink(ncclComm_t comm, const int* list, int n, ncclComm_t* place,
                                            "; they must be NCCL_SHRINK_DEFAULT or "
                                            "NCCL_SHRINK_ABORT");
   }
-  ncclComm& from = flags == NCCL_SHRINK_ABORT ? alive(comm) : settled_down(comm);
+  ncclComm& from = flags == NCCL_SHRINK_ABORT ? alive(comm) : dividable(comm);
   const bool aborted =
       flags == NCCL_SHRINK_ABORT || (from.standing == Standing::revoked && !from.renewed);
   const std::set<int> out = left_out(from, list, n);
@@ -191,13 +198,9 @@ ncclResult_t shrink(ncclComm_t comm, const int* list, int n, ncclComm_t* place,
   born->device = from.device;
   born->mode = from.mode;
   born->algorithms = algorithms_for(wished_algorithms(), born->ranks);
-  const ncclResult_t result = submit(*born, [&from, members, aborted, job](ncclComm& child) {
-    const Outcome outcome = outcome_of([&] { connect(child, from, members, aborted, job); });
-    if (outcome.result == ncclSuccess) return ncclSuccess;
-    return child.fail(outcome.result, outcome.text, true);
+  return submit_new(std::move(born), place, [&from, members, aborted, job](ncclComm& child) {
+    connect(child, from, members, aborted, job);
   });
-  if (result == ncclSuccess || result == ncclInProgress) *place = born.release();
-  return result;
 }
 
 }  // namespace

@@ -9,14 +9,19 @@
 namespace coll::nccl {
 namespace {
 
-// All ranks tell each other how much memory they have registered. The window may be gone meanwhile.
-ncclResult_t exchange_sizes(ncclComm& comm, std::size_t number, std::uint64_t size) {
+// All ranks tell each other how much memory they have registered, and count it alike: one that was
+// asked for in a group that failed is not counted. The window may be gone meanwhile.
+ncclResult_t exchange_sizes(ncclComm& comm, std::size_t place, std::uint64_t size) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(comm.ranks));
   const ncclResult_t result =
       settled(comm, coll_allgather(comm.engine.load(), &size, sizes.data(), 1, COLL_UINT64));
-  const auto& window = comm.one_sided.windows[number];
-  if (result == ncclSuccess && window != nullptr) window->sizes = std::move(sizes);
-  return result;
+  if (result != ncclSuccess) return result;
+  const std::uint64_t number = comm.one_sided.registered++;
+  if (ncclWindow_vidmem* const window = comm.one_sided.windows[place].get()) {
+    window->sizes = std::move(sizes);
+    window->number = number;
+  }
+  return ncclSuccess;
 }
 
 ncclResult_t register_window(ncclComm_t comm, void* data, std::size_t size, ncclWindow_t* place) {
@@ -26,10 +31,10 @@ ncclResult_t register_window(ncclComm_t comm, void* data, std::size_t size, nccl
   if (data == nullptr && size > 0) throw Refusal(ncclInvalidArgument, "buff is a null pointer");
   auto& windows = own.one_sided.windows;
   windows.push_back(std::make_unique<ncclWindow_vidmem>(
-      ncclWindow_vidmem{windows.size(), static_cast<std::byte*>(data), gpu_of(data), {}}));
+      ncclWindow_vidmem{static_cast<std::byte*>(data), gpu_of(data), {}, 0}));
   ncclWindow_vidmem* const made = windows.back().get();
-  const ncclResult_t result = submit(own, [number = made->number, size](ncclComm& its) {
-    return exchange_sizes(its, number, size);
+  const ncclResult_t result = submit(own, [at = windows.size() - 1, size](ncclComm& its) {
+    return exchange_sizes(its, at, size);
   });
   if (result == ncclSuccess || result == ncclInProgress) *place = made;
   return result;
@@ -60,12 +65,14 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
   return noted(answered([&] { return coll::nccl::register_window(comm, buff, size, win); }));
 }
 
-// Its number stays taken, on all ranks alike.
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
   return answered([&] {
     ncclComm& own = alive(comm);
     own.worker.wait();  // it may be at work on this one
-    own.one_sided.windows[window_of(own, win).number].reset();
+    const ncclWindow_vidmem& gone = window_of(own, win);
+    for (auto& window : own.one_sided.windows) {
+      if (window.get() == &gone) window.reset();
+    }
     return ncclSuccess;
   });
 }

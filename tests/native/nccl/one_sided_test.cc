@@ -158,6 +158,43 @@ TEST(mistakes_with_signals) {
   });
 }
 
+// One rank alone asks for windows that are never made: all still mean the same ones.
+TEST(windows_of_groups_that_came_to_nothing) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    Ints a(4), b(4), own(4, rank + 1);
+    ncclWindow_t dropped = nullptr;
+    if (rank == 1) {
+      ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+      good(ncclGroupStart());
+      good(ncclCommWindowRegister(comm, own.data(), 16, &dropped, 0));
+      good(ncclGroupSimulateEnd(&info));
+      good(ncclGroupStart());
+      good(ncclCommWindowRegister(comm, own.data(), 16, &dropped, 0));
+      bad(ncclSend(own.data(), 1, ncclNumTypes, 0, comm, nullptr), ncclInvalidArgument, "datatype");
+      bad(ncclGroupEnd(), ncclInvalidArgument, "datatype");
+    }
+    const ncclWindow_t into_a = window_on(comm, a), into_b = window_on(comm, b);
+    const auto put = [&](ncclWindow_t window) {
+      return ncclPutSignal(own.data(), 4, ncclInt32, 1 - rank, window, 0, 0, 0, 0, comm, nullptr);
+    };
+    if (rank == 1) bad(put(dropped), ncclInvalidUsage, "not all ranks");
+    good(put(rank == 0 ? into_a : into_b));
+    wait_for_signals(comm, 1, 1 - rank);
+    CHECK(a == Ints(4, rank == 0 ? 0 : 1) && b == Ints(4, rank == 0 ? 2 : 0));
+  });
+}
+
+// A wait that fails has used up nothing.
+TEST(signals_that_came_before_a_wait_failed) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    if (rank == 1) return good(ncclSignal(0, 0, 0, 0, comm, nullptr));
+    ncclWaitSignalDesc_t both[] = {{1, 1, 0, 0}, {1, 0, 0, 5}};
+    bad(ncclWaitSignal(2, both, comm, nullptr), ncclInvalidUsage, "itself");
+    bad(ncclWaitSignal(2, both, comm, nullptr), ncclInvalidUsage, "itself");
+    good(ncclWaitSignal(1, both, comm, nullptr));
+  });
+}
+
 TEST(data_for_a_window_that_is_gone) {
   with_comm(2, [](ncclComm_t comm, int rank) {
     Ints memory(4);

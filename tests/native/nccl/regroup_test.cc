@@ -70,10 +70,54 @@ TEST(growing_that_makes_no_sense) {
     bad(ncclCommGrow(nullptr, 3, nullptr, 2, &grown, nullptr), ncclInvalidArgument, "uniqueId");
     bad(ncclCommGrow(nullptr, 3, &id, 3, &grown, nullptr), ncclInvalidArgument, "rank 3 of 3");
     bad(ncclCommGrow(comm, 3, &id, -1, nullptr, nullptr), ncclInvalidArgument, "newcomm");
+    ncclUniqueId second;
+    bad(ncclCommGetUniqueId(comm, &second), ncclInvalidUsage, "has used");
     // Both are roots; then none is.
     bad(ncclCommGrow(comm, 3, &id, -1, &grown, nullptr), ncclInvalidUsage, "2 of the ranks");
     bad(ncclCommGrow(comm, 3, nullptr, -1, &grown, nullptr), ncclInvalidUsage, "0 of the ranks");
     CHECK(grown == nullptr && sum_over(comm, 1) == 2);
+    good(ncclCommGetUniqueId(comm, &id));  // that one was tried
+  });
+}
+
+// The old communicator is in progress until its ranks have the id, and may go then.
+TEST(growing_without_blocking) {
+  struct Growing {
+    std::atomic<int> ready{0};
+    ncclUniqueId id;
+  };
+  const Shared<Growing> growing;
+  in_processes(3, [&](int process, Board& board) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr, grown = nullptr;
+    const auto finish_of = [](ncclComm_t of) {
+      ncclResult_t state = ncclInProgress;
+      for (int i = 0; i < 20'000 && state == ncclInProgress; ++i) {
+        good(ncclCommGetAsyncError(of, &state));
+        check::nap(1);
+      }
+      good(state);
+    };
+    if (process == 2) {
+      wait_for(growing->ready, 1);
+      check::nap(100);  // the others wait for this one when their old communicator is gone
+      CHECK(ncclCommGrow(nullptr, 3, &growing->id, 2, &grown, &config) == ncclInProgress);
+    } else {
+      CHECK(ncclCommInitRankConfig(&comm, 2, id_of(board, process), process, &config) ==
+            ncclInProgress);
+      finish_of(comm);
+      if (process == 0) {
+        good(ncclCommGetUniqueId(comm, &growing->id));
+        growing->ready = 1;
+      }
+      CHECK(ncclCommGrow(comm, 3, process == 0 ? &growing->id : nullptr, -1, &grown, nullptr) ==
+            ncclInProgress);
+      good(ncclCommDestroy(comm));
+    }
+    finish_of(grown);
+    CHECK(ranks_of(grown) == 3);
+    good(ncclCommDestroy(grown));
   });
 }
 
@@ -172,6 +216,8 @@ TEST(suspended_communicators_wait_to_be_resumed) {
     int x = 0;
     bad(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidUsage, "resume");
     bad(ncclCommSuspend(comm, NCCL_SUSPEND_MEM), ncclInvalidUsage, "before");
+    ncclComm_t part = nullptr;
+    bad(ncclCommSplit(comm, 0, 0, &part, nullptr), ncclInvalidUsage, "resume");
     good(ncclCommResume(comm));
     CHECK(sum_over(comm, 1) == 2);
     bad(ncclCommMemStats(comm, static_cast<ncclCommMemStat_t>(9), &bytes), ncclInvalidArgument,
