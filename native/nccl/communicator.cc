@@ -5,6 +5,9 @@
 #include <thread>
 #include <utility>
 
+#include "nccl/group.h"
+#include "nccl/mover.h"
+
 ncclComm::ncclComm(int its_rank, int of_ranks, coll::nccl::Config its_config)
     : rank(its_rank), ranks(of_ranks), config(std::move(its_config)) {
   algorithms.fill(-1);
@@ -12,6 +15,7 @@ ncclComm::ncclComm(int its_rank, int of_ranks, coll::nccl::Config its_config)
 
 ncclComm::~ncclComm() {
   worker.wait();
+  coll::nccl::stand_still(*this);
   alive = 0;
   if (coll_comm* const own = engine.load()) coll_close(own);
 }
@@ -80,15 +84,28 @@ ncclComm& ready(ncclComm_t comm) {
 }
 
 Entered::Entered(ncclComm& comm) : comm_(comm) {
-  if (!comm.busy.exchange(true, std::memory_order_acquire)) return;
+  for (;;) {
+    Holder seen = Holder::nobody;
+    if (comm.holder.compare_exchange_strong(seen, Holder::program, std::memory_order_acquire)) {
+      return;
+    }
+    if (seen == Holder::program) break;
+    std::this_thread::yield();  // the mover's turns are short
+  }
   throw Refusal(
       ncclInvalidUsage,
       "two threads use one communicator at once: give each thread its own, or take turns");
 }
 
 void destroy(ncclComm* comm, bool by_force) {
+  if (is_in_group(*comm)) {
+    throw Refusal(ncclInvalidUsage,
+                  "the communicator is used in a group that has not ended: end it first");
+  }
   const std::unique_ptr<ncclComm> owned(comm);
-  const auto in_call = [comm] { return comm->busy.load() || !comm->worker.idle(); };
+  const auto in_call = [comm] {
+    return comm->holder.load() == Holder::program || !comm->worker.idle() || comm->lent.load() > 0;
+  };
   if (by_force) {
     comm->stopping = true;
     coll_comm* const engine = comm->engine.load();

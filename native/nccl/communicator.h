@@ -31,6 +31,9 @@ struct Factor {
 // What the program has made of it. All but `open` take no collectives any more.
 enum class Standing : std::uint8_t { open, suspended, revoked, finalized };
 
+// Whose turn it is to call its engine.
+enum class Holder : std::uint8_t { nobody, program, mover };
+
 }  // namespace coll::nccl
 
 struct ncclComm {
@@ -48,7 +51,7 @@ struct ncclComm {
   std::atomic<coll_comm*> engine{nullptr};  // null until the ranks have met
   // What ncclCommGetAsyncError() says; after a failure nothing can be done any more.
   std::atomic<ncclResult_t> state{ncclSuccess};
-  std::atomic<bool> busy{false};      // a thread is in a call
+  std::atomic<coll::nccl::Holder> holder{coll::nccl::Holder::nobody};
   std::atomic<bool> stopping{false};  // it is to give up
   coll::nccl::Standing standing = coll::nccl::Standing::open;
   bool renewed = false;  // revoked, and has an engine that was made since
@@ -65,7 +68,9 @@ struct ncclComm {
   std::vector<std::byte> scratch;
   coll::nccl::OneSided one_sided;
   std::optional<ncclUniqueId> growth = {};  // that ncclCommGetUniqueId() has made, not used yet
-  coll::nccl::Worker worker;
+  std::atomic<int> lent{0};                 // to how many others that are being made of it
+  std::atomic<bool> standing_still{false};  // its mover is to end
+  coll::nccl::Worker worker, mover;
 
   // Keeps the sentence, and for good the result.
   ncclResult_t fail(ncclResult_t result, const std::string& text, bool for_good);
@@ -88,9 +93,21 @@ ncclComm& ready(ncclComm_t comm);
 class Entered {
  public:
   explicit Entered(ncclComm& comm);
-  ~Entered() { comm_.busy.store(false, std::memory_order_release); }
+  ~Entered() { comm_.holder.store(Holder::nobody, std::memory_order_release); }
   Entered(const Entered&) = delete;
   Entered& operator=(const Entered&) = delete;
+
+ private:
+  ncclComm& comm_;
+};
+
+// While another communicator is made of this one, which is not freed before.
+class Lent {
+ public:
+  explicit Lent(ncclComm& comm) : comm_(comm) { comm_.lent.fetch_add(1); }
+  ~Lent() { comm_.lent.fetch_sub(1); }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
 
  private:
   ncclComm& comm_;

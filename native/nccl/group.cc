@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <latch>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "nccl/estimate.h"
 #include "nccl/fusion.h"
+#include "nccl/mover.h"
 #include "nccl/place.h"
 
 namespace coll::nccl {
@@ -97,7 +99,6 @@ ncclResult_t run_operations(ncclComm& comm, const std::vector<Operation>& all) {
 
 ncclResult_t run_batch(Batch& batch) {
   ncclComm& comm = *batch.comm;
-  const Entered entered(comm);
   std::vector<Operation> operations;
   for (Entry& entry : batch.entries) {
     if (const auto* operation = std::get_if<Operation>(&entry)) {
@@ -111,13 +112,28 @@ ncclResult_t run_batch(Batch& batch) {
   return operations.empty() ? ncclSuccess : run_operations(comm, operations);
 }
 
-// Never throws: of a worker.
-ncclResult_t run_to_the_end(Batch& batch) noexcept {
+// `among_several`: of one thread, which would wait for ever for one that has failed.
+ncclResult_t run_entered(Batch& batch, bool among_several) {
   ncclComm& comm = *batch.comm;
+  const Entered entered(comm);  // to the last line: who aborts the communicator frees it then
   ncclResult_t result = ncclSuccess;
   const Outcome outcome = outcome_of([&] { result = run_batch(batch); });
+  if (outcome.result != ncclSuccess) result = comm.fail(outcome.result, outcome.text, false);
+  coll_comm* const engine = comm.engine.load();
+  if (among_several && result != ncclSuccess && engine != nullptr) {
+    coll_abort(engine, comm.sentence().c_str());
+  }
+  keep_moving(comm);
+  return result;
+}
+
+// Never throws: of a worker.
+ncclResult_t run_to_the_end(Batch& batch, bool among_several) noexcept {
+  ncclResult_t result = ncclSuccess;
+  const Outcome outcome = outcome_of([&] { result = run_entered(batch, among_several); });
   batch.entries.clear();  // who waits for what an entry has not done sees that it will not be
-  return outcome.result == ncclSuccess ? result : comm.fail(outcome.result, outcome.text, false);
+  if (outcome.result == ncclSuccess) return result;
+  return batch.comm->fail(outcome.result, outcome.text, false);
 }
 
 // The worker of a communicator that does not block does it; ncclCommGetAsyncError() tells the end.
@@ -126,7 +142,7 @@ void leave_to_worker(Batch batch) {
   comm.state = ncclInProgress;
   comm.worker.post([own = std::make_shared<Batch>(std::move(batch))] {
     ncclComm& its = *own->comm;
-    const ncclResult_t result = run_to_the_end(*own);
+    const ncclResult_t result = run_to_the_end(*own, false);
     ncclResult_t still = ncclInProgress;  // unless a failure was kept for good
     its.state.compare_exchange_strong(still, result);
   });
@@ -144,20 +160,17 @@ ncclResult_t run_all(std::vector<Batch> batches) {
     leave_to_worker(std::move(batch));
   }
   std::vector<ncclResult_t> results(blocking.size(), ncclSuccess);
-  const bool several = blocking.size() > 1;
+  // Not on their workers: a communicator may be aborted, and be gone, when it has done its part.
+  std::latch all_done(static_cast<std::ptrdiff_t>(blocking.size()));
   const auto run_one = [&](std::size_t i) {
-    results[i] = run_to_the_end(*blocking[i]);
-    // Ranks of this process that wait for one that has failed would wait for ever.
-    coll_comm* const engine = blocking[i]->comm->engine.load();
-    if (several && results[i] != ncclSuccess && engine != nullptr) {
-      coll_abort(engine, blocking[i]->comm->sentence().c_str());
-    }
+    results[i] = run_to_the_end(*blocking[i], blocking.size() > 1);
+    all_done.count_down();
   };
   for (std::size_t i = 1; i < blocking.size(); ++i) {
     blocking[i]->comm->worker.post([&run_one, i] { run_one(i); });
   }
   if (!blocking.empty()) run_one(0);
-  for (const Batch* batch : blocking) batch->comm->worker.wait();
+  all_done.wait();
   for (const ncclResult_t result : results) {
     if (result != ncclSuccess) return result;
   }
@@ -221,6 +234,13 @@ ncclResult_t noted(ncclResult_t result) noexcept {
   if (depth == 0 || result == ncclSuccess || result == ncclInProgress) return result;
   if (group.failure == ncclSuccess) group.failure = result;
   return result;
+}
+
+bool is_in_group(const ncclComm& comm) {
+  const auto& all = group.batches;
+  return depth > 0 && (comm.lent.load() > 0 ||
+                       std::any_of(all.begin(), all.end(),
+                                   [&comm](const Batch& batch) { return batch.comm == &comm; }));
 }
 
 void start_group() { ++depth; }

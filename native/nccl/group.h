@@ -26,6 +26,9 @@ ncclResult_t submit_new(std::unique_ptr<ncclComm> born, ncclComm_t* place,
 // A function that failed within a group makes the group fail.
 ncclResult_t noted(ncclResult_t result) noexcept;
 
+// Whether this thread's group, which has not ended, needs it.
+bool is_in_group(const ncclComm& comm);
+
 void start_group();
 // Throw Refusal where none was started.
 ncclResult_t end_group();

@@ -5,6 +5,7 @@
 
 #include "nccl/communicator.h"
 #include "nccl/group.h"
+#include "nccl/mover.h"
 
 namespace coll::nccl {
 namespace {

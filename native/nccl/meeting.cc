@@ -171,12 +171,24 @@ Letters connected(const MeetingPlace& place, const MeshTerms& terms, const Deadl
   }
 }
 
+// The line is closed when all have been told. Who leaves before, and ends, may take the meeting's
+// thread with it.
+void await_end(Letters& letters, const Deadline& deadline, const Stop& stop) {
+  while (letters.step().empty() && !deadline.passed()) {
+    pollfd watched = letters.watched();
+    wait_a_moment(&watched, 1, deadline, stop);
+  }
+}
+
 std::string answer_to(Letters& letters, const std::string& letter, const Deadline& deadline,
                       const Stop& stop) {
   letters.post(letter);
   for (;;) {
     const std::string trouble = letters.step();
-    if (std::optional<std::string> got = letters.take()) return std::move(*got);
+    if (std::optional<std::string> got = letters.take()) {
+      if (trouble.empty()) await_end(letters, deadline, stop);
+      return std::move(*got);
+    }
     if (!trouble.empty()) {
       throw Error(Status::bootstrap, "the process that made the unique id is lost: " + trouble);
     }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/one_sided.h"
 
-#include <chrono>
 #include <cstring>
 #include <span>
 #include <string>
-#include <thread>
 
 #include "collectives_gpu.h"
 #include "collectives_messages.h"
@@ -206,15 +204,6 @@ coll_status forget_done(ncclComm& comm) {
     put = done ? under_way.erase(put) : std::next(put);
   }
   return COLL_OK;
-}
-
-void farewell(ncclComm& comm) {
-  constexpr auto kMost = std::chrono::seconds(5);
-  const auto end = std::chrono::steady_clock::now() + kMost;
-  while (!comm.one_sided.under_way.empty() && std::chrono::steady_clock::now() < end) {
-    if (forget_done(comm) != COLL_OK) return;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
 }
 
 }  // namespace coll::nccl

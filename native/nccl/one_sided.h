@@ -46,6 +46,7 @@ struct OneSided {
   std::uint64_t registered = 0;                                  // by all ranks
   std::map<Signal, std::int64_t> come = {};                      // and were not waited for
   std::list<Put> under_way = {};
+  bool moving = false;  // by the communicator's mover
 };
 
 // Throws Refusal where it is not registered, or of another communicator.
@@ -53,9 +54,4 @@ ncclWindow_vidmem& window_of(const ncclComm& comm, ncclWindow_t window);
 
 // Forgets the puts that are done. Fails where one has failed.
 coll_status forget_done(ncclComm& comm);
-
-// Waits until all puts of this rank are on their way, a few seconds at most: their receivers may
-// never wait for them.
-void farewell(ncclComm& comm);
-
 }  // namespace coll::nccl

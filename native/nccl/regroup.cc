@@ -198,7 +198,8 @@ ncclResult_t shrink(ncclComm_t comm, const int* list, int n, ncclComm_t* place,
   born->device = from.device;
   born->mode = from.mode;
   born->algorithms = algorithms_for(wished_algorithms(), born->ranks);
-  return submit_new(std::move(born), place, [&from, members, aborted, job](ncclComm& child) {
+  const auto lent = std::make_shared<const Lent>(from);
+  return submit_new(std::move(born), place, [lent, &from, members, aborted, job](ncclComm& child) {
     connect(child, from, members, aborted, job);
   });
 }

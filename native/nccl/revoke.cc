@@ -5,6 +5,8 @@
 #include <string>
 #include <thread>
 
+#include "nccl/mover.h"
+
 namespace coll::nccl {
 namespace {
 
@@ -31,8 +33,10 @@ ncclResult_t revoke(ncclComm& comm, int flags) {
 void stop(ncclComm& comm) {
   coll_comm* const engine = comm.engine.load();
   if (engine != nullptr) coll_revoke(engine);
-  while (comm.busy.load()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  const auto in_call = [&comm] { return comm.holder.load() == Holder::program; };
+  while (in_call()) std::this_thread::sleep_for(std::chrono::microseconds(100));
   comm.worker.wait();
+  stand_still(comm);
 }
 
 void renew(ncclComm& comm) {
@@ -46,7 +50,8 @@ void renew(ncclComm& comm) {
                                        " ranks live: shrink the communicator");
   }
   coll_close(comm.engine.exchange(made));
-  comm.job += "/renewed";  // the calls of the engine are counted from 0 again
+  comm.one_sided.under_way.clear();  // which was on its way there
+  comm.job += "/renewed";            // the calls of the engine are counted from 0 again
   comm.renewed = true;
 }
 

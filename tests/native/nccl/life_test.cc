@@ -244,6 +244,22 @@ TEST(a_rank_dies_over_tcp) {
   ::unsetenv("NCCL_SHM_DISABLE");
 }
 
+// Who made the id ends as soon as it has joined: the others hear what they meet for.
+TEST(the_rank_that_made_the_id_leaves_at_once) {
+  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  for (int i = 0; i < 20; ++i) {
+    in_processes(4, [](int rank, Board& board) {
+      ncclComm_t comm = nullptr;
+      good(ncclCommInitRank(&comm, 4, id_of(board, rank), rank));
+      if (rank == 0) std::_Exit(0);
+      board.step.fetch_add(1);
+      wait_for(board.step, 3);
+      good(ncclCommAbort(comm));
+    });
+  }
+  ::unsetenv("NCCL_SHM_DISABLE");
+}
+
 TEST(abort_unblocks) {
   in_processes(2, [](int rank, Board& board) {
     ncclComm_t comm = nullptr;

@@ -114,6 +114,77 @@ TEST(what_was_put_arrives_after_its_sender_has_left) {
   });
 }
 
+// A long put goes on while its sender waits for something else.
+void check_put_moves_on() {
+  in_processes(2, [](int rank, Board& board) {
+    ncclComm_t comm = nullptr;
+    good(ncclCommInitRank(&comm, 2, id_of(board, rank), rank));
+    Ints memory(rank == 0 ? kLong : 0), own(kLong, 5);
+    const ncclWindow_t window = window_on(comm, memory);
+    for (int round = 1; round <= 3; ++round) {
+      if (rank == 1) {
+        good(ncclPutSignal(own.data(), kLong, ncclInt32, 0, window, 0, 0, 0, 0, comm, nullptr));
+        wait_for(board.step, round);
+      } else {
+        check::nap(20);
+        wait_for_signals(comm, 1, 1);
+        CHECK(memory.front() == 5 && memory.back() == 5);
+        board.step = round;
+      }
+    }
+    CHECK(sum_over(comm, rank) == 1);
+    good(ncclCommDestroy(comm));
+  });
+}
+
+TEST(a_put_moves_on_without_calls_of_its_sender) { check_put_moves_on(); }
+
+TEST(a_put_moves_on_without_calls_of_its_sender_over_tcp) {
+  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  check_put_moves_on();
+  ::unsetenv("NCCL_SHM_DISABLE");
+}
+
+// Calls while the mover takes its turns: none is refused, no value is another one's.
+TEST(calls_while_puts_are_under_way) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    Ints memory(kLong), own(kLong, rank);
+    const ncclWindow_t window = window_on(comm, memory);
+    for (int round = 0; round < 20; ++round) {
+      good(
+          ncclPutSignal(own.data(), kLong, ncclInt32, 1 - rank, window, 0, 0, 0, 0, comm, nullptr));
+      for (int i = 0; i < 20; ++i) CHECK(sum_over(comm, rank + i) == 1 + 2 * i);
+      wait_for_signals(comm, 1, 1 - rank);
+      CHECK(memory.front() == 1 - rank && memory.back() == 1 - rank);
+      CHECK(sum_over(comm, 1) == 2);
+    }
+  });
+}
+
+// Revoked, or destroyed, with a put under way that nobody waits for.
+TEST(ends_while_a_put_is_under_way) {
+  for (const bool revoked : {false, true}) {
+    in_processes(2, [revoked](int rank, Board& board) {
+      ncclComm_t comm = nullptr;
+      good(ncclCommInitRank(&comm, 2, id_of(board, rank), rank));
+      Ints memory(kLong), own(kLong, rank);
+      const ncclWindow_t window = window_on(comm, memory);
+      good(
+          ncclPutSignal(own.data(), kLong, ncclInt32, 1 - rank, window, 0, 0, 0, 0, comm, nullptr));
+      board.step.fetch_add(1);
+      wait_for(board.step, 2);
+      if (revoked) {
+        good(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+        ncclComm_t part = nullptr;
+        good(ncclCommSplit(comm, 0, 0, &part, nullptr));
+        CHECK(sum_over(part, rank) == 1);
+        good(ncclCommDestroy(part));
+      }
+      good(ncclCommAbort(comm));
+    });
+  }
+}
+
 TEST(windows_of_unequal_sizes_are_kept_to) {
   with_comm(2, [](ncclComm_t comm, int rank) {
     Ints memory(rank == 0 ? 4 : 8), own(8, 3);

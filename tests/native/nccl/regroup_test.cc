@@ -176,6 +176,60 @@ TEST(revoked_communicators_can_be_split_and_shrunk_over_tcp) {
   ::unsetenv("NCCL_SHM_DISABLE");
 }
 
+// The old communicator may be destroyed as soon as the call returns.
+void check_shrink_without_blocking() {
+  in_processes(3, [](int rank, Board& board) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr, left = nullptr;
+    good(ncclCommInitRank(&comm, 3, id_of(board, rank), rank));
+    int out = 1;
+    if (rank != 1) {
+      const ncclResult_t begun = ncclCommShrink(comm, &out, 1, &left, &config, NCCL_SHRINK_DEFAULT);
+      CHECK(begun == ncclInProgress);
+      good(ncclCommDestroy(comm));
+      ncclResult_t state = ncclInProgress;
+      for (int i = 0; i < 20'000 && state == ncclInProgress; ++i) {
+        good(ncclCommGetAsyncError(left, &state));
+        check::nap(1);
+      }
+      good(state);
+      CHECK(ranks_of(left) == 2);
+      good(ncclCommDestroy(left));
+    } else {
+      wait_for(board.step, 2);  // its connections live until the others have met
+      good(ncclCommDestroy(comm));
+    }
+    board.step.fetch_add(1);
+  });
+}
+
+TEST(shrinking_without_blocking) { check_shrink_without_blocking(); }
+
+TEST(shrinking_without_blocking_over_tcp) {
+  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  check_shrink_without_blocking();
+  ::unsetenv("NCCL_SHM_DISABLE");
+}
+
+TEST(nothing_is_destroyed_that_an_open_group_needs) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    int x = 0, out = 1 - rank;
+    ncclComm_t alone = nullptr;
+    good(ncclGroupStart());
+    good(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, nullptr));
+    bad(ncclCommDestroy(comm), ncclInvalidUsage, "has not ended");
+    good(ncclGroupEnd());
+    good(ncclGroupStart());
+    good(ncclCommShrink(comm, &out, 1, &alone, nullptr, NCCL_SHRINK_DEFAULT));
+    bad(ncclCommAbort(comm), ncclInvalidUsage, "has not ended");
+    bad(ncclCommAbort(alone), ncclInvalidUsage, "has not ended");
+    good(ncclGroupEnd());
+    CHECK(ranks_of(alone) == 1);
+    good(ncclCommDestroy(alone));
+  });
+}
+
 TEST(revoking_after_a_death_and_shrinking) {
   in_processes(3, [](int rank, Board& board) {
     ncclComm_t comm = nullptr, left = nullptr;
