@@ -43,11 +43,11 @@ def lines(times: float, extra_ns: int) -> Goal:
     )
 
 
-def yields(times: int) -> Goal:
-    """Ask of ranks that share cores, beside a sched_yield that finds the core its own."""
+def yields(times: int, ranks: int) -> Goal:
+    """Ask of so many ranks that share cores, beside a sched_yield that finds the core its own."""
     return Goal(
         f"<= {times} x sched_yield",
-        lambda block: _native(block) and block["ranks"] > 2,
+        lambda block: _native(block) and block["ranks"] == ranks,
         lambda block: float(times * block["yield_ns"]),
     )
 
@@ -73,7 +73,8 @@ def empty_calls(times: float, lines: int) -> Goal:
 GOALS = (
     lines(2, extra_ns=50),
     lines(1.3, extra_ns=20),
-    yields(100),
+    yields(100, ranks=4),
+    yields(20, ranks=8),
     copies(0.15),
     by_hand(1.1),
     by_hand(1.05, blocks=30),

@@ -82,6 +82,7 @@ class Goal:
 
 _ALLREDUCE = ("allreduce", "float32", 2)
 _MOVING = ("reduce_scatter", "allgather", "broadcast", "alltoall")
+_UNEQUAL = ("reduce_scatterv", "allgatherv", "alltoallv")
 
 GOALS = (
     Goal(*_ALLREDUCE, 8, 256 * M, every=0.95, mean=(1.5, 1.5)),
@@ -95,6 +96,7 @@ GOALS = (
         Goal(kind, "float32", 2, 8, 32 * M, every=0.95, of_floor=OF_FLOOR, mean=(1.2, 1.2))
         for kind in _MOVING
     ),
+    *(Goal(kind, "float32", 2, 8, 32 * M, every=0.95, mean=(1.2, 1.2)) for kind in _UNEQUAL),
     *(Goal("allreduce", "float32", ranks, 8, 8 * M, every=0.95) for ranks in (4, 8)),
     Goal("allreduce", "float32", 8, 8, 8, against=YIELD, every=1 / 20),
     Goal(*_ALLREDUCE, 8, 4 * K, "torch", against=GLOO, every=10),

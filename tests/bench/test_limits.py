@@ -49,7 +49,8 @@ def test_what_the_goals_allow() -> None:
     assert (pair()["row"], pair()["ns"]) == ("plan: 8 B", 110)
     assert allowed(pair()) == {"<= 1.1 x by hand + 5 ns": 115, "<= 1.05 x by hand + 5 ns": 110}
     eight = block(ranks=8, yield_ns=400.0, switch_ns=900.0)
-    assert allowed(eight) == {"<= 100 x sched_yield": 40_000}  # of the one that is alone
+    assert allowed(eight) == {"<= 20 x sched_yield": 8_000}  # of the one that is alone
+    assert allowed(block(ranks=4, yield_ns=400.0)) == {"<= 100 x sched_yield": 40_000}
     large = block(bytes=1 << 20, copy_gbs=40.0)
     assert allowed(large) == {">= 0.15 x plain copy": (1 << 20) / 6.0}
     assert allowed(block(empty_ns=70.0)) == {"<= 1.6 x empty call + 2 x line": 212}
