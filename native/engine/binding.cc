@@ -238,7 +238,7 @@ void Binding::choose_tile() {
 void Binding::choose_turns() noexcept {
   turn_masks_ = {};
   turn_bytes_ = 0;
-  if (plan_.inlined() || plan_.max_lag == 0) return;
+  if (plan_.inlined()) return;
   StageBytes tile;
   for (const RankPlan& other : plan_.ranks) {
     const std::size_t bytes = stage_bytes(other, partition_.tile_elements());

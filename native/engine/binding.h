@@ -117,6 +117,8 @@ class Binding {
   const ShortStep* short_steps(std::size_t slot) const noexcept {
     return short_steps_.empty() ? nullptr : short_steps_.data() + slot * short_steps_of_slot_;
   }
+  // Points what these steps stage, and find staged, so far behind a slot's beginning.
+  void turn(std::size_t slot, std::size_t offset) const noexcept;
   FoldKernel kernel() const noexcept { return kernel_; }
   FewKernel few() const noexcept { return few_; }  // of a line; nullptr: the kernel's work
   // How messages are packed, null where they are dense, and room for them unpacked: as many
@@ -205,9 +207,14 @@ class Binding {
   std::vector<Piece> pieces_;
   std::vector<BoundOperand> operands_;
   std::vector<Flag> flags_;
-  std::vector<Fold> ready_;      // moves of all ops: those of an op in slot s begin at op.ready + s
-                                 // times its pieces
-  std::vector<void*> pointers_;  // of the ready moves
+  std::vector<Fold> ready_;  // moves of all ops: those of an op in slot s begin at op.ready + s
+                             // times its pieces
+  mutable std::vector<void*> pointers_;  // of the ready moves; those into stages turn with a ring
+  struct Staged {
+    std::vector<std::size_t> pointers;  // which these are
+    std::size_t turned = 0;             // how far behind the slot's beginning they point
+  };
+  mutable std::vector<Staged> staged_;  // by slot
   std::vector<ShortStep> short_steps_;
   std::size_t short_steps_of_slot_ = 0;
   bool may_be_short_ = false;

@@ -46,6 +46,8 @@ bool Binding::is_short() const noexcept {
 void Binding::bind_ready_moves() {
   ready_.clear();
   pointers_.clear();
+  staged_.resize(segment_.shape().depth);
+  for (Staged& staged : staged_) staged.pointers.clear();
   if (!is_short()) return;
   for (BoundOp& op : ops_) {
     op.ready = static_cast<std::uint32_t>(ready_.size());
@@ -53,6 +55,10 @@ void Binding::bind_ready_moves() {
       for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
         const std::size_t first = pointers_.size();
         pointers_.resize(first + op.k + op.m);
+        for (std::size_t o = 0; o < op.k + op.m; ++o) {
+          const bool staged = operands_[pieces_[i].operands + o].home == Home::stage;
+          if (staged) staged_[slot].pointers.push_back(first + o);
+        }
         ready_.push_back({.sources = &pointers_[first],
                           .destinations = &pointers_[first] + op.k,
                           .n = pieces_[i].elements,
@@ -70,6 +76,7 @@ void Binding::bind_ready_moves() {
 void Binding::point_ready_moves() noexcept {
   const std::size_t slot_bytes =
       plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
+  for (Staged& staged : staged_) staged.turned = 0;
   void** pointer = pointers_.data();
   for (const BoundOp& op : ops_) {
     for (std::size_t slot = 0; slot < segment_.shape().depth; ++slot) {
@@ -83,6 +90,15 @@ void Binding::point_ready_moves() noexcept {
       }
     }
   }
+}
+
+void Binding::turn(std::size_t slot, std::size_t offset) const noexcept {
+  Staged& staged = staged_[slot];
+  if (staged.turned == offset) return;
+  for (const std::size_t at : staged.pointers) {
+    pointers_[at] = static_cast<std::byte*>(pointers_[at]) - staged.turned + offset;
+  }
+  staged.turned = offset;
 }
 
 }  // namespace coll

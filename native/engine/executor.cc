@@ -191,6 +191,7 @@ void Executor::take_up(const Binding& binding) noexcept {
 inline void Executor::find_slots() noexcept {
   first_tile_ = clock_->tiles_used[ring_];
   at_ = binding_->short_steps(slot(0));
+  if (at_ != nullptr && ring_ == 0) binding_->turn(slot(0), turn_of(0));
 }
 
 void Executor::begin(const Binding& binding, GroupClock& clock, const Large& large) noexcept {
@@ -284,10 +285,8 @@ void Executor::choose_plan() noexcept {
   streams_ = streams_ || far;
   if ((told & kSaidStaged) != 0) within = false;
   const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
-  if (instead != nullptr) {
-    take_up(*instead);
-    find_slots();
-  }
+  if (instead != nullptr) take_up(*instead);
+  find_slots();
   if (timed_) agreed_ = std::chrono::steady_clock::now();
 }
 

@@ -159,12 +159,12 @@ class Executor {
   std::size_t slot(int tile) const noexcept {
     return (first_tile_ + static_cast<std::uint64_t>(tile)) & (depth_ - 1);
   }
-  // Where a tile is staged, in the ring of any rank.
-  std::size_t stage_of(int tile) const noexcept {
+  // How far behind its slot's beginning a tile is staged, and where in the ring of any rank.
+  std::size_t turn_of(int tile) const noexcept {
     const std::uint64_t turn = (first_tile_ + static_cast<std::uint64_t>(tile)) >> depth_bits_;
-    return slot(tile) * slot_bytes_ +
-           (turn & binding_->turn_mask(streams_)) * binding_->turn_bytes();
+    return (turn & binding_->turn_mask(streams_)) * binding_->turn_bytes();
   }
+  std::size_t stage_of(int tile) const noexcept { return slot(tile) * slot_bytes_ + turn_of(tile); }
   std::uint64_t tile_ticks(int tile) const noexcept {
     return static_cast<std::uint64_t>(tile) * stride_;
   }

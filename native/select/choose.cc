@@ -72,19 +72,25 @@ constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10, kAheadBy
 
 // So short a vector is one tile, of whatever kind: there is nothing to run ahead of, and a plan
 // without lag is bound as a list of steps (engine/binding_short.cc). Two ranks take 0.82 to 0.95 of
-// the time, four of two cores as long or less.
-constexpr bool is_short(std::size_t bytes) noexcept { return bytes < kPlacedBytes; }
+// the time, three to eight of two cores 0.85 to 1.0. Of two far ones longer stages go around the
+// caches, which no such step does: without that they take up to 2.5 times as long.
+constexpr std::size_t kShortBytes = 32 << 10;
+
+constexpr bool is_short(int ranks, std::size_t bytes, Placement placement) noexcept {
+  return bytes < kPlacedBytes ||
+         (bytes <= kShortBytes && (ranks > 2 || placement == Placement::near));
+}
 
 constexpr std::size_t placed_bytes(int ranks) noexcept {
   return ranks == 2 ? kPlacedBytes : kReachedBytes;
 }
 
 // What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
-// one rank to the next, the next begins when a tile is there. Short vectors fly through the caches
-// in pages: in tiles of two pages they took up to 1.4 times as long. Two ranks go on so, in tiles
-// that the caches still hold when the other reads them; of more, which may share cores and yield to
-// each other for every tile, longer vectors have two, of the length that others have at most.
-constexpr std::size_t kTileBytes = 256 << 10, kPage = 4 << 10, kOfPages = 16 << 10;
+// one rank to the next, the next begins when a tile is there: between two ranks in tiles that the
+// caches still hold when the other reads them (16 KiB; by pages such a vector took 1.2 to 1.7 times
+// as long); of more, which may share cores and yield to each other for every tile, in two, of the
+// length that others have at most.
+constexpr std::size_t kTileBytes = 256 << 10, kFlowing = 16 << 10;
 // Far, in an allreduce of two, a tile comes while the next one is stored (engine/moves.cc): in two
 // to four, and longer vectors in more.
 constexpr std::size_t kLeastFarTile = 64 << 10;
@@ -98,9 +104,9 @@ std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, Placement placem
     if (ranks > 2) return bytes > kLongOfMany ? kLongFarTile : kTileBytes;
     return std::clamp(std::bit_ceil(bytes) / 4, kLeastFarTile, kTileBytes);
   }
-  if ((kind != Kind::broadcast && kind != Kind::reduce) || is_short(bytes)) return kTileBytes;
-  if (bytes <= kOfPages) return kPage;
-  if (ranks == 2) return bytes <= std::size_t{128} << 10 ? 4 * kPage : 16 * kPage;
+  const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
+  if (!flows || is_short(ranks, bytes, placement)) return kTileBytes;
+  if (ranks == 2) return bytes <= std::size_t{128} << 10 ? kFlowing : 4 * kFlowing;
   return std::min(std::bit_ceil(bytes) / 2, kTileBytes);
 }
 
@@ -138,10 +144,19 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
   return wished_algorithm(kind, ranks, wish);
 }
 
+// Two ranks send each other longer messages staged, whose lines rest longer before they are written
+// again (plan/slot_turns.h): a fifth less for 4 KiB. More of them wait for cores that they share.
+constexpr std::size_t kLongOfTwo = 2 << 10;
+
+bool sends_inline(Kind kind, int ranks, std::size_t bytes) noexcept {
+  const bool whole = kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::reduce;
+  return bytes <= (ranks == 2 && whole ? kLongOfTwo : kInlineBytes);
+}
+
 // Pushed, the result of a fold goes from the registers to every output; what is only moved is read
 // by those who want it, at the same time.
-Mode usual_mode(Kind kind, std::size_t bytes, Buffers buffers) {
-  if (bytes <= kInlineBytes) return Mode::inlined;
+Mode usual_mode(Kind kind, int ranks, std::size_t bytes, Buffers buffers) {
+  if (sends_inline(kind, ranks, bytes)) return Mode::inlined;
   if (buffers == Buffers::own) return Mode::staged;
   return kind == Kind::allreduce ? Mode::push : Mode::pull;
 }
@@ -154,9 +169,9 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
     throw Error(Status::invalid_argument,
                 "mode number " + std::to_string(wish.mode) + " does not exist");
   }
-  choice.mode =
-      wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
-  choice.lag = choice.mode == Mode::inlined || is_short(bytes) ? 0 : 1;
+  choice.mode = wish.mode != kUnchosen ? static_cast<Mode>(wish.mode)
+                                       : usual_mode(kind, ranks, bytes, buffers);
+  choice.lag = choice.mode == Mode::inlined || is_short(ranks, bytes, placement) ? 0 : 1;
   choice.tile_bytes = choice.mode == Mode::inlined ? 0 : tile_bytes(kind, ranks, bytes, placement);
   return choice;
 }

@@ -24,7 +24,7 @@ int cells_of(const RankPlan& mine, const Operand& o) {
 // As the engine takes them (engine/binding.cc).
 double turns_of(const Plan& plan, const MachineCosts& machine, const MemoryTask& task,
                 const Tiling& tiling) {
-  if (plan.inlined() || plan.max_lag == 0) return 1;
+  if (plan.inlined()) return 1;
   StageBytes tile;
   for (const RankPlan& rank : plan.ranks) {
     const auto bytes = static_cast<std::size_t>(rank.stage_cells * tiling.tile);

@@ -46,11 +46,22 @@ class Players {
     return (first.turn_mask(far) + 1) * first.turn_bytes();
   }
 
+  // Whether a rank has staged something in the second turn of its first slot.
+  bool went_on() const {
+    const std::size_t turn = players_[0]->binding.turn_bytes();
+    for (std::size_t r = 0; r < members_.size(); ++r) {
+      const std::byte* second = members_[r].segment.slot_ring(static_cast<int>(r)) + turn;
+      const auto written = [](std::byte b) { return b != std::byte{0}; };
+      if (std::any_of(second, second + turn, written)) return true;
+    }
+    return false;
+  }
+
   // Several calls in a row, so that slots are used again.
   void play(std::mt19937& turns, int calls = 9) {
     for (int call = 1; call <= calls; ++call) {
       for (std::size_t r = 0; r < players_.size(); ++r)
-        players_[r]->begin(call + static_cast<int>(r));
+        players_[r]->begin(call + static_cast<int>(r), call % 3 == 0);
       std::vector<std::size_t> playing(players_.size());
       for (std::size_t r = 0; r < playing.size(); ++r) playing[r] = r;
       for (int idle = 0; !playing.empty() && idle < 100000; ++idle) {
@@ -79,16 +90,26 @@ class Players {
           out(count),
           scratch(count),
           binding(plan, rank, segment),
-          executor(segment, rank) {
+          executor(segment, rank),
+          tile(tile_bytes) {
+      bind();
+    }
+    void bind() {
       binding.bind({.input = in.data(),
                     .output = out.data(),
                     .scratch = scratch.data(),
-                    .count = count,
+                    .count = in.size(),
                     .dtype = coll::Dtype::float32,
                     .op = coll::Reduction::sum,
-                    .tile_bytes = tile_bytes});
+                    .tile_bytes = tile});
     }
-    void begin(int value) {
+    // `elsewhere`: the arrays lie where none did before.
+    void begin(int value, bool elsewhere) {
+      if (elsewhere) {
+        std::vector<float> other(in.size());
+        in.swap(other);
+        bind();
+      }
       std::fill(in.begin(), in.end(), static_cast<float>(value));
       std::fill(out.begin(), out.end(), -1.0F);
       ++clock.calls;
@@ -99,6 +120,7 @@ class Players {
     coll::Binding binding;
     coll::Executor executor;
     coll::GroupClock clock;
+    std::size_t tile;
   };
 
   coll::Plan plan_;
@@ -154,6 +176,23 @@ TEST(turns_of_a_ring_stay_in_its_slots) {
   // Both ranks' rings of four slots together.
   CHECK(two.turned_bytes(false) ==
         std::min(2 * std::bit_ceil(coll::core_cache()) / 8, std::size_t{512} << 10));
+}
+
+// So do steps, whose addresses are in place before the call.
+TEST(steps_turn_with_the_ring) {
+  std::mt19937 turns(20261129);
+  for (const coll::Algorithm* a : coll::algorithms()) {
+    if (a->kind != coll::Kind::allreduce) continue;
+    for (const int p : {2, 3, 5}) {
+      if (!a->fits(p)) continue;
+      for (const std::size_t count : {17, 300}) {
+        Players players(*a, p, Mode::staged, count, 0, 0, 8192);
+        CHECK(players.short_steps() && players.turned_bytes(false) > 4096);
+        players.play(turns, 40);
+        CHECK(players.went_on());
+      }
+    }
+  }
 }
 
 TEST(all_algorithms_come_to_the_sum) {
