@@ -224,10 +224,14 @@ inline bool Executor::enter(int spins) noexcept {
   return !agreed || agree(spins);
 }
 
-// What was faster of late, for calls of this plan and size.
+// What was faster of late, for calls of these two plans and this size.
 bool Executor::asks_of(Chosen what) noexcept {
-  const auto plan = reinterpret_cast<std::uintptr_t>(&binding_->plan());
-  return plans_.ask(what, plan, binding_->call().tile_bytes, binding_->bytes(), clock_->calls);
+  const Binding* other = what == Chosen::far ? large_.far : large_.within;
+  const auto name = [](const Binding* binding) {  // of its plan, in its tiles
+    if (binding == nullptr) return std::uint64_t{0};
+    return reinterpret_cast<std::uintptr_t>(&binding->plan()) ^ binding->call().tile_bytes << 1;
+  };
+  return plans_.ask(what, name(binding_), name(other), binding_->bytes(), clock_->calls);
 }
 
 void Executor::say_plan() noexcept {

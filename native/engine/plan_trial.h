@@ -41,13 +41,14 @@ enum class Chosen : std::uint8_t { far, staged };
 
 class PlanTrial {
  public:
-  // Whether call number `call` shall run so. `plan` and `tile` name the plan for near cores: how
-  // long another plan took says nothing of it.
-  bool ask(Chosen what, std::uint64_t plan, std::size_t tile, std::size_t bytes,
+  // Whether call number `call` shall run so. `plan` and `other` name the plans between which that
+  // chooses: how long another one took says nothing of them.
+  bool ask(Chosen what, std::uint64_t plan, std::uint64_t other, std::size_t bytes,
            std::uint64_t call) noexcept {
     Asked& asked = now_[static_cast<std::size_t>(what)];
-    asked = {&of(name_of(plan, tile, bytes, what)), bytes, call, false};
+    asked = {&of(name_of(plan, other, bytes, what), bytes), bytes, call, false, false};
     asked.second = asked.trial->second();
+    asked.counts = is_long(bytes) || asked.trial->warm();
     return asked.second;
   }
 
@@ -56,7 +57,7 @@ class PlanTrial {
   // anything.
   template <class SlowestOf>
   void learn(std::optional<Chosen> counts, SlowestOf spent) noexcept {
-    if (before_.trial != nullptr) {
+    if (before_.trial != nullptr && before_.counts) {
       if (const std::optional<double> ns = spent(before_.call)) {
         before_.trial->note(before_.second, before_.bytes, *ns);
       }
@@ -71,6 +72,7 @@ class PlanTrial {
     std::size_t bytes = 0;
     std::uint64_t call = 0;
     bool second = false;
+    bool counts = false;
   };
   struct Known {
     std::uint64_t name = 0;
@@ -78,19 +80,24 @@ class PlanTrial {
   };
 
   // Never 0. What a multiplication mixes lies in the upper bits.
-  static std::uint64_t name_of(std::uint64_t plan, std::size_t tile, std::size_t bytes,
+  static std::uint64_t name_of(std::uint64_t plan, std::uint64_t other, std::size_t bytes,
                                Chosen what) noexcept {
     constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15ULL;
     std::uint64_t name = plan * kMix;
-    name = (name ^ name >> 32 ^ tile) * kMix;
+    name = (name ^ name >> 32 ^ other) * kMix;
     const auto length = static_cast<std::uint64_t>(std::bit_width(bytes));
     name = (name ^ name >> 32 ^ length << 1 ^ static_cast<std::uint64_t>(what)) * kMix;
     return name | 1;
   }
 
+  // A call of so many bytes takes as long whatever ran before it.
+  static constexpr bool is_long(std::size_t bytes) noexcept {
+    return bytes >= std::size_t{64} << 10;
+  }
+
   // Where a bucket is full, one of it begins anew: each in its turn, so that two never take one
   // place from each other again and again.
-  Trial& of(std::uint64_t name) noexcept {
+  Trial& of(std::uint64_t name, std::size_t bytes) noexcept {
     Bucket& bucket = buckets_[name >> (64 - kBits)];
     for (Known& known : bucket.known) {
       if (known.name == name) return known.trial;
@@ -99,7 +106,8 @@ class PlanTrial {
     for (Asked* asked : {&before_, &now_[0], &now_[1]}) {
       if (asked->trial == &taken.trial) *asked = {};
     }
-    taken = {name, Trial()};
+    // Pages of a ring are slow when a process touches them for the first time: near plans go round.
+    taken = {name, is_long(bytes) ? Trial() : Trial(1, 2, 64)};
     return taken.trial;
   }
 
