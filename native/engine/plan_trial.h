@@ -46,9 +46,8 @@ class PlanTrial {
   bool ask(Chosen what, std::uint64_t plan, std::uint64_t other, std::size_t bytes,
            std::uint64_t call) noexcept {
     Asked& asked = now_[static_cast<std::size_t>(what)];
-    asked = {&of(name_of(plan, other, bytes, what), bytes), bytes, call, false, false};
+    asked = {&of(name_of(plan, other, bytes, what)), bytes, call, false};
     asked.second = asked.trial->second();
-    asked.counts = is_long(bytes) || asked.trial->warm();
     return asked.second;
   }
 
@@ -57,7 +56,7 @@ class PlanTrial {
   // anything.
   template <class SlowestOf>
   void learn(std::optional<Chosen> counts, SlowestOf spent) noexcept {
-    if (before_.trial != nullptr && before_.counts) {
+    if (before_.trial != nullptr) {
       if (const std::optional<double> ns = spent(before_.call)) {
         before_.trial->note(before_.second, before_.bytes, *ns);
       }
@@ -72,7 +71,6 @@ class PlanTrial {
     std::size_t bytes = 0;
     std::uint64_t call = 0;
     bool second = false;
-    bool counts = false;
   };
   struct Known {
     std::uint64_t name = 0;
@@ -90,14 +88,9 @@ class PlanTrial {
     return name | 1;
   }
 
-  // A call of so many bytes takes as long whatever ran before it.
-  static constexpr bool is_long(std::size_t bytes) noexcept {
-    return bytes >= std::size_t{64} << 10;
-  }
-
   // Where a bucket is full, one of it begins anew: each in its turn, so that two never take one
   // place from each other again and again.
-  Trial& of(std::uint64_t name, std::size_t bytes) noexcept {
+  Trial& of(std::uint64_t name) noexcept {
     Bucket& bucket = buckets_[name >> (64 - kBits)];
     for (Known& known : bucket.known) {
       if (known.name == name) return known.trial;
@@ -106,8 +99,7 @@ class PlanTrial {
     for (Asked* asked : {&before_, &now_[0], &now_[1]}) {
       if (asked->trial == &taken.trial) *asked = {};
     }
-    // Pages of a ring are slow when a process touches them for the first time: near plans go round.
-    taken = {name, is_long(bytes) ? Trial() : Trial(1, 2, 64)};
+    taken = {name, Trial()};
     return taken.trial;
   }
 

@@ -11,21 +11,19 @@ namespace coll {
 
 class Trial {
  public:
-  // How many times as fast the second way must be, how many uses in a row a way is tried for, and
-  // how many go the first way before the other is tried at all.
-  explicit Trial(double clearly = 1, unsigned in_a_row = 1, unsigned before = 0)
-      : clearly_(clearly), in_a_row_(in_a_row), before_(before) {}
+  // How many times as fast the second way must be.
+  explicit Trial(double clearly = 1) : clearly_(clearly) {}
 
   // Whether to go the second way now.
   bool second() noexcept {
-    const bool way = next_way();
-    warm_ = way == last_ && uses_ > 1;
-    return last_ = way;
+    const bool usual = usually_second();
+    ++uses_;
+    if (uses_ <= kBeginning) return uses_ % 2 == 0;
+    if (uses_ < next_) return usual;
+    interval_ = much_worse(!usual) ? std::min(2 * interval_, kTrySeldom) : kTryOften;
+    next_ = uses_ + interval_;
+    return !usual;
   }
-
-  // Whether the use before went the way that second() has said last: what a way's first use takes,
-  // of a short call, is what the other one has left of the caches.
-  bool warm() const noexcept { return warm_; }
 
   void note(bool second, std::size_t bytes, double ns) noexcept {
     double& known = per_byte_[second ? 1 : 0];
@@ -40,24 +38,6 @@ class Trial {
   static constexpr unsigned kBeginning = 6, kTryOften = 16, kTrySeldom = 128;
   static constexpr double kMuch = 1.25;
 
-  bool next_way() noexcept {
-    const bool usual = usually_second();
-    ++uses_;
-    if (uses_ <= before_) return false;
-    if (uses_ <= before_ + kBeginning * in_a_row_) {
-      return (uses_ - before_ - 1) / in_a_row_ % 2 == 1;
-    }
-    if (tries_ > 0) {
-      --tries_;
-      return tried_;
-    }
-    if (uses_ < next_) return usual;
-    interval_ = much_worse(!usual) ? std::min(2 * interval_, kTrySeldom) : kTryOften;
-    next_ = uses_ + in_a_row_ * interval_;
-    tries_ = in_a_row_ - 1;
-    return tried_ = !usual;
-  }
-
   bool much_worse(bool second) const noexcept {
     return per_byte_[second ? 1 : 0] > kMuch * per_byte_[second ? 0 : 1];
   }
@@ -67,12 +47,8 @@ class Trial {
   }
 
   double clearly_;
-  unsigned in_a_row_, before_;
   double per_byte_[2] = {0, 0};  // ns
-  unsigned uses_ = 0, interval_ = kTryOften / 2;
-  unsigned next_ = before_ + in_a_row_ * (kBeginning + kTryOften);
-  unsigned tries_ = 0;  // that are left of the way that is tried
-  bool tried_ = false, last_ = false, warm_ = false;
+  unsigned uses_ = 0, interval_ = kTryOften / 2, next_ = kBeginning + kTryOften;
 };
 
 }  // namespace coll

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -38,23 +37,6 @@ TEST(what_was_faster_of_late_is_taken) {
   CHECK(first > 140);  // nearly as fast: tried often
   trial.note(true, 100, 50);
   CHECK(trial.second() || trial.second());
-}
-
-// Of a short call the first one behind a change of plans is slow, which says nothing of the plan.
-TEST(short_calls_are_tried_twice_in_a_row) {
-  PlanTrial plans;
-  bool before = true, before_that = false;
-  int far = 0;
-  for (std::uint64_t number = 1; number <= 1000; ++number) {
-    const bool chosen = plans.ask(Chosen::far, 7, 0, 12'000, number);
-    plans.learn(Chosen::far, [&](std::uint64_t) noexcept -> std::optional<double> {
-      const double cold = before ? 500 : 1500;
-      return (before ? 1200 : 1000) + (before == before_that ? 0 : cold);
-    });
-    before_that = std::exchange(before, chosen);
-    if (number > 100) far += chosen ? 1 : 0;
-  }
-  CHECK(far <= 70);
 }
 
 TEST(what_the_slowest_rank_needed_counts) {
