@@ -29,6 +29,7 @@ struct Batch {
 
 struct Group {
   std::vector<Batch> batches;
+  std::vector<const ncclComm*> parents;  // of communicators that it is to make
   ncclResult_t failure = ncclSuccess;
 
   Batch& of(ncclComm& comm) {
@@ -237,10 +238,14 @@ ncclResult_t noted(ncclResult_t result) noexcept {
 }
 
 bool is_in_group(const ncclComm& comm) {
-  const auto& all = group.batches;
-  return depth > 0 && (comm.lent.load() > 0 ||
-                       std::any_of(all.begin(), all.end(),
-                                   [&comm](const Batch& batch) { return batch.comm == &comm; }));
+  const auto uses = [&comm](const Batch& batch) { return batch.comm == &comm; };
+  const auto& parents = group.parents;
+  return std::any_of(group.batches.begin(), group.batches.end(), uses) ||
+         std::find(parents.begin(), parents.end(), &comm) != parents.end();
+}
+
+void need_in_group(const ncclComm& parent) {
+  if (depth > 0) group.parents.push_back(&parent);
 }
 
 void start_group() { ++depth; }

@@ -28,6 +28,8 @@ ncclResult_t noted(ncclResult_t result) noexcept;
 
 // Whether this thread's group, which has not ended, needs it.
 bool is_in_group(const ncclComm& comm);
+// It does until its end, if there is one: a communicator is made of this one then.
+void need_in_group(const ncclComm& parent);
 
 void start_group();
 // Throw Refusal where none was started.

@@ -54,4 +54,5 @@ ncclWindow_vidmem& window_of(const ncclComm& comm, ncclWindow_t window);
 
 // Forgets the puts that are done. Fails where one has failed.
 coll_status forget_done(ncclComm& comm);
+
 }  // namespace coll::nccl

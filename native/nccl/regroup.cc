@@ -199,6 +199,7 @@ ncclResult_t shrink(ncclComm_t comm, const int* list, int n, ncclComm_t* place,
   born->mode = from.mode;
   born->algorithms = algorithms_for(wished_algorithms(), born->ranks);
   const auto lent = std::make_shared<const Lent>(from);
+  need_in_group(from);
   return submit_new(std::move(born), place, [lent, &from, members, aborted, job](ncclComm& child) {
     connect(child, from, members, aborted, job);
   });
