@@ -41,6 +41,7 @@ ncclResult_t simulated(ncclSimInfo_t* info) {
 using coll::nccl::answered;
 using coll::nccl::called;
 using coll::nccl::Form;
+using coll::nccl::number_of;
 
 extern "C" {
 
@@ -49,8 +50,8 @@ ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                            cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_ALLREDUCE,
-                 .datatype = datatype,
-                 .op = op,
+                 .datatype = number_of(datatype),
+                 .op = number_of(op),
                  .send = sendbuff,
                  .recv = recvbuff,
                  .count = count});
@@ -60,8 +61,8 @@ ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, nccl
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_REDUCE,
-                 .datatype = datatype,
-                 .op = op,
+                 .datatype = number_of(datatype),
+                 .op = number_of(op),
                  .root = root,
                  .send = sendbuff,
                  .recv = recvbuff,
@@ -73,7 +74,7 @@ ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                            cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_BROADCAST,
-                 .datatype = datatype,
+                 .datatype = number_of(datatype),
                  .root = root,
                  .send = sendbuff,
                  .recv = recvbuff,
@@ -89,7 +90,7 @@ ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcoun
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_ALLGATHER,
-                 .datatype = datatype,
+                 .datatype = number_of(datatype),
                  .send = sendbuff,
                  .recv = recvbuff,
                  .count = sendcount});
@@ -100,8 +101,8 @@ ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
                                cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_REDUCE_SCATTER,
-                 .datatype = datatype,
-                 .op = op,
+                 .datatype = number_of(datatype),
+                 .op = number_of(op),
                  .send = sendbuff,
                  .recv = recvbuff,
                  .count = recvcount});
@@ -111,7 +112,7 @@ ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_ALLTOALL,
-                 .datatype = datatype,
+                 .datatype = number_of(datatype),
                  .send = sendbuff,
                  .recv = recvbuff,
                  .count = count});
@@ -121,7 +122,7 @@ ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, nccl
                         int root, ncclComm_t comm, cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_GATHER,
-                 .datatype = datatype,
+                 .datatype = number_of(datatype),
                  .root = root,
                  .send = sendbuff,
                  .recv = recvbuff,
@@ -132,7 +133,7 @@ ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count,
                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
   return called(comm, stream,
                 {.kind = COLL_SCATTER,
-                 .datatype = datatype,
+                 .datatype = number_of(datatype),
                  .root = root,
                  .send = sendbuff,
                  .recv = recvbuff,
@@ -141,16 +142,22 @@ ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count,
 
 ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return called(
-      comm, stream,
-      {.form = Form::send, .datatype = datatype, .root = peer, .send = sendbuff, .count = count});
+  return called(comm, stream,
+                {.form = Form::send,
+                 .datatype = number_of(datatype),
+                 .root = peer,
+                 .send = sendbuff,
+                 .count = count});
 }
 
 ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return called(
-      comm, stream,
-      {.form = Form::recv, .datatype = datatype, .root = peer, .recv = recvbuff, .count = count});
+  return called(comm, stream,
+                {.form = Form::recv,
+                 .datatype = number_of(datatype),
+                 .root = peer,
+                 .recv = recvbuff,
+                 .count = count});
 }
 
 ncclResult_t ncclGroupStart() {

@@ -55,7 +55,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
       "remote process exited or there was a network error",
       "NCCL operation in progress",
       "operation timed out"};
-  const auto i = static_cast<std::size_t>(result);
+  const auto i = static_cast<std::size_t>(coll::nccl::number_of(result));
   return i < texts.size() ? texts[i] : "unknown result code";
 }
 

@@ -221,8 +221,11 @@ ncclResult_t ncclPutSignal(const void* localbuff, size_t count, ncclDataType_t d
                            ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx,
                            unsigned int, ncclComm_t comm, cudaStream_t stream) {
   return noted(answered([&] {
-    const Operation source = {
-        .form = Form::send, .datatype = datatype, .root = peer, .send = localbuff, .count = count};
+    const Operation source = {.form = Form::send,
+                              .datatype = coll::nccl::number_of(datatype),
+                              .root = peer,
+                              .send = localbuff,
+                              .count = count};
     const PutHeader header = {.offset = peerWinOffset, .signal = sigIdx, .context = ctx};
     return coll::nccl::put(ready(comm), source, header, peerWin, stream);
   }));

@@ -8,6 +8,7 @@
 
 using coll::nccl::answered;
 using coll::nccl::Factor;
+using coll::nccl::number_of;
 using coll::nccl::Refusal;
 
 extern "C" {
@@ -19,12 +20,13 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
     if (op == nullptr || scalar == nullptr) {
       throw Refusal(ncclInvalidArgument, "op or scalar is a null pointer");
     }
-    if (!coll::nccl::is_dtype(datatype) ||
-        (residence != ncclScalarDevice && residence != ncclScalarHostImmediate)) {
+    const int dtype = number_of(datatype), where = number_of(residence);
+    if (!coll::nccl::is_dtype(dtype) ||
+        (where != ncclScalarDevice && where != ncclScalarHostImmediate)) {
       throw Refusal(ncclInvalidArgument, "datatype or residence is none of NCCL's");
     }
-    Factor factor{.dtype = coll::nccl::kDtypeOf[static_cast<std::size_t>(datatype)]};
-    if (residence == ncclScalarDevice) {
+    Factor factor{.dtype = coll::nccl::kDtypeOf[static_cast<std::size_t>(dtype)]};
+    if (where == ncclScalarDevice) {
       factor.read_at = scalar;
     } else {
       std::memcpy(factor.value.data(), scalar, coll::size_of(factor.dtype));
@@ -43,10 +45,11 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
   return answered([&] {
     ncclComm& own = coll::nccl::alive(comm);
-    const auto i = static_cast<std::size_t>(op - ncclNumOps);
-    if (op < ncclNumOps || i >= own.factors.size() || !own.factors[i]) {
+    const int number = number_of(op);
+    const auto i = static_cast<std::size_t>(number - ncclNumOps);
+    if (number < ncclNumOps || i >= own.factors.size() || !own.factors[i]) {
       throw Refusal(ncclInvalidArgument,
-                    "operation " + std::to_string(op) +
+                    "operation " + std::to_string(number) +
                         " was not made for this communicator, or was destroyed before");
     }
     own.factors[i].reset();

@@ -92,7 +92,7 @@ ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t*
   return answered([&] {
     const ncclComm& own = alive(comm);
     if (value == nullptr) throw Refusal(ncclInvalidArgument, "value is a null pointer");
-    *value = coll::nccl::memory_of(own, stat);
+    *value = coll::nccl::memory_of(own, coll::nccl::number_of(stat));
     return ncclSuccess;
   });
 }

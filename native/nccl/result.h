@@ -2,6 +2,7 @@
 // How a function of the ABI ends: a result, and for whoever asks a sentence.
 #pragma once
 
+#include <cstring>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -33,6 +34,16 @@ ncclResult_t remember(ncclResult_t result, const char* text) noexcept;
 
 // The last sentence of the process; valid until the calling thread asks again.
 const char* last_sentence() noexcept;
+
+// What a caller in C passed for an enum. It may be none of its values, which C++ must not load as
+// one.
+template <class Enum>
+int number_of(const Enum& value) noexcept {
+  int number = 0;
+  static_assert(sizeof number == sizeof value);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
 
 // Runs `body`, which returns a result or throws.
 template <class Body>

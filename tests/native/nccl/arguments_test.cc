@@ -55,10 +55,14 @@ TEST(of_operations) {
     };
     refused(made(nullptr, ncclFloat32, ncclScalarDevice), "op or scalar");
     refused(made(&op, ncclNumTypes, ncclScalarDevice), "datatype or residence");
+    refused(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat32,
+                                     static_cast<ncclScalarResidence_t>(7), comm),
+            "datatype or residence");
     good(made(&op, ncclFloat32, ncclScalarHostImmediate));
     double x = 1;
     refused(ncclAllReduce(&x, &x, 1, ncclFloat64, op, comm, nullptr), "another dtype");
     refused(ncclRedOpDestroy(ncclSum, comm), "operation 0 was not made");
+    refused(ncclRedOpDestroy(static_cast<ncclRedOp_t>(-1), comm), "operation -1");
     good(ncclRedOpDestroy(op, comm));
     refused(ncclRedOpDestroy(op, comm), "destroyed before");
     refused(ncclAllReduce(&x, &x, SIZE_MAX / 2, ncclFloat64, ncclSum, comm, nullptr),

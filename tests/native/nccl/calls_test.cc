@@ -257,6 +257,10 @@ TEST(wrong_arguments_are_refused_by_name) {
     };
     bad(call(ncclFloat32, ncclSum, nullptr), ncclInvalidArgument, "communicator");
     bad(call(ncclNumTypes, ncclSum, comm), ncclInvalidArgument, "datatype 12");
+    bad(ncclAllReduce(&x, &x, 1, static_cast<ncclDataType_t>(99), ncclSum, comm, nullptr),
+        ncclInvalidArgument, "datatype 99");
+    bad(ncclSend(&x, 1, static_cast<ncclDataType_t>(-1), 0, comm, nullptr), ncclInvalidArgument,
+        "datatype -1");
     bad(call(ncclFloat32, static_cast<ncclRedOp_t>(9), comm), ncclInvalidArgument, "operation 9");
     bad(ncclBroadcast(&x, &x, 1, ncclFloat32, 1, comm, nullptr), ncclInvalidArgument, "root 1");
     bad(ncclSend(&x, 1, ncclFloat32, -1, comm, nullptr), ncclInvalidArgument, "peer -1");

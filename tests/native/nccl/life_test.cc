@@ -26,6 +26,7 @@ TEST(version_and_texts) {
   for (int result = 0; result < ncclNumResults; ++result) {
     CHECK(std::strlen(ncclGetErrorString(static_cast<ncclResult_t>(result))) > 4);
   }
+  CHECK(std::string(ncclGetErrorString(static_cast<ncclResult_t>(99))) == "unknown result code");
   bad(ncclGetVersion(nullptr), ncclInvalidArgument, "version");
   good(ncclCommDestroy(nullptr));
   good(ncclCommAbort(nullptr));
