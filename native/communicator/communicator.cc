@@ -133,7 +133,8 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   const bool by_rule = wish == Wish{.converts = wish.converts} && call.counts == nullptr &&
                        call.purpose == Purpose::itself;
   out.by_rule_bytes = by_rule ? bytes : 0;
-  out.placement_class = out.choices.ahead ? placement_class(call.kind, bytes) : -1;
+  out.placed_bytes = bytes;
+  out.placement_class = Prepared::kNoClass;
   if (!heap_) out.choices.within_reach.reset();
   check_given(call, plans_.given());
   const Choice& near = out.choices.near;
@@ -177,8 +178,8 @@ void Communicator::say_placements() {
 }
 
 // Whether the call that begins, of those for which it is said ahead, runs as for far cores.
-bool Communicator::placed_far(const Prepared& prepared) noexcept {
-  const int of_class = prepared.placement_class;
+bool Communicator::placed_far(Prepared& prepared) noexcept {
+  const int of_class = classes_.of(prepared);
   if (trials_) trials_->before(of_class, prepared.hash, clock_.calls, placements_, times_);
   const PlacementsSaid said = placements_.of(clock_.calls);
   if ((said.timed >> of_class & 1) != 0 || PlacementTrials::watches(clock_.calls)) times_.enter();
@@ -202,7 +203,7 @@ void Communicator::begin(Prepared& prepared) {
   if (watch_.on()) watch_.begin(event_of(prepared.note, ranks_));
   if (attentive_) [[unlikely]]
     observe_begin(prepared);
-  const bool far = prepared.placement_class >= 0 && placed_far(prepared);
+  const bool far = prepared.choices.ahead && placed_far(prepared);
   const bool placed = prepared.choices.placed && !prepared.choices.ahead;
   executor_.begin(far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
                   {far, placed, prepared.far, told ? prepared.within : nullptr});

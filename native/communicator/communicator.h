@@ -19,6 +19,7 @@
 #include "communicator/pairwise.h"
 #include "communicator/patience.h"
 #include "communicator/placement_ahead.h"
+#include "communicator/placement_classes.h"
 #include "communicator/placement_trials.h"
 #include "communicator/plans.h"
 #include "communicator/prepared.h"
@@ -129,7 +130,7 @@ class Communicator {
   void arrive_watched(const Call& call) noexcept;
   void begin(Prepared& prepared);
   void say_placements();
-  bool placed_far(const Prepared& prepared) noexcept;
+  bool placed_far(Prepared& prepared) noexcept;
   const Choice& ran() const noexcept;
   void end_watched() noexcept;
   void look_at_cores();
@@ -209,6 +210,7 @@ class Communicator {
   bool given_news_ = false;             // that was not announced yet
   CallTimes times_;
   PlacementAhead placements_;
+  PlacementClasses classes_;
   std::unique_ptr<PlacementTrials> trials_;  // of rank 0, where nobody has said where the cores are
   bool timed_ = false;                       // all ranks tell the times of their calls
   bool attentive_ = false;                   // this one has an eye on every call

@@ -4,18 +4,15 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 #include "communicator/ahead.h"
-#include "schedule/schedule.h"
 #include "transport/segment.h"
 
 namespace coll {
 
-// Calls that rank 0 judges together: of one kind, and of about the same length.
+// Of calls that rank 0 judges together (placement_classes.h).
 inline constexpr int kPlacementClasses = 64;
-int placement_class(Kind kind, std::size_t bytes) noexcept;
 
 // What is said of all classes, a bit for each.
 struct PlacementsSaid {

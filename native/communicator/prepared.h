@@ -21,6 +21,8 @@
 namespace coll {
 
 struct Prepared {
+  static constexpr int kNoClass = -1;
+
   Call call;
   KeptCounts counts;
   Choices choices;
@@ -34,7 +36,9 @@ struct Prepared {
   std::uint64_t user_op = 0;      // which operation of the program had the number then
   Sides sides{};                  // elements that this rank hands in and gets
   std::size_t by_rule_bytes = 0;  // of the vector, where nothing but the rules or a table chooses
-  int placement_class = -1;       // where it is said ahead where the cores are
+  // Where it is said ahead where the cores are: by bytes of the vector, and since it has begun.
+  std::size_t placed_bytes = 0;
+  int placement_class = kNoClass;
   bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.

@@ -17,6 +17,7 @@
 #include "collectives_trace.h"
 #include "communicator/call_times.h"
 #include "communicator/drift.h"
+#include "communicator/placement_classes.h"
 #include "communicator/placement_trials.h"
 #include "groups_of_test.h"
 #include "instrumented.h"
@@ -59,16 +60,39 @@ TEST(what_is_said_holds_from_a_call_on) {
   CHECK(ahead.of(next - 1).far == 5 && ahead.of(next).far == 4 && ahead.of(next).timed == 0);
 }
 
-TEST(every_kind_and_length_has_a_class) {
-  std::set<int> classes;
+Choices pair_of(int near, int far) {
+  Choices choices;
+  choices.near.algorithm = near;
+  choices.far.algorithm = far;
+  return choices;
+}
+
+TEST(every_kind_length_and_pair_of_plans_has_a_class) {
+  PlacementClasses classes;
+  std::set<int> numbers;
   for (int kind = 0; kind < kKinds; ++kind) {
     for (std::size_t bytes = 1; bytes <= 256 << 10; bytes *= 2) {
-      const int of_class = placement_class(static_cast<Kind>(kind), bytes);
-      CHECK(of_class >= 0 && of_class < kPlacementClasses);
-      classes.insert(of_class);
+      numbers.insert(classes.of(static_cast<Kind>(kind), bytes, {}));
     }
   }
-  CHECK(classes.size() == 5 * kKinds);
+  CHECK(numbers.size() == 5 * kKinds && *numbers.rbegin() == 5 * kKinds - 1);
+  const int one = classes.of(Kind::allreduce, 9000, pair_of(1, 2));
+  const int other = classes.of(Kind::allreduce, 9000, pair_of(2, 1));
+  CHECK(one == 5 * kKinds && other == one + 1);
+  CHECK(classes.of(Kind::allreduce, 10'000, pair_of(1, 2)) == one);
+}
+
+// One pair more than there are bits has that of its kind and length.
+TEST(pairs_beyond_the_bits_share_them) {
+  PlacementClasses classes;
+  for (int i = 0; i < kPlacementClasses; ++i) {
+    CHECK(classes.of(Kind::broadcast, 20'000, pair_of(i, 0)) == i);
+  }
+  const int shared = classes.of(Kind::broadcast, 20'000, pair_of(1000, 0));
+  CHECK(shared >= 0 && shared < kPlacementClasses);
+  CHECK(classes.of(Kind::broadcast, 20'000, pair_of(1001, 0)) == shared);
+  CHECK(classes.of(Kind::reduce, 20'000, pair_of(1000, 0)) != shared);
+  CHECK(classes.of(Kind::broadcast, 20'000, pair_of(3, 0)) == 3);
 }
 
 // Rank 0's calls of one class, of which `took` says how long each takes on the slowest rank: as for
