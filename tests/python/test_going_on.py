@@ -7,12 +7,13 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import collectives as cl
-from collectives.tuning import tuner
+from collectives.tuning import tunable, tuner
 from collectives.tuning.going_on import cells_of, kept_races, was_cut_short
 from collectives.tuning.raced import Plan, Race
 from collectives.tuning.table import Choice, TunedTable
@@ -43,7 +44,11 @@ class Turns:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tuners look at such a clock, and deem time enough for the next size."""
+    """Let tuners look at such a clock, and deem time enough for the next size.
+
+    What they do before the first race takes none of it.
+    """
+    monkeypatch.setattr(tunable, "time", SimpleNamespace(perf_counter=lambda: 0.0))
     monkeypatch.setattr(tuner, "Clock", Turns)
     monkeypatch.setattr(tuner, "_least", lambda *_: 0.0)
 
