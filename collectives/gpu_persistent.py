@@ -42,7 +42,7 @@ class GpuPersistentCall(PersistentCall):
         device = place_now(name, *sides).device
         comm._call(name, lib.coll_gpu_persistent_new, request, device, place)
         self._native = place[0]
-        self._handle._persistent.add(self)
+        self._handle.keep(self._native, lib.coll_gpu_persistent_free)
 
     def __call__(self) -> Array:
         """Begin it, and return the result array, which is there for what comes on the stream."""
@@ -69,7 +69,7 @@ class GpuPersistentCall(PersistentCall):
         """Give up what the library keeps for it, but for what a graph may use."""
         native, self._native = self._native, NOTHING
         if native:
-            lib.coll_gpu_persistent_free(native)
+            self._handle.release(native)
 
     def _refuse_freed(self) -> None:
         if not self._handle.open:

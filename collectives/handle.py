@@ -16,7 +16,6 @@ from collectives.errors import ClosedError, CollectiveError, InvalidArgumentErro
 from collectives.stopping import raise_what_came
 
 if TYPE_CHECKING:
-    from collectives.persistent import PersistentCall
     from collectives.sparse.calls import SparseTaken
     from collectives.sparse.plan import PlanTaken
 
@@ -51,7 +50,7 @@ class Handle:
         "_held",
         "_last_sequence",
         "_native",
-        "_persistent",
+        "_prepared",
         "_unfinished",
         "_why_gone",
         "door",
@@ -77,7 +76,9 @@ class Handle:
         self.door = int(ffi.cast("uintptr_t", self._door))
         # Ends the persistent call that was started and is not finished: it keeps _in_call set.
         self._unfinished: Callable[[], object] | None = None
-        self._persistent: weakref.WeakSet[PersistentCall] = weakref.WeakSet()
+        # What was prepared for persistent calls, and who frees it. Garbage collection may end this
+        # before those calls, in any order: so whoever comes first frees it, and it is kept here.
+        self._prepared: dict[Any, Callable[[Any], int]] = {}
         # abort() must not meet what close() frees. Re-entrant: signal handlers come at any time.
         self._ending = threading.RLock()
         self._held = 0
@@ -185,11 +186,31 @@ class Handle:
                 if self._held or (started is None and not self._idle_within(_CLOSING_S)):
                     return  # in use further up this very stack: aborted, but not to be freed
                 self._in_call = False
-            for call in list(self._persistent):
-                call.free()
+            while self._prepared:
+                prepared, free = self._prepared.popitem()
+                free(prepared)
             if self.tracer is not None:
                 self.tracer.closing(self, native)
             check(lib.coll_close(native))
+
+    def keep(self, prepared: Any, free: Callable[[Any], int]) -> None:
+        """Own what was prepared for a persistent call, until :meth:`release` or the end."""
+        self._prepared[prepared] = free
+
+    def release(self, prepared: Any) -> None:
+        """Free what was prepared, unless it went with the communicator.
+
+        It stays until then where a thread is at work on the communicator's end: garbage may be
+        collected in the middle of a call for which that thread waits.
+        """
+        if not self._ending.acquire(blocking=False):
+            return
+        try:
+            free = self._prepared.pop(prepared, None)
+            if free is not None:
+                free(prepared)
+        finally:
+            self._ending.release()
 
     def abort(self, reason: str) -> None:
         """End the present and later calls of all ranks."""
@@ -211,6 +232,7 @@ class Handle:
         self._door.comm = ffi.NULL
         self._in_call = False
         self._unfinished = None
+        self._prepared.clear()
         self._why_gone = why
         self._ending = threading.RLock()  # a thread that fork() left behind may have held it
 

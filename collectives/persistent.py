@@ -65,7 +65,7 @@ class PersistentCall(PlainPersistent):
         self._native = place[0]
         self._address = int(ffi.cast("uintptr_t", place[0]))
         self._kind = int(request.kind)
-        self._handle._persistent.add(self)
+        self._handle.keep(self._native, lib.coll_persistent_free)
 
     def _made_for(
         self, comm: Caller, name: str, kept: Any, target: Operand | None, op: Operation | None
@@ -99,7 +99,7 @@ class PersistentCall(PlainPersistent):
         this one.
         """
         handle = self._handle
-        if handle._in_call or not self._comm._plain:
+        if handle._in_call or not self._comm._plain or not handle.open:
             self._in_turn(_start)
         elif status := _start(self._native):
             self._fail(status)
@@ -153,11 +153,12 @@ class PersistentCall(PlainPersistent):
             )
         native, self._native, self._address = self._native, NOTHING, 0
         if native:
-            lib.coll_persistent_free(native)
+            self._handle.release(native)
 
     def __repr__(self) -> str:
         """Tell the call and whether it can be begun."""
-        return f"<PersistentCall {self._name}{'' if self._native else ', freed'}>"
+        there = self._native and self._handle.open
+        return f"<PersistentCall {self._name}{'' if there else ', freed'}>"
 
     def __del__(self) -> None:
         """Give up what the library keeps for it."""

@@ -199,6 +199,37 @@ def test_an_error_that_another_call_met_first_is_raised_again() -> None:
     on_ranks(2, run)
 
 
+def test_a_cycle_of_a_communicator_and_its_calls_is_collected() -> None:
+    """In whatever order garbage is: what belongs to both is freed once."""
+
+    class Holder:
+        pass
+
+    for _ in range(3):
+        one: Any = Holder()
+        one.me, (one.comm,) = one, cl.local(1)
+        one.calls = [one.comm.persistent.allreduce(np.ones(4)) for _ in range(50)]
+        for call in one.calls:
+            call()
+        handle = weakref.ref(one.comm._handle)
+        del one, call
+        gc.collect()
+        assert handle() is None
+
+
+def test_calls_that_outlive_their_communicator_are_refused() -> None:
+    (comm,) = cl.local(1)
+    call = comm.persistent.allreduce(np.ones(4))
+    handle = call._handle
+    comm.close()
+    assert not handle._prepared
+    call.free()
+    call.free()
+    for use in (call, call.start):
+        with pytest.raises(cl.ClosedError):
+            use()
+
+
 def test_one_in_progress_is_not_freed() -> None:
     def run(comm: cl.Communicator) -> None:
         call = comm.persistent.allreduce(np.ones(4))
