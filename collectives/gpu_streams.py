@@ -35,6 +35,16 @@ def on_stream(stream: Any) -> Iterator[None]:
         _given.reset(before)
 
 
+@contextmanager
+def on_owners_streams() -> Iterator[None]:
+    """Enqueue those of this block where the arrays' owners work, whatever block is around it."""
+    before = _given.set(None)
+    try:
+        yield
+    finally:
+        _given.reset(before)
+
+
 def given_stream() -> int | None:
     """Return the stream of the block around this call; None outside one."""
     return _given.get()

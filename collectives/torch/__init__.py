@@ -23,11 +23,12 @@ from collectives.torch.hooks import (
     reproducible_hook,
     topk_hook,
 )
+from collectives.torch.inner import DEVICES
 
 NAME = "collectives"
 
 if NAME not in distributed.Backend.backend_list:
-    distributed.Backend.register_backend(NAME, create_group, extended_api=True, devices=["cpu"])
+    distributed.Backend.register_backend(NAME, create_group, extended_api=True, devices=[*DEVICES])
 
 __all__ = [
     "NAME",

@@ -26,8 +26,8 @@ _Tensor, _strided = torch.Tensor, torch.strided
 def reduced(comm: Communicator, tensors: Any, opts: Any) -> list[torch.Tensor] | None:
     """Reduce the tensor of a list of one in place, and return the list; None where it is not plain.
 
-    It is plain where the caller waits, has set no time-out, records no profile, and has no other
-    call in flight on this communicator.
+    It is plain where the caller waits, has set no time-out, records no profile, has no other
+    call in flight on this communicator, and the tensor is in CPU memory.
     """
     if type(opts) is not AllreduceOptions or opts.asyncOp:
         return None
@@ -39,7 +39,7 @@ def reduced(comm: Communicator, tensors: Any, opts: Any) -> list[torch.Tensor] |
     x, op = tensors[0], OPERATIONS.get(hash(opts.reduceOp))
     if type(x) is not _Tensor or x.layout is not _strided or x.requires_grad or x.is_nested:
         return None
-    if op is None or profiler_enabled():
+    if op is None or x.is_cuda or profiler_enabled():
         return None
     try:
         with comm._turn:

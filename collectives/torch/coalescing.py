@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from collectives.pending import Pending, Whole
+from collectives.pending import Whole
 from collectives.torch.work import Work
 
 
 class Coalescing:
     """What begins between two calls of torch's, which each call goes on by itself meanwhile."""
 
-    _block: list[Pending] | None = None
+    _block: list[Work] | None = None
 
     def _start_coalescing(self, device: Any) -> None:
         """Begin a block."""
@@ -23,10 +23,12 @@ class Coalescing:
         """End it, and return what has ended when all that began in it has."""
         del device
         begun, self._block = self._block or [], None
-        return Work([], Whole("a block of calls", begun, lambda _: None))
+        calls = [work.call for work in begun if work.call is not None]
+        lanes = [lane for work in begun for lane in work.lanes]
+        return Work([], Whole("a block of calls", calls, lambda _: None), lanes)
 
     def _noted(self, work: Work) -> Work:
         """Let the block, if there is one, wait for a call."""
-        if self._block is not None and work.call is not None:
-            self._block.append(work.call)
+        if self._block is not None:
+            self._block.append(work)
         return work

@@ -13,6 +13,7 @@ from collectives.torch.options import root_of
 from collectives.torch.tensors import (
     apart,
     check_parts,
+    in_place,
     landed,
     landing,
     one,
@@ -51,7 +52,11 @@ class Gathers:
         x, limits, comm = one(tensors), self._limits(opts, timeout), self.communicator
         if comm.rank == of:
             x = apart(x)
-        return self._start("broadcast", lambda: comm.broadcast(x, root=of, **limits), [x], opts)
+
+        def job() -> None:
+            in_place(lambda y: comm.broadcast(y, root=of, **limits), x)
+
+        return self._start("broadcast", job, [x], opts)
 
     def allgather(
         self,

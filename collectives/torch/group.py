@@ -18,8 +18,9 @@ from collectives.torch.coalescing import Coalescing
 from collectives.torch.exchanges import Exchanges
 from collectives.torch.farewell import await_end_of_store, see_to_exit
 from collectives.torch.gathers import Gathers
-from collectives.torch.inner import Inner
+from collectives.torch.inner import DEVICES, Inner
 from collectives.torch.messages import Messages
+from collectives.torch.on_gpu import Lanes, enqueued, lanes_of, lanes_on
 from collectives.torch.opaque import opaque
 from collectives.torch.options import is_async, limits_of
 from collectives.torch.profiled import profiler_enabled, recorded
@@ -95,7 +96,10 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, Inner, distri
         self._counts: deque[Work] = deque(maxlen=64)
         # Torch reads from it which devices there are. Behind it is no backend of C++: what asks for
         # one, instead of this group, gets an error, and no tensor goes another way.
-        self._register_backend(torch.device("cpu"), distributed.ProcessGroup.BackendType.CUSTOM)
+        for device in DEVICES:
+            self._register_backend(
+                torch.device(device), distributed.ProcessGroup.BackendType.CUSTOM
+            )
 
     @classmethod
     def met(
@@ -214,32 +218,37 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, Inner, distri
         result: list[Any],
         opts: Any = None,
         takes: Sequence[torch.Tensor] | None = None,
+        lanes: Lanes | None = None,
     ) -> Work:
         """Make a call now, or leave it to the communicator's thread.
 
-        ``takes``: what the profiler shows the shapes of; None: the result.
+        ``takes``: what the profiler shows the shapes of; None: the result. ``lanes``: on which
+        streams; None: the current ones of the GPUs that the tensors are on.
         """
         if name != "all_reduce":  # which takes sparse tensors
             dense(name, result)
             dense(name, takes or ())
+        on = lanes_of(takes or (), result) if lanes is None else lanes
         if profiler_enabled():
             shown = result if takes is None else takes
-            return recorded(name, shown, lambda: self._make(name, job, result, opts))
-        return self._make(name, job, result, opts)
+            return recorded(name, shown, lambda: self._make(name, job, result, opts, on))
+        return self._make(name, job, result, opts, on)
 
-    def _make(self, name: str, job: Callable[[], Any], result: list[Any], opts: Any) -> Work:
-        comm = self.communicator
+    def _make(
+        self, name: str, job: Callable[[], Any], result: list[Any], opts: Any, lanes: Lanes
+    ) -> Work:
+        comm, made = self.communicator, enqueued(lanes, job)
         if is_async(opts):
-            work = Work(result, comm._submit(name, _without_gradients(job)))
+            work = Work(result, comm._submit(name, _without_gradients(made)), lanes)
             if name == "all_reduce" and result[0].numel() == 1:
                 self._counts.append(work)
             return self._noted(work)
         try:
-            comm._in_order(name, lambda: self._in_turn(job))
+            comm._in_order(name, lambda: self._in_turn(made))
         except CollectiveError as error:
             in_torchs_words(error)
             raise
-        return Work(result)
+        return self._noted(Work(result, None, lanes))
 
     def _in_turn(self, job: Callable[[], Any]) -> Any:
         """Do a job when no other thread of the program does one on this group."""
@@ -251,9 +260,15 @@ class CollectivesGroup(Reductions, Gathers, Exchanges, Coalescing, Inner, distri
         return self._noted(recorded(name, takes, start) if profiler_enabled() else start())
 
     def barrier(self, opts: Any = None, timeout: timedelta | float | None = None) -> Work:
-        """Wait until all ranks have come."""
-        limits = self._limits(opts, timeout)
-        return self._start("barrier", lambda: self.communicator.barrier(**limits), [], opts)
+        """Wait until all ranks have come; with ``device_ids`` each first for that GPU's stream."""
+        limits, lanes = self._limits(opts, timeout), lanes_on(getattr(opts, "device", None))
+
+        def job() -> None:
+            for lane in lanes:
+                lane.settle()
+            self.communicator.barrier(**limits)
+
+        return self._start("barrier", job, [], opts, lanes=lanes)
 
     def monitored_barrier(
         self, timeout: timedelta | float | None = None, wait_all_ranks: bool = False

@@ -13,9 +13,11 @@ from torch.distributed import GradBucket
 
 from collectives.compression.fp8 import FP8
 from collectives.compression.topk import TopK
+from collectives.errors import UnsupportedError
 from collectives.sparse.compression import QSGD
 from collectives.sparse.vector import Sparse
 from collectives.torch.creation import communicator_of
+from collectives.torch.on_gpu import lanes_of
 from collectives.torch.work import Work
 
 if TYPE_CHECKING:
@@ -75,9 +77,11 @@ def qsgd_hook(state: QSGDState, bucket: GradBucket) -> Future:
     """Round the sums to a few levels, by chance and right on average, before all get them.
 
     Alistarh et al., "QSGD", NIPS 2017; :class:`collectives.QSGD`. Gradients travel in full to the
-    rank that adds them, sums in 2, 4 or 8 bits.
+    rank that adds them, sums in 2, 4 or 8 bits. Raises UnsupportedError for gradients on a GPU.
     """
     comm, x = communicator_of(state.group), bucket.buffer()
+    if x.is_cuda:
+        raise UnsupportedError(f"qsgd_hook: gradients are on {x.device}: it takes CPU memory only")
 
     def job() -> None:
         total = comm.allreduce(
@@ -136,4 +140,4 @@ def _all_of(x: torch.Tensor) -> Sparse:
 
 
 def _future(x: torch.Tensor, call: Any) -> Future:
-    return Work([x], call).get_future().then(lambda done: done.value()[0])
+    return Work([x], call, lanes_of([x])).get_future().then(lambda done: done.value()[0])

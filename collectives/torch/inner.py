@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import distributed
 
+DEVICES = ("cpu", "cuda")  # whose tensors a group takes
+
 
 class Inner:
     """A group that holds no backend of C++, which its tensors could go through unseen."""
@@ -17,7 +19,7 @@ class Inner:
 
     def _get_backend(self, device: Any) -> Any:
         """Return the group itself; raise RuntimeError for another device, as torch's groups do."""
-        if torch.device(device).type == "cpu":
+        if torch.device(device).type in DEVICES:
             return self
         return distributed.ProcessGroup._get_backend(self, torch.device(device))
 

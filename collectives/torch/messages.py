@@ -20,6 +20,7 @@ import torch
 from collectives.errors import ClosedError, CollectiveError, CollectiveTimeoutError
 from collectives.pending import Pending
 from collectives.request import ANY_SOURCE, Request
+from collectives.torch.on_gpu import Lanes, current, lanes_of
 from collectives.torch.options import seconds_of
 from collectives.torch.work import Work
 
@@ -40,6 +41,7 @@ class Wanted(NamedTuple):
     tensor: torch.Tensor
     rank: int | None
     tag: int
+    lanes: Lanes  # the stream of its tensor, on a GPU; the thread that makes a call has others
 
 
 class Moving(NamedTuple):
@@ -50,14 +52,17 @@ class Moving(NamedTuple):
     request: Request
     end: float  # by the monotonic clock
     seconds: float  # that it has in all
+    lanes: Lanes
 
 
 class MessageWork(Work):
     """A send or receive in flight: who waits for it moves it on."""
 
-    def __init__(self, tensor: torch.Tensor, call: Pending, messages: Messages) -> None:
-        """Watch a message of ``messages``."""
-        super().__init__([tensor], call)
+    def __init__(
+        self, tensor: torch.Tensor, call: Pending, messages: Messages, lanes: Lanes
+    ) -> None:
+        """Watch a message of ``messages``; one to a GPU is there when it has ended."""
+        super().__init__([tensor], call, lanes)
         self._messages = messages
 
     def wait(self, timeout: timedelta | float | None = None) -> bool:
@@ -150,12 +155,12 @@ class Messages:
     ) -> Work:
         if self._closing:
             raise ClosedError(f"{name}: the process group was shut down")
-        pending = Pending(name)
-        self._wanted.append(Wanted(pending, sends, tensor, rank, tag))
+        pending, lanes = Pending(name), lanes_of([tensor])
+        self._wanted.append(Wanted(pending, sends, tensor, rank, tag, lanes))
         self.move()
         if not pending.done():
             self._watch()
-        return MessageWork(tensor, pending, self)
+        return MessageWork(tensor, pending, self, lanes)
 
     # ---- with the lock -----------------------------------------------------------------------
 
@@ -170,32 +175,34 @@ class Messages:
         self._look()
         for entry in self._moving:
             if entry.pending is pending:
-                with suppress(CollectiveError):  # the next look finds out which
-                    entry.request.wait(seconds)
+                with suppress(CollectiveError), current(entry.lanes):
+                    entry.request.wait(seconds)  # the next look finds out which
                 self._look()
                 return
 
     def _begin(self, wanted: Wanted) -> None:
-        pending, sends, tensor, rank, tag = wanted
+        pending, sends, tensor, rank, tag, lanes = wanted
+        comm, peer = self.communicator, ANY_SOURCE if rank is None else rank
         try:
-            comm, peer = self.communicator, ANY_SOURCE if rank is None else rank
-            request = comm.isend(tensor, peer, tag) if sends else comm.irecv(tensor, peer, tag)
+            with current(lanes):
+                request = comm.isend(tensor, peer, tag) if sends else comm.irecv(tensor, peer, tag)
         except BaseException as error:
             pending.fail(error)
         else:
             seconds = self._seconds
             end = time.monotonic() + seconds
-            self._moving.append(Moving(pending, sends, request, end, seconds))
+            self._moving.append(Moving(pending, sends, request, end, seconds, lanes))
 
     def _ended(self, entry: Moving) -> bool:
-        pending, _, request, end, seconds = entry
+        pending, _, request, end, seconds, lanes = entry
         try:
-            if request.done():
-                request.wait()
-            elif time.monotonic() < end:
-                return False
-            else:
-                request.wait(_SOON)  # raises, with what is known of the other rank
+            with current(lanes):
+                if request.done():
+                    request.wait()
+                elif time.monotonic() < end:
+                    return False
+                else:
+                    request.wait(_SOON)  # raises, with what is known of the other rank
         except CollectiveTimeoutError as error:
             pending.fail(_after(seconds, error))
         except BaseException as error:

@@ -16,6 +16,7 @@ from collectives.torch.tensors import (
     apart,
     check_parts,
     dense,
+    in_place,
     landed,
     landing,
     one,
@@ -65,7 +66,11 @@ class Reductions:
                 _into_sparse(x, comm.allreduce(x, op=code, **limits, output="sparse"))
 
             return self._start("all_reduce", sparse, [x], opts)
-        return self._start("all_reduce", lambda: comm.allreduce(x, op=code, **limits), [x], opts)
+
+        def job() -> None:
+            in_place(lambda y: comm.allreduce(y, op=code, **limits), x)
+
+        return self._start("all_reduce", job, [x], opts)
 
     def allreduce_coalesced(
         self,
@@ -102,7 +107,11 @@ class Reductions:
         )
         if comm.rank != to:
             x = apart(x)
-        return self._start("reduce", lambda: comm.reduce(x, root=to, op=code, **limits), [x], opts)
+
+        def job() -> None:
+            in_place(lambda y: comm.reduce(y, root=to, op=code, **limits), x)
+
+        return self._start("reduce", job, [x], opts)
 
     def reduce_scatter(
         self,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ def dense(call: str, tensors: Sequence[Any]) -> None:
             raise InvalidArgumentError(
                 f"{call}: a nested tensor was given: pass the tensors of its unbind()"
             )
-        elif tensor.is_cpu and _lacks_memory(tensor):
+        elif (tensor.is_cpu or tensor.is_cuda) and _lacks_memory(tensor):
             raise InvalidArgumentError(
                 f"{call}: a tensor without memory of its own was given, of {tensor.shape}"
             )
@@ -98,6 +98,16 @@ def landed(vector: torch.Tensor, out: torch.Tensor) -> None:
     """Put what has come to its :func:`landing` where it belongs."""
     if not out.is_contiguous():
         out.copy_(vector.view(out.shape))
+
+
+def in_place(call: Callable[[torch.Tensor], Any], x: torch.Tensor) -> None:
+    """Make a call that reads and writes a tensor: on a GPU, where it is strided, by a copy."""
+    if not x.is_cuda or x.is_contiguous():
+        call(x)
+        return
+    room = x.contiguous()
+    call(room)
+    x.copy_(room)
 
 
 def check_parts(name: str, parts: Sequence[Any], ranks: int) -> None:

@@ -4,6 +4,9 @@
 torch's own Work that is made of a future swallows errors, so this one is asked itself. Callbacks of
 a future run on the thread that completes it, and may wait for other collectives, as PowerSGD's hook
 does: no thread that a collective needs may be that one.
+
+A call of tensors on a GPU is done for the host when it is enqueued; who waits for it lets the
+current stream come after it.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import torch
 from torch import distributed
 
 from collectives.errors import CollectiveError
+from collectives.torch.on_gpu import Lanes, current, future_on
 from collectives.torch.options import seconds_of
 from collectives.torch.wording import in_torchs_words
 
@@ -38,25 +42,42 @@ class Work(distributed.Work):
     _call: Pending | None = None
     _future: Any = None
     _event: Event | None = None
+    _lanes: Lanes = ()
 
-    def __init__(self, result: list[Any], call: Pending | None = None) -> None:
-        """Watch a call; None: it is done. ``result`` is what a future gets."""
+    def __init__(self, result: list[Any], call: Pending | None = None, lanes: Lanes = ()) -> None:
+        """Watch a call; None: it is done, or enqueued on ``lanes``. A future gets ``result``."""
         _begin(self)
         self._result = result
         if call is not None:
             self._call = call
+        if lanes:
+            self._lanes = lanes
 
     @property
     def call(self) -> Pending | None:
         """What is in flight; None where it was done at once."""
         return self._call
 
+    @property
+    def lanes(self) -> Lanes:
+        """The streams of GPUs that it is made on; none for tensors in CPU memory."""
+        return self._lanes
+
     def wait(self, timeout: timedelta | float | None = None) -> bool:
-        """Wait until it is done; raise what the call raised."""
-        if self._call is None:
-            return True
+        """Wait until it is done; raise what the call raised.
+
+        On a GPU until it is enqueued, which ``timeout`` bounds as well: what the current stream
+        gets from then on comes after it.
+        """
+        if self._call is not None:
+            self._wait_for(self._call, timeout)
+        for lane in self._lanes:
+            lane.lead()
+        return True
+
+    def _wait_for(self, call: Pending, timeout: timedelta | float | None) -> None:
         try:
-            found = self._call.wait(None if timeout is None else seconds_of(timeout))
+            found = call.wait(None if timeout is None else seconds_of(timeout))
         except CollectiveError as error:
             in_torchs_words(error)
             raise
@@ -64,19 +85,25 @@ class Work(distributed.Work):
             self._event.wait()
         if isinstance(found, int):
             self._source = found
-        return True
 
     def synchronize(self) -> None:
-        """Wait: arrays in CPU memory have no stream."""
+        """Wait, in the same way."""
         self.wait()
 
+    block_current_stream = synchronize
+
     def is_completed(self) -> bool:
-        """Whether it has ended, well or not."""
-        return self._call is None or self._call.done()
+        """Whether it has ended, well or not; on a GPU, whether that has done it."""
+        return (self._call is None or self._call.done()) and self._passed()
 
     def is_success(self) -> bool:
-        """Whether it has ended well."""
-        return self._call is None or (self._call.done() and self._call.exception() is None)
+        """Whether it has ended well; on a GPU, whether that has done it."""
+        call = self._call
+        ended_well = call is None or (call.done() and call.exception() is None)
+        return ended_well and self._passed()
+
+    def _passed(self) -> bool:
+        return all(lane.passed() for lane in self._lanes)
 
     def exception(self) -> BaseException | None:
         """Return what it raised, None where it ended well or goes on."""
@@ -108,20 +135,30 @@ class Work(distributed.Work):
 
         What C++ waits for, as DistributedDataParallel does, sees no error that was set from Python:
         it would take it for the result. An error of a callback it does see.
+
+        On a GPU it has its result when the call is enqueued, and callbacks run on streams that come
+        after it, as torch has it for futures of such tensors.
         """
         if self._future is None:
-            ended: torch.futures.Future[Any] = torch.futures.Future()
+            ended = future_on(self._lanes)
             self._future = ended.then(self._outcome)
+
+            def end() -> None:
+                with current(self._lanes):  # callbacks run on the GPU that is current here
+                    ended.set_result(None)
+
             if self._call is None or self._call.done():  # nobody can wait in a callback yet
-                ended.set_result(None)
+                end()
             else:
-                self._call.when_ended(lambda: COMPLETERS.run(lambda: ended.set_result(None)))
+                self._call.when_ended(lambda: COMPLETERS.run(end))
         return self._future
 
     def _outcome(self, _: Any) -> list[Any]:
         error = None if self._call is None else self._call.outcome()[1]
         if error is not None:
             raise in_torchs_words(error)
+        for lane in self._lanes:  # before a stream of the future's own, which is the current one
+            lane.lead()
         return self._result
 
 
