@@ -73,18 +73,33 @@ def cupyx_backend(rank: int, size: int, _: Path) -> None:
     assert sparse is not None
 
 
-def _torch_group(rank: int, size: int, file: Path) -> Any:
+def _torch_group(backend: str, rank: int, size: int, file: Path) -> Any:
     torch: Any = importlib.import_module("torch")
     torch.cuda.set_device(0)
     torch.distributed.init_process_group(
-        "nccl", init_method=f"file://{file}", rank=rank, world_size=size
+        backend, init_method=f"file://{file}", rank=rank, world_size=size
     )
     return torch
 
 
 def torch_nccl(rank: int, size: int, file: Path) -> None:
     """torch's backend nccl, on whatever libnccl.so.2 is loaded."""
-    torch = _torch_group(rank, size, file)
+    torch = _torch_group("nccl", rank, size, file)
+    _torch_calls(torch, rank, size)
+    torch.distributed.destroy_process_group()
+
+
+def torch_backend(rank: int, size: int, file: Path) -> None:
+    """This library as a backend of torch.distributed."""
+    importlib.import_module("collectives.torch")
+    torch = _torch_group("collectives", rank, size, file)
+    _torch_calls(torch, rank, size)
+    _torch_streams(torch, rank, size)
+    _torch_messages(torch, rank)
+    torch.distributed.destroy_process_group()
+
+
+def _torch_calls(torch: Any, rank: int, size: int) -> None:
     dist = torch.distributed
     x = torch.full((1000,), rank + 1.0, device="cuda")
     dist.all_reduce(x)
@@ -110,17 +125,75 @@ def torch_nccl(rank: int, size: int, file: Path) -> None:
     group = dist.new_group(list(range(size)))
     dist.all_reduce(scattered, group=group)
     dist.barrier()
-    dist.destroy_process_group()
+
+
+def _torch_streams(torch: Any, rank: int, size: int) -> None:
+    """A wait orders the current stream; futures; tensors in CPU memory beside those of the GPU."""
+    dist, total = torch.distributed, size * (size + 1) / 2
+    before, after = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(before):
+        room, x = torch.empty(1 << 26, device="cuda"), torch.empty(LONG, device="cuda")
+        for value in range(8):  # the GPU is not done with it when the calls begin
+            room.fill_(value)
+        x.fill_(rank + 1.0)
+        host = torch.full((9,), rank + 1.0)
+        works = [dist.all_reduce(y, async_op=True) for y in (x, host)]
+    with torch.cuda.stream(after):
+        for work in works:
+            work.wait()
+        assert bool((x == total).all())
+        assert bool((host == total).all())
+        assert works[0].is_completed()
+        work = dist.all_reduce(x, async_op=True)
+        doubled = work.get_future().then(lambda done: done.value()[0] * 2)
+        assert bool((doubled.wait() == 2 * total * size).all())
+        strided = torch.full((50, 2), rank + 1.0, device="cuda")[:, 1]
+        dist.all_reduce(strided)
+        assert bool((strided == total).all())
+    torch.cuda.synchronize()
+
+
+def _torch_messages(torch: Any, rank: int) -> None:
+    """From a GPU to another process's, and to memory of the host."""
+    dist = torch.distributed
+    with torch.cuda.stream(torch.cuda.Stream()):
+        x = torch.full((700,), rank + 1.0, device="cuda")
+        if rank == 0:
+            for work in [dist.isend(x, 1), dist.isend(x + 1, 1)]:
+                work.wait()
+        elif rank == 1:
+            found, host = torch.zeros(700, device="cuda"), torch.zeros(700)
+            for work in [dist.irecv(found, 0), dist.irecv(host, 0)]:
+                work.wait()
+            assert bool((found == 1).all())
+            assert bool((host == 2).all())
 
 
 def torch_ddp(rank: int, size: int, file: Path) -> None:
-    """DistributedDataParallel on CUDA tensors: the weights of all ranks stay alike, and learn."""
-    torch = _torch_group(rank, size, file)
+    """DistributedDataParallel on CUDA tensors, by NCCL's interface."""
+    torch = _torch_group("nccl", rank, size, file)
+    _learn(torch, rank, size, None)
+    torch.distributed.destroy_process_group()
+
+
+def torch_backend_ddp(rank: int, size: int, file: Path) -> None:
+    """The same by this library's backend, and by one of its hooks."""
+    ours: Any = importlib.import_module("collectives.torch")
+    torch = _torch_group("cpu:gloo,cuda:collectives", rank, size, file)
+    for hook in (None, ours.reproducible_hook):
+        _learn(torch, rank, size, hook)
+    torch.distributed.destroy_process_group()
+
+
+def _learn(torch: Any, rank: int, size: int, hook: Any) -> None:
+    """The weights of all ranks stay alike, and learn."""
     torch.manual_seed(5)
     model = torch.nn.Sequential(
         torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)
     ).cuda()
     parallel = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
+    if hook is not None:
+        parallel.register_comm_hook(None, hook)
     optimizer = torch.optim.SGD(parallel.parameters(), lr=0.05)
     torch.manual_seed(100 + rank)
     x = torch.randn(512, 64, device="cuda")
@@ -137,7 +210,6 @@ def torch_ddp(rank: int, size: int, file: Path) -> None:
     alike = [torch.zeros_like(flat) for _ in range(size)]
     torch.distributed.all_gather(alike, flat)
     assert all(bool((one == alike[0]).all()) for one in alike)
-    torch.distributed.destroy_process_group()
 
 
 def cupy_nccl(rank: int, size: int, file: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that share a GPU: through memory of the host, and as NCCL's callers."""
+"""Processes that share a GPU: through memory of the host, by torch's interface and NCCL's."""
 
 from __future__ import annotations
 
@@ -64,6 +64,12 @@ def test_arrays_of_processes_that_share_a_gpu(size: int, yard: Yardsticks, tmp_p
 def test_a_backend_of_cupyx(yard: Yardsticks, tmp_path: Path) -> None:
     owner("cupy")
     run("cupyx_backend", tmp_path, 2)
+
+
+@pytest.mark.parametrize("program", ["torch_backend", "torch_backend_ddp"])
+def test_a_backend_of_torch(program: str, yard: Yardsticks, tmp_path: Path) -> None:
+    owner("torch")
+    run(program, tmp_path, 2)
 
 
 @pytest.mark.parametrize("program", ["torch_nccl", "torch_ddp", "cupy_nccl", "cupy_backend"])
