@@ -6,22 +6,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from collectives import arrays
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import Array, Operand, operand, repack
 from collectives.defined import own_by_number
-from collectives.errors import CollectiveError
+from collectives.errors import CollectiveError, UnsupportedError
 from collectives.fusion import Deferred, abandon, agreed, batches, fused, fusion_key
-from collectives.gpu_arrays import place_of
+from collectives.gpu_arrays import Place, place_of
 from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.handle import Handle
-from collectives.names import KINDS, Options, rest_of
+from collectives.names import KINDS, NCCL, Options, rest_of
 from collectives.operations import Operation, operation_of, raise_failure_of
 from collectives.pending import Block, Pending
 from collectives.structures import for_each
 from collectives.worker import Worker
+
+if TYPE_CHECKING:
+    from collectives.communicator import Communicator
+    from collectives.rivals.rival import NcclRival
 
 NOTHING = ffi.NULL
 _MAKING = threading.Lock()  # held to begin a worker: a communicator has one
@@ -44,6 +48,7 @@ class Caller:
         self._deferred_in_job: list[Deferred] | None = None  # within that of a job in flight
         self._within: Block | None = None  # of the group
         self._schedules: dict[tuple[int, int], int] = {}  # of own algorithms, by root
+        self._nccl: NcclRival | None = None  # once there was a call of arrays on a GPU
 
     @property
     def rank(self) -> int:
@@ -185,18 +190,29 @@ class Caller:
         *call: Any,
     ) -> None:
         """Make a call of :meth:`_request` now."""
-        device, stream, others = place_of(name, call[1], call[2])
-        request, _kept = self._request(*call)
+        place = place_of(name, call[1], call[2])
         try:
-            if device >= 0:
-                follow(device, stream, others)
-                self._handle.call(name, lib.coll_gpu_run, request, device, as_pointer(stream))
-                lead(device, stream, others)
+            if place.device >= 0:
+                self._run_on_gpu(name, place, *call)
             else:
+                request, _kept = self._request(*call)
                 self._handle.call(name, lib.coll_run, request)
         except CollectiveError as error:
             raise_failure_of(operation, name, error)
             raise
+
+    def _run_on_gpu(self, name: str, place: Place, *call: Any) -> None:
+        """Make it of arrays on a GPU: by NCCL, where that is faster or wanted, or by ours."""
+        if self._nccl is None:
+            from collectives.rivals.rival import NcclRival  # where there is a GPU
+
+            self._nccl = NcclRival(cast("Communicator", self))
+        device, stream, others = place
+        follow(device, stream, others)
+        if not self._nccl.ran(name, place, call):
+            request, _kept = self._request(*call)
+            self._handle.call(name, lib.coll_gpu_run, request, device, as_pointer(stream))
+        lead(device, stream, others)
 
     def _request(
         self,
@@ -231,6 +247,11 @@ class Caller:
 
     def _own(self, number: int, root: int) -> int:
         """Return what the native layer calls an algorithm of the program (collectives.own)."""
+        if number == NCCL:
+            raise UnsupportedError(
+                "algorithm 'nccl' is for calls of arrays on GPUs, and not for persistent ones: "
+                "leave it out"
+            )
         known = self._schedules.get((number, root))
         if known is not None:
             return known

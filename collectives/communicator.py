@@ -38,9 +38,9 @@ class Communicator(
     ``op`` may also be an operation of the program (:func:`collectives.op`).
 
     Options of every collective, None leaves them to the library: ``algorithm``, a name from
-    :func:`collectives.algorithms`; ``mode``, where messages lie ("staged", "inline";
-    "pull" and "push" where arrays are within reach); ``timeout``, seconds for the whole call. The
-    first two must be the same on all ranks.
+    :func:`collectives.algorithms`, or "nccl" for arrays on GPUs (docs/nccl.md); ``mode``, where
+    messages lie ("staged", "inline"; "pull" and "push" where arrays are within reach);
+    ``timeout``, seconds for the whole call. The first two must be the same on all ranks.
 
     Those that fold take ``reproducible``. True: the bits of a result depend on the contributions
     and the number of ranks alone (but for which NaN a NaN is), not on algorithm, mode, lengths, or
@@ -165,10 +165,14 @@ class Communicator(
     def close(self) -> None:
         """Leave. Local: never waits for peers; a second call does nothing.
 
+        (Where NCCL has made calls of arrays on GPUs, five seconds at most for what it enqueued.)
+
         Raises MismatchError where an earlier one-way call (broadcast, reduce) turns out not to
         have been the same on all ranks.
         """
         try:
+            if self._nccl is not None:
+                self._nccl.close()
             self._handle.close()
         finally:
             if self._worker is not None:
@@ -182,6 +186,8 @@ class Communicator(
         PeerLostError. Raises ClosedError after close().
         """
         self._handle.abort(str(reason))
+        if self._nccl is not None:
+            self._nccl.abort()
 
     def revoke(self) -> None:
         """End the present and later calls of all ranks with AbortedError, as :meth:`abort` does.
@@ -190,6 +196,8 @@ class Communicator(
         any thread. Raises ClosedError after close().
         """
         self._handle.revoke()
+        if self._nccl is not None:
+            self._nccl.abort()
 
     def __enter__(self) -> Communicator:
         """Return itself."""
@@ -215,6 +223,8 @@ class Communicator(
     def __del__(self) -> None:
         """Close silently."""
         try:
+            if self._nccl is not None:
+                self._nccl.abort()  # to close it would wait for other ranks
             self._handle.close()
         except Exception:
             return  # nobody is there to be told; at interpreter exit even names may be gone

@@ -16,6 +16,7 @@ from collectives.errors import ClosedError, CollectiveError, InvalidArgumentErro
 from collectives.stopping import raise_what_came
 
 if TYPE_CHECKING:
+    from collectives.rivals.explained import NcclTaken
     from collectives.sparse.calls import SparseTaken
     from collectives.sparse.plan import PlanTaken
 
@@ -86,7 +87,8 @@ class Handle:
         self.given_names: dict[int, str] = {}  # of algorithms of the program, by native number
         self.tracer: Tracer | None = None
         self.times_all = False  # collectives/last.py
-        self.last_sparse: SparseTaken | PlanTaken | None = None
+        # Of what is several calls, or none, of the native layer.
+        self.last_sparse: SparseTaken | PlanTaken | NcclTaken | None = None
         lib.coll_tell_times(native, lib.COLL_TIMES_OF_LARGE)
         lib.coll_stop_by(native, _stop, ffi.NULL)
         self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"

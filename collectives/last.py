@@ -12,6 +12,7 @@ from collectives.names import KIND_NAMES, MODES
 
 if TYPE_CHECKING:
     from collectives.handle import Handle
+    from collectives.rivals.explained import NcclTaken
     from collectives.sparse.calls import SparseTaken
     from collectives.sparse.plan import PlanTaken
 
@@ -38,7 +39,8 @@ class LastCall:
     first round goes beside it); where it became a dense collective, algorithm "dense", the bytes
     are those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
 
-    ``way`` is that of arrays on GPUs: "launch" where GPUs ran it, which is not timed, or "host",
+    ``way`` is that of arrays on GPUs: "launch" where GPUs ran it, which is not timed, "nccl" where
+    NCCL did (algorithm and mode are "nccl", too; nor is that timed), or "host",
     through memory of the host, in so many ``blocks``, of which the first had this algorithm and
     mode; ``reason`` says why there was no launch. Of arrays of the host both are "".
     """
@@ -63,6 +65,8 @@ class LastCall:
         how = f"{what} by {self.algorithm} ({self.mode})"
         if self.way == "launch":
             return f"{how} in a launch on the GPU, which is not timed"
+        if self.way == "nccl":
+            return f"{what} by NCCL, which is not timed"
         if self.way == "host":
             blocks = f" in {self.blocks} blocks" if self.blocks > 1 else ""
             how = f"{how}, GPUs through memory of the host{blocks} ({self.reason})"
@@ -134,8 +138,8 @@ def last_call(handle: Handle) -> LastCall | None:
     )
 
 
-def _sparse_of(handle: Handle, number: int) -> SparseTaken | PlanTaken | None:
-    """Return what the sparse call or plan of this number took."""
+def _sparse_of(handle: Handle, number: int) -> SparseTaken | PlanTaken | NcclTaken | None:
+    """Return what the sparse call, plan or call of NCCL of this number took."""
     taken = handle.taken_by_sparse
     if taken.sequence == number:
         from collectives.sparse.calls import SparseTaken

@@ -17,6 +17,7 @@ from collectives.errors import InvalidArgumentError, UnsupportedError
 
 SONAME = "libnccl.so.2"
 VARIABLE = "COLLECTIVES_NCCL"
+OFF = "off"  # of the variable: it names none, and communicators do not choose NCCL (rivals/)
 
 _MAPS = "/proc/self/maps"
 _NAME = re.compile(r"libnccl\.so(\.\d+)*")
@@ -91,7 +92,8 @@ def find(path: str | None = None, maps: str = _MAPS) -> Found:
 
 def _chosen(path: str | None) -> Found | None:
     """Return what the caller or the environment names."""
-    for how, said in (("path", path), (VARIABLE, os.environ.get(VARIABLE) or None)):
+    variable = os.environ.get(VARIABLE)
+    for how, said in (("path", path), (VARIABLE, None if variable == OFF else variable or None)):
         if said is not None:
             return named(how, said)
     return None

@@ -11,7 +11,7 @@ from collectives._ffi import check, lib
 from collectives.catalogue import algorithms
 from collectives.defined import own_algorithm
 from collectives.errors import UnsupportedError
-from collectives.names import KINDS, choose_from
+from collectives.names import KINDS, NCCL_NAME, choose_from
 from collectives.tuning.candidates import INLINE_BYTES
 from collectives.tuning.table import Choice
 
@@ -35,8 +35,17 @@ def check_wishes(words: str, p: int) -> None:
 
 
 def wished_kinds(words: str) -> tuple[str, ...]:
-    """Return the collectives that COLLECTIVES_ALGORITHM speaks of."""
-    return tuple(part.partition(":")[0] for part in words.split(",") if part)
+    """Return the collectives for which COLLECTIVES_ALGORITHM wishes for one of our algorithms."""
+    return tuple(kind for kind, _, name in _parts(words) if name != NCCL_NAME)
+
+
+def wished_of_nccl(words: str) -> tuple[str, ...]:
+    """Return those which it wishes NCCL to run, of arrays on GPUs."""
+    return tuple(kind for kind, _, name in _parts(words) if name == NCCL_NAME)
+
+
+def _parts(words: str) -> list[tuple[str, str, str]]:
+    return [part.partition(":") for part in words.split(",") if part]
 
 
 class Forced(AbstractContextManager[None]):

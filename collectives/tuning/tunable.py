@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 from collectives._ffi import ffi, lib
 from collectives.caller import Caller
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from collectives.communicator import Communicator
     from collectives.machine_costs import MachineCosts
+    from collectives.rivals.explained import GpuExplanation
     from collectives.tuning.explanation import Explanation
     from collectives.tuning.table import Choice, TunedTable
     from collectives.tuning.tuner import Cell
@@ -307,14 +308,24 @@ class Tunable(Caller):
         """What is wished for now, by collective."""
         return {kind: lines for wish in self._wished for kind, lines in wish.items()}
 
-    def explain(self, kind: str, nbytes: int = 1 << 20) -> Explanation:
+    @overload
+    def explain(self, kind: str, nbytes: int = ..., *, dtype: str = ...) -> Explanation: ...
+    @overload
+    def explain(
+        self, kind: str, nbytes: int = ..., *, device: Literal["cuda"], dtype: str = ...
+    ) -> GpuExplanation: ...
+    def explain(
+        self, kind: str, nbytes: int = 1 << 20, *, device: str = "cpu", dtype: str = "float32"
+    ) -> Explanation | GpuExplanation:
         """Say what a collective on a vector of so many bytes runs, and why nothing else. Local.
 
         A barrier has no bytes, whatever is given. Elements are not narrow floats: what is converted
-        to be reduced, two ranks of far cores reduce in two shots from 64 KiB to 1 MiB.
+        to be reduced, two ranks of far cores reduce in two shots from 64 KiB to 1 MiB. With
+        ``device="cuda"``: whether NCCL runs it, of arrays of this ``dtype`` on GPUs.
 
         Raises:
-            InvalidArgumentError: there is no such collective, or ``nbytes`` is no length.
+            InvalidArgumentError: there is no such collective, device or dtype, or ``nbytes`` is no
+                length.
         """
         from collectives.names import KINDS
         from collectives.topology.checked import shown
@@ -324,9 +335,13 @@ class Tunable(Caller):
         length = integer(nbytes)
         if length is None or not 0 <= length < 1 << 62:
             raise InvalidArgumentError(f"explain: nbytes is {shown(nbytes)}: give a length")
+        comm = cast("Communicator", self)
+        if choose_from(device, ("cpu", "cuda"), "explain: device") == "cuda":
+            from collectives.rivals import explained as on_gpus
+
+            return on_gpus.explained(comm, kind, length, dtype)
         if kind == "barrier":
             length = 0
-        comm = cast("Communicator", self)
         return explained(comm, kind, length, self._cells, kind in self._wishes)
 
     @property

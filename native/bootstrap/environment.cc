@@ -66,7 +66,8 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_ALGORITHM", "names", "",
      "What calls run that leave it open, on all ranks, as allreduce:ring,broadcast:chain: "
      "`collbench "
-     "list` shows what there is."},
+     "list` shows what there is. allreduce:nccl and the like are for arrays on GPUs only, and may "
+     "stand beside another one."},
     {"COLLECTIVES_TUNE", "seconds, kept or refine", "",
      "How long init() may race the plans that calls could run, on all ranks, where no table of an "
      "earlier race is found for such a machine; kept: it only looks for one, as it does under "
@@ -80,10 +81,10 @@ constexpr Variable kVariables[] = {
     {"COLLECTIVES_CUDA_LIBRARY", "path", "",
      "Where the library of kernels for GPUs is; without it libcollectives_cuda.so beside this "
      "one."},
-    {"COLLECTIVES_NCCL", "path", "",
+    {"COLLECTIVES_NCCL", "path or off", "",
      "Where the libnccl.so.2 is that collectives.nccl opens, or its folder; without it one that is "
      "loaded already, the PyPI package nvidia-nccl-cu13 or the like, or where the loader finds "
-     "it."},
+     "it. off, on any rank: NCCL is no candidate for arrays on GPUs."},
     {"COLLECTIVES_FAULT", "<call>:<n>:<errno name>[:always]", "",
      "For tests: makes the n-th system call of that name (or 'any') fail, once or from then on."},
 };

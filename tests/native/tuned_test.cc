@@ -189,8 +189,13 @@ TEST(algorithms_that_are_wished_for) {
   CHECK(forced_lines("allgather:recursive_doubling", 4, true).size() == 2);
   CHECK(thrown<Error>([] { check_forced("allgather:recursive_doubling", 3); }).status ==
         Status::unsupported);
+  // NCCL's are no plans, and may stand beside ours.
+  CHECK(forced_lines("allreduce:nccl,allreduce:ring", 3, true).size() == 2);
+  CHECK(forced_lines("reduce:nccl", 3, false).empty());
+  check_forced("allreduce:nccl,broadcast:nccl", 3);
   for (const char* words : {"ring", "allreduce", "allreduce:", "allreduce:rong", "allsum:ring",
-                            "allreduce:ring,", ",", "allreduce:ring;broadcast:chain"}) {
+                            "scan:nccl", "allreduce:nccl,", "allreduce:nccl2", "allreduce:ring,",
+                            ",", "allreduce:ring;broadcast:chain"}) {
     const Error error = thrown<Error>([&] { check_forced(words, 4); });
     CHECK(error.status == Status::invalid_argument);
     CHECK(std::string(error.what()).find("COLLECTIVES_ALGORITHM") != std::string::npos);
