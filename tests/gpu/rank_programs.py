@@ -243,5 +243,37 @@ def cupy_backend(rank: int, size: int, _: Path) -> None:
     comm.barrier()
 
 
+def nccl_chosen(rank: int, size: int, _: Path) -> None:
+    """NCCL as a candidate: asked for by name, and chosen or not after a trial."""
+    torch: Any = importlib.import_module("torch")
+    shared = torch.cuda.device_count() < size
+    device = torch.device("cuda", 0 if shared else rank)
+    torch.cuda.set_device(device)
+    comm = cl.init(timeout=60)
+    total = size * (size + 1) / 2
+    for n in (1, 1000, LONG):
+        for algorithm in ("nccl", None):
+            with torch.cuda.stream(torch.cuda.Stream(device)):
+                x = torch.full((n,), rank + 1.0, device=device)
+                comm.allreduce(x, algorithm=algorithm)
+                assert bool((x == total).all()), (n, algorithm)
+        told = comm.explain("allreduce", 4 * n, device="cuda")
+        assert told.choice in ("ours", "nccl"), told
+        assert told.pairs >= 3, told
+        print(told)
+    x = torch.full((7,), rank, device=device, dtype=torch.int32)
+    whole = torch.zeros(7 * size, device=device, dtype=torch.int32)
+    comm.allgather(x, whole, algorithm="nccl")
+    assert whole.tolist() == np.repeat(np.arange(size), 7).tolist()
+    comm.reduce_scatter(whole, x, algorithm="nccl")
+    assert x.tolist() == [rank * size] * 7
+    comm.broadcast(x, root=1, algorithm="nccl")
+    assert x.tolist() == [size] * 7
+    last = comm.last
+    assert last is not None
+    assert last.way == "nccl"
+    comm.close()
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
