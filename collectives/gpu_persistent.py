@@ -10,6 +10,7 @@ from collectives._ffi import ffi, lib
 from collectives.arrays import Array, Operand
 from collectives.caller import NOTHING, Caller
 from collectives.errors import InvalidArgumentError
+from collectives.exchanged import refuse_exchanged
 from collectives.gpu_arrays import place_now
 from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.operations import Operation
@@ -53,6 +54,7 @@ class GpuPersistentCall(PersistentCall):
         """Begin it: when this returns it is enqueued, on all ranks."""
         if not self._native:
             self._refuse_freed()
+        refuse_exchanged(self._name, self._tensors)
         device, stream, others = place_now(self._name, *self._sides)
         follow(device, stream, others)
         self._comm._call(

@@ -17,6 +17,7 @@ from collectives._ffi import IN_PROGRESS, check, ffi, lib
 from collectives.arrays import Array, Operand
 from collectives.caller import NOTHING, Caller
 from collectives.errors import AbortedError, CollectiveError, InvalidArgumentError
+from collectives.exchanged import refuse_exchanged, watched
 from collectives.gpu_arrays import place_of
 from collectives.movements import Movements
 from collectives.names import Options, how
@@ -33,8 +34,9 @@ class PersistentCall(PlainPersistent):
     """A collective that is made again and again: ``call()``, or ``call.start()``, ``call.wait()``.
 
     It works on the arrays that it was made for, in the state in which they are when it is begun,
-    and returns the same result array every time. All ranks begin it in the same order among their
-    other calls. It ends with its communicator.
+    and returns the same result array every time. A tensor whose memory is another one by then
+    (``x.data = ...``, ``resize_()``) is refused: InvalidArgumentError. All ranks begin it in the
+    same order among their other calls. It ends with its communicator.
     """
 
     _native: Any
@@ -47,6 +49,7 @@ class PersistentCall(PlainPersistent):
         "_name",
         "_native",
         "_op",
+        "_tensors",
     )
 
     def __init__(
@@ -63,7 +66,8 @@ class PersistentCall(PlainPersistent):
         place = ffi.new("coll_persistent **")
         comm._call(name, lambda native: lib.coll_persistent_new(native, request, place))
         self._native = place[0]
-        self._address = int(ffi.cast("uintptr_t", place[0]))
+        # C begins it without Python where there is nothing to look at before.
+        self._address = 0 if self._tensors else int(ffi.cast("uintptr_t", place[0]))
         self._kind = int(request.kind)
         self._handle.keep(self._native, lib.coll_persistent_free)
 
@@ -73,6 +77,7 @@ class PersistentCall(PlainPersistent):
         """Set all but what the native layer gives."""
         self._comm, self._handle, self._door = comm, comm._handle, comm._door
         self._name, self._kept, self._op = name, kept, op
+        self._tensors = watched(kept[0], target)
         # Of a torch tensor autograd must be told.
         told = target is None or type(target.array) is np.ndarray
         self._target = None if told else target
@@ -89,6 +94,7 @@ class PersistentCall(PlainPersistent):
         """
         if status > 0:
             self._fail(status)
+        refuse_exchanged(self._name, self._tensors)
         self._in_turn(_run)
         return self._result if self._target is None else arrays.delivered(self._target)
 
@@ -99,6 +105,7 @@ class PersistentCall(PlainPersistent):
         this one.
         """
         handle = self._handle
+        refuse_exchanged(self._name, self._tensors)
         if handle._in_call or not self._comm._plain or not handle.open:
             self._in_turn(_start)
         elif status := _start(self._native):
@@ -211,6 +218,10 @@ class PersistentCalls(Reductions, Movements):
         self._call = comm._call
         self._deferred = []
         self._plain = False  # no call is made at once
+
+    def group(self) -> NoReturn:
+        """Refuse it with InvalidArgumentError: ``comm.group()`` takes persistent calls, too."""
+        raise InvalidArgumentError("group: it is of the communicator: with comm.group()")
 
     def barrier(
         self,

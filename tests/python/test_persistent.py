@@ -217,6 +217,20 @@ def test_a_cycle_of_a_communicator_and_its_calls_is_collected() -> None:
         assert handle() is None
 
 
+def test_persistent_calls_make_no_group_of_their_own() -> None:
+    def run(comm: cl.Communicator) -> None:
+        persistent = comm.persistent
+        with pytest.raises(cl.InvalidArgumentError, match=r"with comm\.group\(\)"):
+            persistent.group()
+        call = persistent.allreduce(np.ones(2))
+        with comm.group():
+            call()
+            comm.allreduce(np.ones(2))
+        assert call.wait()[0] == 2
+
+    on_ranks(2, run)
+
+
 def test_calls_that_outlive_their_communicator_are_refused() -> None:
     (comm,) = cl.local(1)
     call = comm.persistent.allreduce(np.ones(4))

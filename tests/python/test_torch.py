@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -190,3 +190,28 @@ def test_other_tensors_go_the_long_way(torch: Any, name: str) -> None:
     gone.untyped_storage().resize_(0)
     with pytest.raises(cl.InvalidArgumentError, match=r"null pointer|memory of its own"):
         call(torch.ones(4), gone)
+
+
+EXCHANGES: dict[str, Callable[[Any, Any], object]] = {
+    "data": lambda torch, x: setattr(x, "data", torch.full((1000,), 5.0)),
+    "set_": lambda torch, x: x.set_(torch.full((1000,), 5.0).untyped_storage()),
+    "resize_": lambda _, x: x.resize_(1 << 20),
+    "storage": lambda _, x: x.untyped_storage().resize_(0),
+}
+
+
+@pytest.mark.parametrize("side", ["x", "out"])
+@pytest.mark.parametrize("how", EXCHANGES)
+def test_a_persistent_call_refuses_memory_that_was_exchanged(
+    torch: Any, how: str, side: str
+) -> None:
+    """Else it would write into memory that is somebody else's by then."""
+    (comm,) = cl.local(1)
+    x, out = torch.ones(1000), torch.zeros(1000)
+    call = comm.persistent.allreduce(x, out=out)
+    assert call() is out
+    EXCHANGES[how](torch, {"x": x, "out": out}[side])
+    for use in (call, call.start):
+        with pytest.raises(cl.InvalidArgumentError, match="memory of a tensor was exchanged"):
+            use()
+    comm.close()
