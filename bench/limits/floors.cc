@@ -2,7 +2,7 @@
 // Measures the library's collectives of two processes beside loops written by hand, in short
 // interleaved blocks, and prints one JSON object. `python -m bench.limits --floors` judges it.
 //
-//   coll_floors BLOCKS BYTES...
+//   coll_floors BLOCKS BYTES... [COLLECTIVE...]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -169,21 +169,44 @@ void print_block(const Cell& cell, long block, const std::vector<int>& cores, bo
   std::printf("}}");
 }
 
+// What is to be measured.
+struct Asked {
+  long blocks = 0;
+  std::vector<std::size_t> sizes;
+  std::vector<Collective> collectives;
+};
+
+Asked asked_by(int argc, char** argv) {
+  if (argc < 3) throw std::runtime_error("usage: coll_floors BLOCKS BYTES... [COLLECTIVE...]");
+  Asked asked{.blocks = std::strtol(argv[1], nullptr, 10), .sizes = {}, .collectives = {}};
+  for (const std::string word : std::span(argv + 2, argv + argc)) {
+    const auto* const named = std::find_if(std::begin(kCollectives), std::end(kCollectives),
+                                           [&](Collective c) { return word == name_of(c); });
+    if (named != std::end(kCollectives)) {
+      asked.collectives.push_back(*named);
+      continue;
+    }
+    const std::size_t bytes = std::strtoull(word.c_str(), nullptr, 10);
+    if (bytes < 8 || bytes % 8 != 0) {
+      throw std::runtime_error("a size must be a multiple of 8 bytes, got " + word);
+    }
+    asked.sizes.push_back(bytes);
+  }
+  if (asked.collectives.empty()) {
+    asked.collectives.assign(std::begin(kCollectives), std::end(kCollectives));
+  }
+  return asked;
+}
+
 int run(int argc, char** argv) {
   const std::vector<int> cores = usable_cores();
   if (cores.size() < 2) throw std::runtime_error("the floors need two usable cores, found one");
-  if (argc < 3) throw std::runtime_error("usage: coll_floors BLOCKS BYTES...");
-  const long blocks = std::strtol(argv[1], nullptr, 10);
+  const Asked asked = asked_by(argc, argv);
   bool first = true;
   std::printf("{\"blocks\": [");
-  for (long block = 0; block < blocks; ++block) {
-    for (int i = 2; i < argc; ++i) {
-      const std::size_t bytes = std::strtoull(argv[i], nullptr, 10);
-      if (bytes < 8 || bytes % 8 != 0) {
-        throw std::runtime_error("a size must be a multiple of 8 bytes, got " +
-                                 std::string(argv[i]));
-      }
-      for (const Collective collective : kCollectives) {
+  for (long block = 0; block < asked.blocks; ++block) {
+    for (const std::size_t bytes : asked.sizes) {
+      for (const Collective collective : asked.collectives) {
         std::fflush(stdout);  // a forked rank must not print our buffer again
         print_block(cell_of(collective, bytes), block, cores, first);
         first = false;

@@ -7,12 +7,8 @@ blocks as our own call: chosen by its median time, near and far apart.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -112,24 +108,3 @@ def table_of_floors(floors: Sequence[Floor]) -> Table:
             "[green]met" if row.met else "[red]missed",
         )
     return table
-
-
-@cache
-def recorded(path: Path = FLOORS_FILE) -> dict[tuple[str, str], dict[int, float]]:
-    """Read the shares of a file, by collective and placement, then by bytes; empty without one."""
-    if not path.exists():
-        return {}
-    shares: dict[tuple[str, str], dict[int, float]] = {}
-    for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
-        shares.setdefault((row["kind"], row["placement"]), {})[row["nbytes"]] = row["share"]
-    return shares
-
-
-def share_of_floor(
-    kind: str, placement: str, nbytes: int, path: Path = FLOORS_FILE
-) -> float | None:
-    """Return the recorded share at the size nearest to `nbytes`; None where there is none."""
-    shares = recorded(path).get((kind, placement))
-    if not shares:
-        return None
-    return shares[min(shares, key=lambda size: abs(math.log(size / nbytes)))]

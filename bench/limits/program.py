@@ -76,9 +76,12 @@ def pairs(path: Path, rounds: int) -> list[dict[str, Any]]:
     return measured
 
 
-def floors(path: Path, sizes: Sequence[int]) -> list[dict[str, Any]]:
-    """Measure a block of each collective of two processes beside loops written by hand."""
-    output = _output(path.with_name(FLOORS), "1", *map(str, sizes))
+def floors(path: Path, sizes: Sequence[int], kinds: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Measure a block of each collective of two processes beside loops written by hand.
+
+    Of `kinds` only, or of all that loops were written for.
+    """
+    output = _output(path.with_name(FLOORS), "1", *map(str, sizes), *kinds)
     measured: list[dict[str, Any]] = json.loads(output)["blocks"]
     return measured
 

@@ -33,12 +33,14 @@ class Sheet:
 
     `blocks`: by team, the median microseconds of a call by number of the round. `limits`: by name,
     what was probed: "line" and "yield" in ns, "copy", "streaming" and "peer" in GB/s. `flows`: as
-    `blocks`, of calls back to back, where a goal asks for them.
+    `blocks`, of calls back to back, where a goal asks for them. `floors`: by the name of a loop
+    written by hand, the microseconds of its blocks.
     """
 
     blocks: dict[TeamName, dict[int, float]] = field(default_factory=dict)
     limits: dict[str, list[float]] = field(default_factory=dict)
     flows: dict[TeamName, dict[int, float]] = field(default_factory=dict)
+    floors: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, team: TeamName, turn: int, microseconds: float) -> None:
         """Enter a block."""
@@ -51,6 +53,19 @@ class Sheet:
     def limit(self, name: str) -> float | None:
         """Return the median of a limit."""
         return median(self.limits[name]) if self.limits.get(name) else None
+
+    def probe_floor(self, ways: dict[str, float]) -> None:
+        """Enter a block of loops written by hand."""
+        for way, microseconds in ways.items():
+            self.floors.setdefault(way, []).append(microseconds)
+
+    def floor_blocks(self) -> int:
+        """Return how many blocks there are of such loops."""
+        return max(map(len, self.floors.values()), default=0)
+
+    def floor(self) -> float | None:
+        """Return the microseconds of the loop whose median is the least."""
+        return min(map(median, self.floors.values()), default=None)
 
     def time(self, team: TeamName) -> float | None:
         """Return the median over blocks, in microseconds."""
@@ -103,6 +118,7 @@ class Record:
     """All that is known of a cell.
 
     `refused`: by team, what the library said. `wrong`: by team, elements. `tries`: rounds begun.
+    `seconds`: for which the cores were looked at, to measure it wherever they are.
     """
 
     cell: Cell
@@ -110,6 +126,7 @@ class Record:
     refused: dict[TeamName, str] = field(default_factory=dict)
     wrong: dict[TeamName, int] = field(default_factory=dict)
     tries: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PLACEMENTS, 0))
+    seconds: float = 0.0
 
     @property
     def turn(self) -> int:
@@ -125,13 +142,15 @@ class Record:
         """Plain values: of limits the median, of a team's blocks a line ``round us, ...``."""
         return {
             **vars(self.cell),
+            "seconds": round(self.seconds),
             "refused": {str(team): why for team, why in self.refused.items()},
             "wrong": {str(team): count for team, count in self.wrong.items()},
             "sheets": {
                 place: {
-                    "limits": {name: float(f"{sheet.limit(name):.4g}") for name in sheet.limits},
+                    "limits": _medians(sheet.limits),
                     "blocks": _lines(sheet.blocks),
                     **({"flows": _lines(sheet.flows)} if sheet.flows else {}),
+                    **({"floors": _medians(sheet.floors)} if sheet.floors else {}),
                 }
                 for place, sheet in self.sheets.items()
             },
@@ -142,6 +161,7 @@ class Record:
         """Read what ``as_json`` wrote."""
         cell = Cell(values["kind"], values["dtype"], values["ranks"], values["nbytes"])
         record = cls(cell)
+        record.seconds = values.get("seconds", 0.0)
         record.refused = {TeamName.read(team): why for team, why in values["refused"].items()}
         record.wrong = {TeamName.read(team): count for team, count in values["wrong"].items()}
         for place, written in values["sheets"].items():
@@ -149,7 +169,12 @@ class Record:
             sheet.limits = {name: [value] for name, value in written["limits"].items()}
             sheet.blocks = _times(written["blocks"])
             sheet.flows = _times(written.get("flows", {}))
+            sheet.floors = {way: [us] for way, us in written.get("floors", {}).items()}
         return record
+
+
+def _medians(probed: dict[str, list[float]]) -> dict[str, float]:
+    return {name: float(f"{median(values):.4g}") for name, values in probed.items()}
 
 
 def _lines(blocks: dict[TeamName, dict[int, float]]) -> dict[str, str]:

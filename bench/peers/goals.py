@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from bench.limits.floors import FLOORS_FILE, OF_FLOOR, share_of_floor
+from bench.limits.floors import OF_FLOOR
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
 from bench.peers.libraries import OURS, TeamName
 from bench.peers.statistics import (
@@ -33,6 +32,8 @@ LADDER = parse_sizes("8:128M,256M")
 RIVAL, GLOO, STREAMING, YIELD = "best peer", "Gloo", "non-temporal copy", "sched_yield"
 
 NOT_SEEN, NOT_MEASURED = "not seen", "not measured"
+SOUGHT_S = 1200  # seconds; after fewer a placement is not one that does not come
+BRIEFLY = "not seen yet"
 LEAST_ROUNDS = 15  # fewer say nothing about a size
 
 
@@ -42,7 +43,8 @@ class Goal:
 
     `every`: the least ratio at each size. With `of_limit` it is lowered, where the machine does
     not allow so much, to that share of what an array copied once at the probed rate would reach.
-    With `of_floor` it is lowered to that share of what the best loop written by hand would reach.
+    With `of_floor` it is lowered to that share of what the best loop written by hand reaches, timed
+    in the same run.
     `mean`: the geometric mean, by placement.
     """
 
@@ -161,6 +163,11 @@ def wants_flow(cell: Cell, team: TeamName) -> bool:
     )
 
 
+def wants_floor(cell: Cell) -> bool:
+    """Whether a goal allows a cell what loops written by hand take."""
+    return any(goal.of_floor is not None and goal.covers(cell) for goal in GOALS)
+
+
 def judge(records: Sequence[Record]) -> list[Judged]:
     """Judge every goal in both placements."""
     return [_judge(goal, place, records) for goal in GOALS for place in PLACEMENTS]
@@ -174,7 +181,7 @@ def unsure(record: Record, place: str) -> bool:
     if any(ratio is not None and ratio.wide for ratio in found):
         return True
     return any(
-        verdict(estimate(values), asked(goal, sheet, nbytes, place)) == UNDECIDED
+        verdict(estimate(values), asked(goal, sheet, nbytes)) == UNDECIDED
         for goal in GOALS
         if goal.every is not None and goal.covers(record.cell)
         and len(values := reference(goal, sheet, nbytes))
@@ -194,12 +201,8 @@ def reference(goal: Goal, sheet: Sheet, nbytes: int) -> Values:
     return np.empty(0) if limit is None else limit / 1e3 / times
 
 
-def asked(goal: Goal, sheet: Sheet, nbytes: int, place: str, floors: Path = FLOORS_FILE) -> float:
-    """Return the least ratio that a goal asks of a sheet.
-
-    Floors are of another sitting (`floors`, of `python -m bench.limits --floors`): so not their
-    times count, but their ratios to our call, which was measured beside them.
-    """
+def asked(goal: Goal, sheet: Sheet, nbytes: int) -> float:
+    """Return the least ratio that a goal asks of a sheet."""
     assert goal.every is not None
     rival = sheet.rival()
     time = sheet.time(rival) if rival is not None else None
@@ -209,10 +212,9 @@ def asked(goal: Goal, sheet: Sheet, nbytes: int, place: str, floors: Path = FLOO
     rates = [rate for name in ("copy", "streaming", "peer") if (rate := sheet.limit(name))]
     if goal.of_limit is not None and rates:
         allowed.append(goal.of_limit * time / (nbytes / max(rates) / 1e3))
-    own = sheet.time(TeamName(OURS, goal.variant))
-    share = share_of_floor(goal.kind, place, nbytes, floors)
-    if goal.of_floor is not None and own is not None and share is not None:
-        allowed.append(goal.of_floor * time / (own * share))
+    floor = sheet.floor()
+    if goal.of_floor is not None and floor is not None:
+        allowed.append(goal.of_floor * time / floor)
     return min(allowed)
 
 
@@ -227,12 +229,15 @@ def _judge(goal: Goal, place: str, records: Sequence[Record]) -> Judged:
     if not found:
         here = any(ours in record.sheets[place].blocks for record in measured)
         anywhere = any(ours in s.blocks for record in measured for s in record.sheets.values())
-        return Judged(goal, place, NOT_SEEN if anywhere and not here else NOT_MEASURED)
+        if here or not anywhere:
+            return Judged(goal, place, NOT_MEASURED)
+        sought = max(record.seconds for record in measured)
+        return Judged(goal, place, NOT_SEEN if sought >= SOUGHT_S else BRIEFLY)
     enough = sum(len(values) >= LEAST_ROUNDS for *_, values in found)
     judged = Judged(goal, place, INCOMPLETE, enough)
     if goal.every is not None:
         sizes = [
-            Size(nbytes, estimate(values), asked(goal, sheet, nbytes, place))
+            Size(nbytes, estimate(values), asked(goal, sheet, nbytes))
             for nbytes, sheet, values in found
         ]
         judged = replace(judged, lowest=min(sizes, key=Size.share), judged=tuple(sizes))

@@ -105,7 +105,8 @@ def tables(records: Sequence[Record]) -> Iterator[Text]:
                 yield _times(title, measured)
                 yield _limits(measured)
             else:
-                yield Text(f"{title}: not seen", [], [])
+                sought = max(record.seconds for record in several)
+                yield Text(f"{title}: not seen in {sought:.0f} s", [], [])
 
 
 def goals(judged: Sequence[Judged]) -> Text:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.peers.cells import PLACEMENTS, Cell, Record, Sheet
-from bench.peers.goals import unsure, wants_flow
+from bench.peers.floors import floor_block
+from bench.peers.goals import unsure, wants_floor, wants_flow
 from bench.peers.libraries import OURS, TeamName
 from bench.peers.machine import Machine, limits_of, where
 from bench.peers.teams import Result, Team, TeamError
@@ -140,16 +141,18 @@ class Session:
         self._lacking.clear()
         self._present = None
         while time.monotonic() < self._deadline():
+            for record in self.records:
+                record.seconds = time.monotonic() - self._begin
             self._line = self._machine.line()
             place = where(self._line)
             self._seen[place] = time.monotonic()
             if not self._lacking_soon():
                 return
-            record = self._next(place)
-            if record is None:
+            present = self._next(place)
+            if present is None:
                 time.sleep(0.02)
             else:
-                self._sit(record, place)
+                self._sit(present, place)
 
     def _deadline(self) -> float:
         return self._begin + self._effort.seconds
@@ -202,6 +205,11 @@ class Session:
                 before, self._line = self._line, self._machine.line()
                 if where(before, self._line) == place:
                     sheet.probe(limit, value)
+        if wants_floor(record.cell) and sheet.floor_blocks() < PROBES:
+            block = floor_block(record.cell)
+            if block.placement in record.sheets:
+                record.sheets[block.placement].probe_floor(block.ways)
+            self._line = self._machine.line()
 
     def _prepare(self, record: Record) -> None:
         """Give every team the cell's buffers, and let it touch them."""

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.peers.cells import Cell, Record, Sheet
 from bench.peers.goals import (
+    BRIEFLY,
     GOALS,
     NOT_MEASURED,
     NOT_SEEN,
@@ -23,6 +24,7 @@ from bench.peers.goals import (
     judge,
     reference,
     unsure,
+    wants_floor,
     wants_flow,
 )
 from bench.peers.libraries import TeamName, teams
@@ -75,6 +77,8 @@ def test_goals_are_judged_in_each_placement() -> None:
     sizes = [cell.nbytes for cell in goal.cells()]
     fast = [measured(n, ours_ordinary=1, openmpi_single=1.6) for n in sizes]
     assert the(judge(fast), goal, "near").verdict == MET
+    assert the(judge(fast), goal, "far").verdict == BRIEFLY
+    fast[3].seconds = 1200.0
     assert the(judge(fast), goal, "far").verdict == NOT_SEEN
     assert the(judge(fast[1:]), goal, "near").verdict == INCOMPLETE
     del fast[0].sheets["near"].blocks[OPEN][3]
@@ -105,28 +109,44 @@ def test_a_wide_interval_with_the_goal_inside_is_undecided_and_wants_more_rounds
 def test_what_the_limit_allows_lowers_a_goal() -> None:
     goal = Goal("allreduce", "float32", 2, 8, 8, "symmetric", every=2, of_limit=0.9)
     sheet = filled(Sheet(), ours_symmetric=1, openmpi_single=150)
-    assert asked(goal, sheet, 1 << 20, "near") == 2  # nothing was probed
+    assert asked(goal, sheet, 1 << 20) == 2  # nothing was probed
     sheet.probe("copy", 5.0)
     sheet.probe("streaming", 10.0)
     allowed = 150 * MIDDLE / ((1 << 20) / 10.0 / 1e3)
-    assert asked(goal, sheet, 1 << 20, "near") == pytest.approx(0.9 * allowed)
+    assert asked(goal, sheet, 1 << 20) == pytest.approx(0.9 * allowed)
     sheet.probe("peer", 1000.0)
-    assert asked(goal, sheet, 1 << 20, "near") == 2
+    assert asked(goal, sheet, 1 << 20) == 2
 
 
-def test_a_floor_lowers_a_goal_by_its_ratio_to_ours(tmp_path: Path) -> None:
+def test_a_floor_of_the_same_run_lowers_a_goal() -> None:
     goal = Goal("allgather", "float32", 2, 8, 32 << 20, every=0.95, of_floor=0.85)
     sheet = filled(Sheet(), ours_ordinary=10, openmpi_single=8)
-    row = {"kind": "allgather", "placement": "near", "nbytes": 1 << 20, "share": 0.97}
-    floors = tmp_path / "floors.json"
-    floors.write_text(json.dumps({"rows": [row, row | {"nbytes": 8, "share": 0.5}]}))
-    # The peer is faster than ours, 0.8, but ours is at 0.97 of the floor: met.
-    assert asked(goal, sheet, 2 << 20, "near", floors) == pytest.approx(0.85 * 0.8 / 0.97)
-    assert asked(goal, sheet, 32, "near", floors) == 0.95  # 0.85 * 0.8 / 0.5 is higher
-    assert asked(goal, sheet, 2 << 20, "far", floors) == 0.95  # no floor was measured there
-    assert asked(goal, sheet, 2 << 20, "near", tmp_path / "none.json") == 0.95
+    assert asked(goal, sheet, 1 << 20) == 0.95  # none was measured
+    for ways in ({"a": 9.0, "b": 12.0}, {"a": 9.5, "b": 4.0}, {"a": 10.0, "b": 12.0}):
+        sheet.probe_floor(ways)
+    assert (sheet.floor_blocks(), sheet.floor()) == (3, 9.5)  # once is not often
+    assert asked(goal, sheet, 1 << 20) == pytest.approx(0.85 * 8 * MIDDLE / 9.5)
     without = Goal("allgather", "float32", 2, 8, 32 << 20, every=0.95)
-    assert asked(without, sheet, 2 << 20, "near", floors) == 0.95
+    assert asked(without, sheet, 1 << 20) == 0.95
+
+
+def test_a_call_far_behind_peer_and_floor_has_missed() -> None:
+    cell = Cell("allgather", "float32", 2, 1 << 20)
+    assert wants_floor(cell)
+    assert not wants_floor(replace(cell, kind="allreduce"))
+    record = Record(cell)
+    filled(record.sheets["near"], ours_ordinary=8000, openmpi_single=8)
+    record.sheets["near"].probe_floor({"a": 9.5})
+    goal = next(goal for goal in GOALS if goal.covers(cell))
+    assert the(judge([record]), goal, "near").at(MISSED) == [1 << 20]
+
+
+def test_floors_survive_a_file() -> None:
+    record = Record(Cell("allgather", "float32", 2, 1 << 20))
+    record.sheets["far"].probe_floor({"a": 9.0, "b": 12.0})
+    read = Record.from_json(record.as_json())
+    assert read.sheets["far"].floor() == 9.0
+    assert read.sheets["near"].floor() is None
 
 
 def test_limits_are_references_too() -> None:
