@@ -2,8 +2,8 @@
 """Write the documentation that is read off the code: ``python -m scripts.generate_docs``.
 
 A page and a drawing for every algorithm, their index, the interface, the table of environment
-variables, the comparison with others, the limits, the figures in README.md and the diff in
-HACKING.md. With ``--check`` nothing is written: what is not as it would be written is named, and
+variables, the comparison with others, the limits, the figures in README.md and
+docs/arithmetic.md, and the diff in HACKING.md. With ``--check`` nothing is written: what is not as it would be written is named, and
 the exit code is 1. The output depends on nothing but the sources, the compiled table of algorithms
 and the files in bench/results.
 """
@@ -72,6 +72,9 @@ def documents(root: Path = ROOT, share: int = 1) -> dict[Path, str]:
         "table": measured.rivals(results / "peers.json"),
         "hosts": measured.between_hosts(results / "hosts.json"),
     }
+    arithmetic = Path("docs/arithmetic.md")
+    costs_of = {"reproducible": measured.reproducible(results / "reproducible.json")}
+    made[arithmetic] = between(root / arithmetic, costs_of)
     made[torch] = between(root / torch, {"speed": measured_torch.through_torch(results)})
     made[readme] = between(root / readme, tables)
     made[hacking] = between(root / hacking, {"diff": diff(root)})

@@ -42,6 +42,23 @@ def rivals(results: Path) -> str:
     return table(["bytes", *HEADS, *titles], rows, numbers=range(1, 9)) + f"\n\n{text}"
 
 
+REPRODUCIBLE_SIZES = (8, 4 << 10, 256 << 10, 16 << 20)
+
+
+def reproducible(results: Path) -> str:
+    """Return what reproducible sums take, as multiples of the default, by ranks and size."""
+    document = json.loads(results.read_text(encoding="utf-8"))
+    rows = []
+    for ranks, found in document["ranks"].items():
+        any_p = {size["bytes"]: size["any_p"] for size in found["sizes"]}
+        times = [three_digits(any_p[size]) for size in REPRODUCIBLE_SIZES]
+        rows.append([ranks, three_digits(found["geometric_mean"]["true"]), *times])
+    first, *others = map(format_size, REPRODUCIBLE_SIZES)
+    heads = ["ranks", "`True`, geometric mean of all sizes", f'`"any_p"`: {first}', *others]
+    made = table(heads, rows, numbers=range(1, len(heads)))
+    return f"{made}\n\n{machine_words(document['machine'])}."
+
+
 def _tells(record: Record, place: str) -> bool:
     cell = record.cell
     rounds = max((len(blocks) for blocks in record.sheets[place].blocks.values()), default=0)
