@@ -39,13 +39,16 @@ class Symmetric(Caller):
         number: memory of a GPU, all zero. The array is CuPy's where that is loaded, a tensor of a
         torch dtype, else a :class:`DeviceArray`, whose memory goes with its last view.
 
-        Raises OutOfMemoryError where the machine, or its control group, has no
+        Raises InvalidArgumentError for a dtype of objects, or a quantised one of torch;
+        OutOfMemoryError where the machine, or its control group, has no
         memory left, or the array is longer than a machine's (rounded up to a power of two);
         UnsupportedError where there is no such GPU; SystemCallError where that is
         full.
         """
         sizes = _shape(shape)
         torch = sys.modules.get("torch")
+        if torch is not None and isinstance(dtype, torch.dtype):
+            _refuse_quantised(dtype)
         if device is not None:
             from collectives import gpu_memory  # where there is a GPU
 
@@ -111,6 +114,13 @@ def _listed(shape: Any) -> list[Any]:
         return list(shape)
     except TypeError:
         return [None]
+
+
+def _refuse_quantised(dtype: Any) -> None:
+    if str(dtype).startswith("torch.q"):
+        raise InvalidArgumentError(
+            f"empty: dtype {dtype}: tensors of it have a scale of their own besides their bytes"
+        )
 
 
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:

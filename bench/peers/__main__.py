@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench.peers``: measures; prints tables and goals; writes JSON and a plot."""
+"""``python -m bench.peers``: measures; prints tables and goals; writes JSON and a plot.
+
+Calls of all libraries are interleaved in blocks of some 25 ms. A cell is a collective, dtype, size
+and number of ranks; its blocks count for the placement of the cores (near or far) that a probe of
+a cache line finds before and after each. Buffers are written before and checked after every call.
+A ratio is the median over rounds of peer over ours in the same round, with an interval of 95 %;
+the rival is the peer with the best median, at its best thread level. A second team of ours shows
+what is noise. A goal is missed where the whole interval lies below it; wide intervals get more
+rounds, and are undecided after these. What the machine allows, and loops written by hand, are
+timed in the same run.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +64,11 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
     def option(name: str, kind: Callable[[str], T], default: T, text: str) -> None:
         parser.add_argument(name, type=kind, default=default, help=text)

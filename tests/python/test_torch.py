@@ -215,3 +215,11 @@ def test_a_persistent_call_refuses_memory_that_was_exchanged(
         with pytest.raises(cl.InvalidArgumentError, match="memory of a tensor was exchanged"):
             use()
     comm.close()
+
+
+@pytest.mark.parametrize("name", ["quint8", "qint32"])
+def test_quantised_tensors_are_not_made(torch: Any, name: str) -> None:
+    (comm,) = cl.local(1)
+    with pytest.raises(cl.InvalidArgumentError, match="have a scale of their own"):
+        comm.empty(3, getattr(torch, name))
+    comm.close()
