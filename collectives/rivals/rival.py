@@ -29,7 +29,7 @@ from collectives.rivals.explained import NcclTaken
 from collectives.rivals.fitting import FOLDS, Fit, arguments, fitting, lacks, lies_well, whole
 from collectives.rivals.standing import LEAST, agreed
 from collectives.rivals.talk import all_agree
-from collectives.rivals.trial import Decision, NcclFailedError, trial
+from collectives.rivals.trial import Decision, NcclFailedError, is_captured, trial
 from collectives.tuning.forced import ALGORITHM, wished_kinds, wished_of_nccl
 from collectives.tuning.table import TuningWarning
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collectives import nccl
     from collectives.communicator import Communicator
 
+_CAPTURED = "the stream is being captured into a graph: calls before it decide"
 BUDGET_S = 2.0  # for all trials of a communicator
 # Kind, dtype, and the bits of the number of bytes: lengths of a power of two share a choice.
 Key = tuple[str, int, int]
@@ -92,8 +93,11 @@ class NcclRival:
         wished = wanted or self.wishes(call.kind)
         if not (wished or self._decided(place, call, fit).by_nccl):
             return False
-        if self._made is None and not self._join(place):
-            return self._refused(name, wanted, self.why or "")
+        if self._made is None:
+            if is_captured(place):
+                return self._refused(name, wanted, _CAPTURED)
+            if not self._join(place):
+                return self._refused(name, wanted, self.why or "")
         if not self._agreed_on(place, call, fit):
             why = "on some rank arrays overlap, or are on another GPU than before"
             return self._refused(name, wanted, why)
@@ -142,6 +146,8 @@ class NcclRival:
         known = self.decisions.get(key)
         if known is not None:
             return known
+        if is_captured(place):
+            return Decision(False, _CAPTURED)
         if nbytes == 0:
             made = Decision(False, "there is nothing to move")
         elif self._spent >= BUDGET_S:

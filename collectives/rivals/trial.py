@@ -54,6 +54,13 @@ class Decision:
     spent: float = 0.0  # seconds, of the slowest rank
 
 
+def is_captured(place: Place) -> bool:
+    """Whether the stream is being captured into a graph: nothing can be measured on it then."""
+    captured = ffi.new("int32_t *")
+    check(lib.coll_gpu_captured(place.device, as_pointer(place.stream), captured))
+    return bool(captured[0])
+
+
 def trial(
     comm: Caller,
     place: Place,

@@ -109,6 +109,14 @@ coll_status coll_gpu_run(coll_comm* comm, const coll_call* call, int32_t device,
   });
 }
 
+coll_status coll_gpu_captured(int32_t device, void* stream, int32_t* captured) {
+  return guarded([&] {
+    if (captured == nullptr) throw coll::Error(Status::invalid_argument, "there is no place");
+    *captured = coll::captured(device, stream) ? 1 : 0;
+    return Status::ok;
+  });
+}
+
 coll_status coll_gpu_follow(int32_t device, void* stream, void* other) {
   return guarded([&] {
     coll::cuda::Sentence why{};

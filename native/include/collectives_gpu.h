@@ -63,6 +63,8 @@ coll_status coll_gpu_persistent_free(coll_gpu_persistent* persistent);
  * the GPU: a persistent one is not. What a graph uses stays until its communicator is closed, and
  * no replay may come later. */
 
+/* Whether the stream is being captured into a graph: *captured is 1 or 0. */
+coll_status coll_gpu_captured(int32_t device, void* stream, int32_t* captured);
 /* What is enqueued on `stream` from now on comes after what is on `other` now. */
 coll_status coll_gpu_follow(int32_t device, void* stream, void* other);
 /* Waits until the stream is done; COLL_TIMEOUT where a collective gave up on the GPU. Where the

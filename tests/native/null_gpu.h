@@ -28,6 +28,8 @@ const std::vector<Row> kGpu = {
      [](coll_comm*) -> int { return coll_gpu_persistent_run(nullptr, nullptr); }, kNone, kNone},
     {"coll_gpu_persistent_free",
      [](coll_comm*) -> int { return coll_gpu_persistent_free(nullptr); }, COLL_OK, COLL_OK},
+    {"coll_gpu_captured",
+     [](coll_comm*) -> int { return coll_gpu_captured(0, nullptr, nullptr); }, kNone, kNone},
     {"coll_gpu_follow", [](coll_comm*) -> int { return coll_gpu_follow(0, nullptr, nullptr); },
      COLL_UNSUPPORTED, COLL_UNSUPPORTED},
     {"coll_gpu_wait", [](coll_comm* c) -> int { return coll_gpu_wait(c, 0, nullptr); }, kGone,

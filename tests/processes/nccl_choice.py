@@ -320,6 +320,23 @@ def elsewhere() -> dict[str, Any]:
     return {"wrong": wrong, "ways": [*ways, way(comm)]}
 
 
+def capturing() -> dict[str, Any]:
+    """While a graph is captured nothing is measured or made, and what was decided holds."""
+    comm, _ = begin()
+    times(2e-3, 1e-3)
+    real = rival.is_captured
+    patch(rival, "is_captured", lambda place: True)
+    wrong = sums(comm)
+    ways = [way(comm)]
+    why = refusal(lambda: sums(comm, algorithm="nccl"))
+    patch(rival, "is_captured", real)
+    wrong += sums(comm)
+    ways.append(way(comm))
+    patch(rival, "is_captured", lambda place: True)
+    wrong += sums(comm)
+    return {"wrong": wrong, "ways": [*ways, way(comm)], "why": why}
+
+
 def over() -> list[str]:
     """Time for trials is over: lengths nearby share what was measured."""
     comm, _ = begin()

@@ -153,6 +153,13 @@ def test_arrays_of_another_gpu_go_the_usual_way(tmp_path: Path) -> None:
         assert told["ways"] == ["nccl", "host", "nccl"]
 
 
+def test_nothing_is_measured_while_a_graph_is_captured(tmp_path: Path) -> None:
+    for told in found("capturing", tmp_path):
+        assert told["wrong"] == []
+        assert told["ways"] == ["host", "nccl", "nccl"]
+        assert "captured into a graph" in told["why"]
+
+
 def test_when_time_for_trials_is_over_what_is_near_counts(tmp_path: Path) -> None:
     for told in found("over", tmp_path):
         assert told == [
