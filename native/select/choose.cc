@@ -145,8 +145,9 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
 }
 
 // Two ranks send each other longer messages staged, whose lines rest longer before they are written
-// again (plan/slot_turns.h): a fifth less for 4 KiB. More of them wait for cores that they share.
-constexpr std::size_t kLongOfTwo = 2 << 10;
+// again (plan/slot_turns.h): up to a tenth less for 2 KiB, a fifth for 4 KiB. More of them wait for
+// cores that they share.
+constexpr std::size_t kLongOfTwo = 1 << 10;
 
 bool sends_inline(Kind kind, int ranks, std::size_t bytes) noexcept {
   const bool whole = kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::reduce;
