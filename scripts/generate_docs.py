@@ -2,10 +2,10 @@
 """Write the documentation that is read off the code: ``python -m scripts.generate_docs``.
 
 A page and a drawing for every algorithm, their index, the interface, the table of environment
-variables, the comparison with others, the limits, the figures in README.md and
-docs/arithmetic.md, and the diff in HACKING.md. With ``--check`` nothing is written: what is not as it would be written is named, and
-the exit code is 1. The output depends on nothing but the sources, the compiled table of algorithms
-and the files in bench/results.
+variables, the comparison with others, the limits, the figures in README.md and docs/arithmetic.md,
+and the diff in HACKING.md. With ``--check`` nothing is written: what is not as it would be written
+is named, and the exit code is 1. The output depends on nothing but the sources, the compiled table
+of algorithms and the files in bench/results.
 """
 
 from __future__ import annotations

@@ -324,7 +324,7 @@ def capturing() -> dict[str, Any]:
     """While a graph is captured nothing is measured or made, and what was decided holds."""
     comm, _ = begin()
     times(2e-3, 1e-3)
-    real = rival.is_captured
+    real = trial.is_captured
     patch(rival, "is_captured", lambda place: True)
     wrong = sums(comm)
     ways = [way(comm)]
