@@ -156,7 +156,7 @@ def test_arrays_of_another_gpu_go_the_usual_way(tmp_path: Path) -> None:
 def test_nothing_is_measured_while_a_graph_is_captured(tmp_path: Path) -> None:
     for told in found("capturing", tmp_path):
         assert told["wrong"] == []
-        assert told["ways"] == ["host", "nccl", "nccl"]
+        assert told["ways"] == ["launch", "nccl", "nccl"]
         assert "captured into a graph" in told["why"]
 
 
