@@ -56,7 +56,7 @@ class Handle:
         "_why_gone",
         "door",
         "given_names",
-        "last_sparse",
+        "last_taken",
         "rank",
         "size",
         "timeout",
@@ -88,7 +88,7 @@ class Handle:
         self.tracer: Tracer | None = None
         self.times_all = False  # collectives/last.py
         # Of what is several calls, or none, of the native layer.
-        self.last_sparse: SparseTaken | PlanTaken | NcclTaken | None = None
+        self.last_taken: SparseTaken | PlanTaken | NcclTaken | None = None
         lib.coll_tell_times(native, lib.COLL_TIMES_OF_LARGE)
         lib.coll_stop_by(native, _stop, ffi.NULL)
         self._why_gone = f"rank {self.rank} has closed this communicator: make a new one"

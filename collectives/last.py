@@ -116,7 +116,7 @@ def last_call(handle: Handle) -> LastCall | None:
         handle.times_all = True
     if found.kind < 0:
         return None
-    sparse = _sparse_of(handle, found.number)  # this is a part of it
+    sparse = _taken_of(handle, found.number)  # this is a part of it
     if sparse is not None:
         return sparse.told()
     kind = KIND_NAMES[found.kind]
@@ -138,7 +138,7 @@ def last_call(handle: Handle) -> LastCall | None:
     )
 
 
-def _sparse_of(handle: Handle, number: int) -> SparseTaken | PlanTaken | NcclTaken | None:
+def _taken_of(handle: Handle, number: int) -> SparseTaken | PlanTaken | NcclTaken | None:
     """Return what the sparse call, plan or call of NCCL of this number took."""
     taken = handle.taken_by_sparse
     if taken.sequence == number:
@@ -149,7 +149,7 @@ def _sparse_of(handle: Handle, number: int) -> SparseTaken | PlanTaken | NcclTak
         from collectives.sparse.plan import taken_of
 
         return taken_of(handle.taken_by_plan)
-    last = handle.last_sparse
+    last = handle.last_taken
     return last if last is not None and last.sequence == number else None
 
 

@@ -105,8 +105,9 @@ class PersistentCall(PlainPersistent):
         this one.
         """
         handle = self._handle
-        refuse_exchanged(self._name, self._tensors)
-        if handle._in_call or not self._comm._plain or not handle.open:
+        if self._tensors:
+            refuse_exchanged(self._name, self._tensors)
+        if handle._in_call or not self._comm._plain or handle._native is None:
             self._in_turn(_start)
         elif status := _start(self._native):
             self._fail(status)

@@ -64,10 +64,12 @@ def judge_floors(blocks: Sequence[Block]) -> list[Floor]:
     ]
 
 
-def _floor(kind: str, nbytes: int, place: str, group: Sequence[Block]) -> Floor:
-    def net(block: Block, time: float) -> float:
-        return max(time - float(block["empty_ns"]), 1.0)  # the clock itself is nobody's
+def net(block: Block, time: float) -> float:
+    """Return the nanoseconds of a call in a block without those of a call of nothing."""
+    return max(time - float(block["empty_ns"]), 1.0)  # the clock itself is nobody's
 
+
+def _floor(kind: str, nbytes: int, place: str, group: Sequence[Block]) -> Floor:
     times = {by: median(net(b, b["hands"][by]) for b in group) for by in group[0]["hands"]}
     by = min(times, key=times.__getitem__)
     shares = [net(block, block["hands"][by]) / net(block, block["ns"]) for block in group]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from bench.limits.floors import net
 from bench.limits.judge import where
 from bench.limits.program import floors, program
 from bench.peers.cells import Cell
@@ -27,6 +28,5 @@ class FloorBlock:
 def floor_block(cell: Cell) -> FloorBlock:
     """Time every way once. Raises ProgramError where the program cannot be built or run."""
     (block,) = floors(program_once(), [cell.nbytes], [cell.kind])
-    empty = float(block["empty_ns"])  # the clock itself is nobody's
-    ways = {way: max(float(ns) - empty, 1.0) / 1e3 for way, ns in block["hands"].items()}
+    ways = {way: net(block, ns) / 1e3 for way, ns in block["hands"].items()}
     return FloorBlock(where(block), ways)

@@ -60,7 +60,7 @@ def explained(comm: Communicator, kind: str, nbytes: int, dtype: str) -> GpuExpl
     choice, why, found = "open", "nobody has asked for NCCL yet: the first such call does", None
     if rival is not None:
         choice, why, found = _known(rival, kind, nbytes, arrays.DTYPES[dtype])
-    measured = found is not None and found.pairs > 0
+    measured = found if found is not None and found.pairs > 0 else None
     return GpuExplanation(
         kind=kind,
         nbytes=nbytes,
@@ -68,10 +68,10 @@ def explained(comm: Communicator, kind: str, nbytes: int, dtype: str) -> GpuExpl
         ranks=comm.size,
         choice=choice,
         why=why,
-        ours=found.ours if found is not None and measured else None,
-        nccl=found.nccl if found is not None and measured else None,
-        pairs=found.pairs if found is not None else 0,
-        measured_at=found.nbytes if found is not None and measured else None,
+        ours=measured.ours if measured else None,
+        nccl=measured.nccl if measured else None,
+        pairs=measured.pairs if measured else 0,
+        measured_at=measured.nbytes if measured else None,
     )
 
 

@@ -108,7 +108,7 @@ class NcclRival:
             self._end(f"{name} by NCCL failed: {error}")
             raise
         taken = NcclTaken(call.kind, whole(call.source, call.target), number)
-        self._comm._handle.last_sparse = taken
+        self._comm._handle.last_taken = taken
         return True
 
     def closed_to(self, kind: str) -> str:

@@ -129,7 +129,7 @@ def _scratch(
     """Return arrays of zeros like those of a call, in place where these are."""
     own = _like(place, source)
     if target is None or target.pointer == source.pointer:
-        return own, target if target is None else own
+        return own, None if target is None else own
     return own, _like(place, target)
 
 

@@ -267,7 +267,7 @@ def made(comm: Caller, kind: str, ready: Ready) -> Any:
     seconds = time.perf_counter() - begin
     native, view = ffi.gc(place[0], lib.coll_sparse_free), ffi.new("coll_sparse_view *")
     check(lib.coll_sparse_look(native, view))
-    comm._handle.last_sparse = SparseTaken(kind, view, seconds, comm._handle.sequence, ready.dtype)
+    comm._handle.last_taken = SparseTaken(kind, view, seconds, comm._handle.sequence, ready.dtype)
     return _result(native, view, ready, _result_shape(kind, ready.whole.shape, comm.size))
 
 

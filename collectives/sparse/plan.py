@@ -130,7 +130,7 @@ class SparsePlan:
             handle, begin = self._comm._handle, time.perf_counter()
             handle.call("plan.reduce", start)
             seconds = time.perf_counter() - begin
-            handle.last_sparse = PlanTaken(self.way, *self._counts(), seconds, handle.sequence)
+            handle.last_taken = PlanTaken(self.way, *self._counts(), seconds, handle.sequence)
             return delivered(target)
 
         return self._comm._alone("plan.reduce", run, async_op)
