@@ -39,7 +39,8 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       pid_(getpid()),
       plans_(segment_, rank, !shares_memory),
       heap_(membership_.arena->heap()),
-      executor_(segment_, rank, heap_, assumed_placement()),
+      peers_(shares_memory ? nullptr : std::make_shared<PeerMemory>(segment_, rank)),
+      executor_(segment_, rank, heap_, assumed_placement(), peers_),
       announced_(segment_),
       times_(segment_, rank),
       placements_(segment_),
@@ -63,25 +64,6 @@ Communicator Communicator::branch(Membership&& place, int rank) const {
 
 int Communicator::world_rank() const noexcept {
   return segment_.rank(rank_).watch.world.load(std::memory_order_relaxed);
-}
-
-std::shared_ptr<SymmetricHeap> Communicator::heap() const {
-  check_fork();
-  if (!heap_ && !shares_memory_ && ranks_ > 1) {
-    throw Error(Status::unsupported,
-                "this job has no symmetric memory: its file has no room for all windows");
-  }
-  return heap_;
-}
-
-// What peers know memory by; 0 where they cannot reach it.
-std::uint64_t Communicator::buffer_name(const void* data, std::size_t bytes) const noexcept {
-  if (shares_memory_) return reinterpret_cast<std::uintptr_t>(data);
-  return heap_ ? heap_->name_of(data, bytes) : 0;
-}
-
-bool Communicator::reaches(const void* data, std::size_t bytes) const noexcept {
-  return heap_ ? buffer_name(data, bytes) != 0 : shares_memory_ || ranks_ == 1;
 }
 
 void Communicator::refuse_fork() const {
@@ -120,11 +102,15 @@ PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
   return plan;
 }
 
+PreparedPlan& Communicator::read_plan_of(const Call& call, const Choice& choice) {
+  return plans_.get(choice, root_of(call), Plans::Of::reached);
+}
+
 // Chooses the plans of a call that differs from the last one, from what is equal on all ranks.
 // Threads do not reach for each other's buffers: a rank whose call has failed may free what others
 // still use, which the symmetric heap prevents.
 void Communicator::resolve(const Call& call, Prepared& out) {
-  out.binding = out.far = out.within = nullptr;
+  out.binding = out.far = out.within = out.read = nullptr;
   out.bound = false;
   const std::size_t elements = vector_elements(call, ranks_);
   const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
@@ -136,6 +122,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.placed_bytes = bytes;
   out.placement_class = Prepared::kNoClass;
   if (!heap_) out.choices.within_reach.reset();
+  out.choices.readable = out.choices.readable && out.choices.within_reach;
   check_given(call, plans_.given());
   const Choice& near = out.choices.near;
   out.note = note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode), out.choices.table},
@@ -192,28 +179,30 @@ void Communicator::begin(Prepared& prepared) {
   clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
-  write_record(segment_.rank(rank_), prepared.note, prepared.packed, prepared.names);
+  write_record(segment_.rank(rank_), prepared.note, prepared.packed, names_of(prepared));
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_,
                   prepared.call.of_timeout);
   now_ = &prepared;
   active_ = true;
   const bool told =
-      prepared.within != nullptr && tells_reach(segment_, clock_.calls, prepared.names);
+      prepared.within != nullptr &&
+      (prepared.read != nullptr || tells_reach(segment_, clock_.calls, prepared.names));
   if (watch_.on()) watch_.begin(event_of(prepared.note, ranks_));
   if (attentive_) [[unlikely]]
     observe_begin(prepared);
   const bool far = prepared.choices.ahead && placed_far(prepared);
   const bool placed = prepared.choices.placed && !prepared.choices.ahead;
   executor_.begin(far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
-                  {far, placed, prepared.far, told ? prepared.within : nullptr});
+                  {far, placed, prepared.far, told ? prepared.within : nullptr, prepared.read});
 }
 
 // Which of the call's choices has run.
 const Choice& Communicator::ran() const noexcept {
   const Binding* bound = executor_.binding();
   const Choices& choices = now_->choices;
-  if (bound == now_->within && choices.within_reach) return *choices.within_reach;
+  const bool reached = bound == now_->within || bound == now_->read;
+  if (reached && choices.within_reach) return *choices.within_reach;
   return bound == now_->far ? choices.far : choices.near;
 }
 
@@ -251,6 +240,9 @@ void Communicator::keep(const Call& call, Kept& kept) {
   };
   const Choices& choices = prepared.choices;
   if (choices.within_reach) prepared.within = own(kept.within, *choices.within_reach);
+  if (choices.readable) {
+    prepared.read = kept.read.of(read_plan_of(call, *choices.within_reach), rank_, segment_);
+  }
   if (choices.far != choices.near) prepared.far = own(kept.far, choices.far);
   prepared.binding = own(kept.binding, choices.near);
 }
@@ -260,6 +252,7 @@ void Communicator::share(const Call& call, Prepared& prepared) {
   const Choices& choices = prepared.choices;
   Binding* near = &plan_of(call, choices.near).binding;
   if (choices.within_reach) prepared.within = &plan_of(call, *choices.within_reach).binding;
+  if (choices.readable) prepared.read = &read_plan_of(call, *choices.within_reach).binding;
   if (choices.far != choices.near) prepared.far = &plan_of(call, choices.far).binding;
   prepared.binding = near;
 }
@@ -336,6 +329,7 @@ Status Communicator::drive_on(Progress progress) {
 }
 
 void Communicator::fail_of(Progress progress) {
+  if (progress == Progress::failed && executor_.unread()) fail(unread_here());
   if (progress == Progress::failed) fail(failed_here(rank_, now_->note, executor_.unmapped()));
   const auto cause = find_mismatch(segment_, own_call());
   fail(cause.value_or(Cause{Status::mismatch, executor_.blocked().peer, kLongAgo}));

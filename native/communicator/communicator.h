@@ -117,6 +117,7 @@ class Communicator {
 
   void resolve(const Call& call, Prepared& out);
   PreparedPlan& plan_of(const Call& call, const Choice& choice);
+  PreparedPlan& read_plan_of(const Call& call, const Choice& choice);
   void bind(const Call& call, Prepared& prepared, std::vector<std::byte>& scratch);
   void keep(const Call& call, Kept& kept);
   void share(const Call& call, Prepared& prepared);
@@ -128,6 +129,7 @@ class Communicator {
       arrive_watched(call);
   }
   void arrive_watched(const Call& call) noexcept;
+  BufferNames names_of(const Prepared& prepared) const noexcept;
   void begin(Prepared& prepared);
   void say_placements();
   bool placed_far(Prepared& prepared) noexcept;
@@ -158,6 +160,7 @@ class Communicator {
     return Status::ok;
   }
   Status drive_on(Progress progress);
+  Cause unread_here() const;
   [[noreturn]] void fail_of(Progress progress);
   Status wait_slowly();
   void enter() {
@@ -195,7 +198,8 @@ class Communicator {
   bool knows_failure_ = false;
   Patience patience_, polls_;
   Plans plans_;
-  std::shared_ptr<SymmetricHeap> heap_;  // null of threads
+  std::shared_ptr<SymmetricHeap> heap_;  // null of threads,
+  std::shared_ptr<PeerMemory> peers_;    // too
   Executor executor_;
   GroupClock clock_;
   WaitPolicy policy_;

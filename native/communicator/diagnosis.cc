@@ -104,6 +104,12 @@ Cause failed_here(int rank, const CallNote& note, bool unmapped) {
               ": it has no address space left (ulimit -v); raise that, or use ordinary arrays"};
 }
 
+Cause unread_peer(int rank, const CallNote& note) {
+  return {Status::aborted, rank,
+          "rank " + std::to_string(rank) + " could read the memory of the others when it began " +
+              describe(note) + ", and then could not"};
+}
+
 std::string ahead(const Segment& segment, int rank, int peer) {
   const std::uint64_t begun = calls_begun(segment, peer);
   if (begun <= calls_begun(segment, rank)) return "";

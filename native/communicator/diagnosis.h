@@ -58,6 +58,9 @@ std::optional<Cause> find_dead(const Segment& segment, int rank);
 // unmapped.
 Cause failed_here(int rank, const CallNote& note, bool unmapped);
 
+// Or the kernel does not let it read their memory any more.
+Cause unread_peer(int rank, const CallNote& note);
+
 // "rank 1 (pid 99) died"
 std::string how_it_left(const Segment& segment, int peer, Life life);
 

@@ -9,6 +9,7 @@
 #include "base/looks.h"
 #include "communicator/claims_of.h"
 #include "plan/lower.h"
+#include "plan/reach.h"
 #include "prove/plan_proof.h"
 #include "prove/wrong_schedule.h"
 
@@ -22,14 +23,23 @@ Stores stores_of(Mode mode) {
   return mode == Mode::inlined ? Stores::ordinary : Stores::non_temporal;
 }
 
+// One of those that the proof of a mixed plan has been made of.
+Plan all_reached(const Plan& mixed) {
+  return resolve(mixed, Reach(mixed.ranks.size(), {true, true}));
+}
+
 }  // namespace
 
-PreparedPlan& Plans::get(const Choice& choice, int root) {
+PreparedPlan& Plans::get(const Choice& choice, int root, Of buffers) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(choice.algorithm) | static_cast<std::uint64_t>(choice.mode) << 16 |
-      static_cast<std::uint64_t>(choice.lag) << 24 | static_cast<std::uint64_t>(root) << 32;
+      static_cast<std::uint64_t>(choice.lag) << 24 | static_cast<std::uint64_t>(root) << 32 |
+      static_cast<std::uint64_t>(buffers) << 63;
   auto& prepared = plans_[key];
-  if (!prepared) prepared = std::make_unique<PreparedPlan>(make(choice, root), rank_, segment_);
+  if (!prepared) {
+    Plan plan = buffers == Of::any ? make(choice, root) : all_reached(get(choice, root).plan);
+    prepared = std::make_unique<PreparedPlan>(std::move(plan), rank_, segment_);
+  }
   return *prepared;
 }
 

@@ -64,7 +64,9 @@ class Plans {
 
   // A plan that does not prove is never run: then the staged form takes its place, on all ranks
   // alike, since all prove the same.
-  PreparedPlan& get(const Choice& choice, int root);
+  // reached: what a mixed one is where all buffers are within reach.
+  enum class Of : std::uint8_t { any, reached };
+  PreparedPlan& get(const Choice& choice, int root, Of buffers = Of::any);
 
   GivenSchedules& given() noexcept { return given_; }
   const GivenSchedules& given() const noexcept { return given_; }

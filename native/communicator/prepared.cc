@@ -25,7 +25,7 @@ bool Prepared::fits(const Call& c) const noexcept {
 
 std::size_t Prepared::scratch_bytes(const Call& c, int ranks) const {
   const auto uses = [](const Binding* b) { return b != nullptr && b->uses_scratch(); };
-  if (!uses(binding) && !uses(far) && !uses(within)) return 0;
+  if (!uses(binding) && !uses(far) && !uses(within) && !uses(read)) return 0;
   // Of alltoall's blocks a rank holds as many as it has itself.
   const std::size_t held = c.kind == Kind::alltoall ? c.count : vector_elements(c, ranks);
   return held * travel_of(c, ranks).bytes();
@@ -53,7 +53,9 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   };
   bind_one(binding, choices.near);
   bind_one(far, choices.far);
-  if (within != nullptr) bind_one(within, *choices.within_reach);
+  for (Binding* one : {within, read}) {
+    if (one != nullptr) bind_one(one, *choices.within_reach);
+  }
   call.input = c.input;
   call.output = c.output;
   call.timeout = c.timeout;

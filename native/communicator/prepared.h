@@ -28,8 +28,9 @@ struct Prepared {
   Choices choices;
   CallNote note;
   Binding* binding = nullptr;
-  // Of a large call, what runs instead on far cores, and where buffers are within reach; or null.
-  Binding *far = nullptr, *within = nullptr;
+  // Of a large call, what runs instead on far cores, where buffers are within reach, and where the
+  // kernel reads them; or null.
+  Binding *far = nullptr, *within = nullptr, *read = nullptr;
   Accumulation accumulation;
   std::uint64_t packed = 0, hash = 0;  // of the note; of all that the ranks must agree on
   BufferNames names{};
@@ -60,7 +61,7 @@ struct Prepared {
 // A prepared call that keeps its binding.
 struct Kept {
   Prepared prepared;
-  OwnBinding binding, far, within;
+  OwnBinding binding, far, within, read;
   std::vector<std::byte> scratch;  // of a persistent call
 };
 

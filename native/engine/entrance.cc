@@ -9,26 +9,39 @@
 namespace coll {
 namespace {
 
-constexpr std::uint64_t kSaidFar = 1, kSaidStaged = 2;
+constexpr std::uint64_t kSaidFar = 1, kSaidStaged = 2, kSaidRead = 4;
 
 }  // namespace
 
 // What was faster of late, for calls of these two plans and this size.
-bool Executor::asks_of(Chosen what) noexcept {
-  const Binding* other = what == Chosen::far ? large_.far : large_.within;
+bool Executor::asks_of(Chosen what, std::optional<bool> wish) noexcept {
+  const Binding* other = what == Chosen::far      ? large_.far
+                         : what == Chosen::staged ? large_.within
+                                                  : large_.read;
   const auto name = [](const Binding* binding) {  // of its plan, in its tiles
     if (binding == nullptr) return std::uint64_t{0};
     return reinterpret_cast<std::uintptr_t>(&binding->plan()) ^ binding->call().tile_bytes << 1;
   };
-  return plans_.ask(what, name(binding_), name(other), binding_->bytes(), clock_->calls);
+  return plans_.ask(what, name(binding_), name(other), binding_->bytes(), clock_->calls, wish);
+}
+
+// Where the cores are taken to be counts in calls that are staged alone. Where these are rare, it
+// is either in turns, as nobody knows where the cores are by then.
+bool Executor::says_far() noexcept {
+  if (assumed_) return *assumed_ == Placement::far;
+  std::optional<bool> turn;
+  if (plans_.tries(Chosen::not_read)) turn = (++turns_ & 1) != 0;
+  return asks_of(Chosen::far, turn);
 }
 
 void Executor::say_plan() noexcept {
-  const bool far = large_.placed && (assumed_ ? *assumed_ == Placement::far : asks_of(Chosen::far));
+  const bool reads = large_.read != nullptr && all_read_ && !asks_of(Chosen::not_read);
+  const bool far = large_.placed && !reads && says_far();
   const bool stages = large_.within != nullptr && asks_of(Chosen::staged);
   segment_.header()
       .cores.at(clock_->calls)
-      .store((far ? kSaidFar : 0) | (stages ? kSaidStaged : 0), std::memory_order_relaxed);
+      .store((far ? kSaidFar : 0) | (stages ? kSaidStaged : 0) | (reads ? kSaidRead : 0),
+             std::memory_order_relaxed);
 }
 
 // How long a call took on the slowest rank, if all have said so: none has more than begun this one.
@@ -43,25 +56,52 @@ std::optional<double> Executor::slowest(std::uint64_t call) const noexcept {
   return most;
 }
 
-void Executor::choose_plan() noexcept {
-  bool within = false;
-  for (std::uint32_t r = 0; r < segment_.shape().ranks && large_.within != nullptr; ++r) {
+// What all ranks have told of their buffers. Where some lie in memory that is mapped, the others
+// are staged; else all are read, or none.
+Executor::Reached Executor::reached_in_call() const noexcept {
+  if (large_.within == nullptr) return Reached::nothing;
+  bool all_private = large_.read != nullptr;
+  for (std::uint32_t r = 0; r < segment_.shape().ranks; ++r) {
     for (const Place place : {Place::input, Place::output}) {
-      within = within || name_of(r, static_cast<int>(place)) != 0;
+      const std::uint64_t name = told_of(r, static_cast<int>(place));
+      if (name != 0 && !PeerMemory::is_private(name)) return Reached::mapped;
+      all_private = all_private && name != 0;
     }
   }
-  timed_ = within || large_.placed;
-  if (rank_ == 0) {
-    std::optional<Chosen> counts;
-    if (timed_) counts = within ? Chosen::staged : Chosen::far;
-    plans_.learn(counts, [this](std::uint64_t call) { return slowest(call); });
+  return all_private ? Reached::by_reading : Reached::nothing;
+}
+
+// Rank 0, of the call before; and what this one will say something about.
+void Executor::learn(Reached reached, bool reads) noexcept {
+  const auto spent = [this](std::uint64_t call) { return slowest(call); };
+  if (reached == Reached::mapped) {
+    plans_.learn({Chosen::staged}, spent);
+  } else if (reads) {
+    plans_.learn({Chosen::not_read}, spent);
+  } else if (reached == Reached::by_reading) {
+    plans_.learn({Chosen::not_read, Chosen::far}, spent);
+  } else if (large_.placed) {
+    plans_.learn({Chosen::far}, spent);
+  } else {
+    plans_.learn({}, spent);
   }
+}
+
+void Executor::choose_plan() noexcept {
+  const Reached reached = reached_in_call();
   const auto& said = segment_.header().cores.at(clock_->calls);
   const std::uint64_t told = said.load(std::memory_order_relaxed);
+  if (large_.read != nullptr) all_read_ = reached == Reached::by_reading;
+  reads_ = reached == Reached::by_reading && (told & kSaidRead) != 0;
+  timed_ = reached != Reached::nothing || large_.placed;
+  if (rank_ == 0) learn(reached, reads_);
   const bool far = large_.placed && (told & kSaidFar) != 0;
   streams_ = streams_ || far;
-  if ((told & kSaidStaged) != 0) within = false;
-  const Binding* instead = within ? large_.within : far ? large_.far : nullptr;
+  const bool within = reached == Reached::mapped && (told & kSaidStaged) == 0;
+  const Binding* instead = reads_   ? large_.read
+                           : within ? large_.within
+                           : far    ? large_.far
+                                    : nullptr;
   if (instead != nullptr) take_up(*instead);
   if (timed_) agreed_ = std::chrono::steady_clock::now();
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/pause.h"
+#include "transport/failure.h"
 #include "transport/system_calls.h"
 
 namespace coll {
@@ -17,9 +18,10 @@ constexpr int kLooks = 32;
 }  // namespace
 
 Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap,
-                   std::optional<Placement> assumed)
+                   std::optional<Placement> assumed, std::shared_ptr<PeerMemory> peers)
     : segment_(segment),
       heap_(std::move(heap)),
+      peers_(std::move(peers)),
       own_(&segment.rank(rank)),
       rank_(rank),
       assumed_(assumed) {
@@ -177,6 +179,7 @@ void Executor::take_up(const Binding& binding) noexcept {
   depth_bits_ = std::countr_zero(depth_);
   closed_ = plan.layout.closed();
   stores_around_ = plan.stores == Stores::non_temporal;
+  borrows_ = plan.mode == Mode::pull || plan.mode == Mode::push;
   ring_ = plan.inlined() ? 1 : 0;
   slot_bytes_ = ring_bytes_[ring_];
 }
@@ -197,7 +200,7 @@ void Executor::begin(const Binding& binding, GroupClock& clock, const Large& lar
   iteration_ = 0;
   op_ = 1;
   met_ = credit_ = 0;
-  mismatch_ = user_failed_ = unmapped_ = false;
+  mismatch_ = user_failed_ = unmapped_ = unread_ = reads_ = false;
   entrance_ = Entrance::before;
   fingerprint_ = clock.calls % kFingerprints;
 }
@@ -306,6 +309,12 @@ inline Progress Executor::follow(int spins) noexcept {
   }
 }
 
+// Who has given up in this call may have written into buffers that others still read.
+inline bool Executor::was_left() const noexcept {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return failed(segment_);
+}
+
 template <bool kRecorded>
 inline Progress Executor::play(int spins) noexcept {
   int i = iteration_;
@@ -320,7 +329,7 @@ inline Progress Executor::play(int spins) noexcept {
       if (!ready(op, tile, spins, met)) return stop(i, number, met);
       move_pieces(op, tile);
       // Then nobody may be told that the op is done.
-      if (user_failed_ || unmapped_) return Progress::failed;
+      if (user_failed_ || unmapped_ || unread_) return Progress::failed;
       met = 0;
       fence(op);
       raise_flags(op, tile);
@@ -332,6 +341,8 @@ inline Progress Executor::play(int spins) noexcept {
   if (!ready(ops_[exit_], tiles_ - 1, spins, met)) return stop(i, exit_, met);
   if constexpr (kRecorded) watch_->step_ends_if_it_waited({.act = Event::Act::leave});
   fence(ops_[exit_]);
+  if (borrows_ && was_left()) [[unlikely]]
+    return Progress::failed;
   end();
   return Progress::done;
 }

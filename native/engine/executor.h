@@ -17,6 +17,7 @@
 #include "engine/plan_trial.h"
 #include "engine/trial.h"
 #include "engine/watch.h"
+#include "transport/peer_memory.h"
 #include "transport/segment.h"
 #include "transport/symmetric_heap.h"
 
@@ -49,6 +50,8 @@ struct Large {
   const Binding* within = nullptr;  // where any rank's buffer is within reach of the others; even
                                     // there stages are tried: to write a line that another core
                                     // has, or to read small pages, may take longer
+  const Binding* read = nullptr;    // where all may read each other's memory: the same plan of
+                                    // buffers that are all within reach
 
   bool agreed() const noexcept { return placed || within != nullptr; }
 };
@@ -69,9 +72,11 @@ struct GroupClock {
 class Executor {
  public:
   // `heap`: where peers' buffers are found; null where all ranks share all memory.
-  // `assumed`: where to take the cores to be, instead of trying what is faster.
+  // `assumed`: where to take the cores to be, instead of trying what is faster. `peers`: by which
+  // buffers are read that lie elsewhere; null where none are.
   Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap = nullptr,
-           std::optional<Placement> assumed = std::nullopt);
+           std::optional<Placement> assumed = std::nullopt,
+           std::shared_ptr<PeerMemory> peers = nullptr);
 
   // Starts the bound call; `clock` has counted it and holds its fingerprint.
   void begin(const Binding& binding, GroupClock& clock, const Large& large = {}) noexcept;
@@ -83,8 +88,10 @@ class Executor {
   const Binding* binding() const noexcept { return binding_; }
   // Who is told of waits and steps, from the next call on; null: nobody.
   void watched_by(Watch* watch) noexcept { watch_ = watch; }
-  // Of a call that failed: it is not the user's operation, but that peers' memory cannot be mapped.
+  // Of a call that failed: it is not the user's operation, but that peers' memory cannot be mapped,
+  // or read.
   bool unmapped() const noexcept { return unmapped_; }
+  bool unread() const noexcept { return unread_; }
 
  private:
   void take_up(const Binding& binding) noexcept;
@@ -97,8 +104,12 @@ class Executor {
   void find_slots() noexcept;
   bool enter(int spins) noexcept;
   bool agree(int spins) noexcept;
-  bool asks_of(Chosen what) noexcept;
+  bool asks_of(Chosen what, std::optional<bool> wish = std::nullopt) noexcept;
+  bool says_far() noexcept;
   void say_plan() noexcept;
+  enum class Reached : std::uint8_t { nothing, mapped, by_reading };
+  Reached reached_in_call() const noexcept;
+  void learn(Reached reached, bool reads) noexcept;
   void choose_plan() noexcept;
   std::optional<double> slowest(std::uint64_t call) const noexcept;
   void note_time() noexcept;
@@ -119,6 +130,8 @@ class Executor {
     return {soon_.data(), static_cast<std::uint32_t>(soon_.size()), 0, soon_bytes_};
   }
   std::size_t run_pieces(const BoundOp& op, int tile, Around around) noexcept;
+  int read_from(const BoundOp& op) const noexcept;
+  void read_piece(int peer, Fold& fold) noexcept;
   bool counts(const BoundOperand& o) const noexcept;
   Fold empty_fold(const BoundOp& op) noexcept;
   Fold gather_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
@@ -130,10 +143,15 @@ class Executor {
   void pack_messages(const BoundOp& op, int tile) noexcept;
   // What a rank says of one of its buffers in this call: what peers know it by, 0 where they cannot
   // reach it. It was written before the rank's ENTRY, for which whoever asks has waited.
-  std::uint64_t name_of(std::uint32_t rank, int place) const noexcept {
+  std::uint64_t told_of(std::uint32_t rank, int place) const noexcept {
     const CallRecord& record =
         segment_.rank(static_cast<int>(rank)).records[clock_->calls % kRecords];
     return record.word[5 + place].load(std::memory_order_relaxed);
+  }
+  // The same of what this call makes use of.
+  std::uint64_t name_of(std::uint32_t rank, int place) const noexcept {
+    const std::uint64_t name = told_of(rank, place);
+    return PeerMemory::is_private(name) && !reads_ ? 0 : name;
   }
   std::byte* address(const BoundOperand& o, std::size_t tile_offset,
                      std::size_t stage_offset) noexcept;
@@ -153,6 +171,7 @@ class Executor {
   }
   Progress stopped() const noexcept { return mismatch_ ? Progress::mismatch : Progress::blocked; }
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
+  bool was_left() const noexcept;
   void end() noexcept;
 
   // Which slot of the ring a tile has. Rings have a power of two of slots: no division here.
@@ -171,6 +190,7 @@ class Executor {
 
   Segment segment_;
   std::shared_ptr<SymmetricHeap> heap_;
+  std::shared_ptr<PeerMemory> peers_;
   RankControl* own_;
   int rank_;
   Watch* watch_ = nullptr;
@@ -204,9 +224,14 @@ class Executor {
   bool unfenced_ = false;        // something was, since the last fence
   enum class Entrance : std::uint8_t { before, agreeing, within } entrance_ = Entrance::before;
   bool mismatch_ = false, closed_ = false, user_failed_ = false;
-  bool unmapped_ = false;  // peers' memory that this call needs cannot be mapped
+  bool unmapped_ = false;  // peers' memory that this call needs cannot be mapped,
+  bool unread_ = false;    // or read
+  bool borrows_ = false;   // this call reaches for peers' buffers,
+  bool reads_ = false;     // by the kernel
+  bool all_read_ = false;  // of the last call that could: all ranks may
   std::optional<Placement> assumed_;
-  PlanTrial plans_;     // rank 0's
+  PlanTrial plans_;  // rank 0's
+  unsigned turns_ = 0;
   bool timed_ = false;  // how long this call takes counts
   std::chrono::steady_clock::time_point agreed_;
   // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.

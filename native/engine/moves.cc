@@ -16,6 +16,10 @@ std::byte* Executor::address(const BoundOperand& o, std::size_t tile_offset,
   if (o.home == Home::stage) return o.base + stage_offset;
   if (o.home == Home::local) return tile_offset == 0 ? o.base : o.base + tile_offset;
   const std::uint64_t name = name_of(o.rank, o.place);
+  if (reads_) {  // in the peer's process
+    return reinterpret_cast<std::byte*>(PeerMemory::address_of(name)) +
+           reinterpret_cast<std::uintptr_t>(o.base) + tile_offset;
+  }
   std::byte* buffer = heap_ ? heap_->reach(name) : reinterpret_cast<std::byte*>(name);
   unmapped_ = unmapped_ || buffer == nullptr;
   return buffer + reinterpret_cast<std::uintptr_t>(o.base) + tile_offset;
@@ -100,8 +104,29 @@ void Executor::end_streaming() noexcept {
   unfenced_ = false;
 }
 
+// Whose memory an op reads by the kernel; -1: nobody's.
+int Executor::read_from(const BoundOp& op) const noexcept {
+  if (!reads_ || op.pieces == op.pieces_end) return -1;
+  const BoundOperand* source = binding_->operands() + binding_->pieces()[op.pieces].operands;
+  for (std::size_t k = 0; k < op.k; ++k) {
+    if (source[k].home == Home::remote && counts(source[k])) return source[k].rank;
+  }
+  return -1;
+}
+
+// Into one destination, and from there into the others.
+void Executor::read_piece(int peer, Fold& fold) noexcept {
+  const auto from = reinterpret_cast<std::uintptr_t>(fold.sources[0]);
+  const std::size_t bytes = fold.n * binding_->element_bytes();
+  unread_ = unread_ || !peers_->read(peer, fold.destinations[0], from, bytes);
+  if (unread_ || --fold.m == 0) return;
+  sources_[0] = *fold.destinations++;
+  kernel_(fold);
+}
+
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
-  const Around choice = choice_of(op);
+  // How long that takes says nothing of stores.
+  const Around choice = read_from(op) < 0 ? choice_of(op) : Around::nothing;
   Trial* trial = trial_of(op, choice);
   if (trial == nullptr) {
     run_pieces(op, tile, Around::nothing);
@@ -164,6 +189,7 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noe
   const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
   const std::size_t start = stage_of(tile);
   const bool packed = binding_->payload() != nullptr;
+  const int peer = read_from(op);
   if (packed) unpack_messages(op, tile);
   std::size_t done = 0, moved = 0;
   for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
@@ -178,7 +204,10 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noe
     if (unmapped_) return moved;
     if (fold.m == 0) continue;
     fold.n = n;
-    kernel_(fold);
+    if (peer >= 0) [[unlikely]]
+      read_piece(peer, fold);
+    else
+      kernel_(fold);
     moved += n * size;
   }
   if (packed) pack_messages(op, tile);

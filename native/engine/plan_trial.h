@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -35,33 +36,44 @@ class Spent {
   std::uint64_t word_ = 0;
 };
 
-// What is to be chosen: how far apart the cores are taken to be, or whether arrays that could be
-// reached are staged. Both may be asked before a call of which one turns out to count.
-enum class Chosen : std::uint8_t { far, staged };
+// What is to be chosen: how far apart the cores are taken to be, whether arrays that could be
+// reached are staged, or those that could be read by the kernel. Several may be asked before a call
+// of which one turns out to count.
+enum class Chosen : std::uint8_t { far, staged, not_read };
+inline constexpr int kChosen = 3;
 
 class PlanTrial {
  public:
   // Whether call number `call` shall run so. `plan` and `other` name the plans between which that
-  // chooses: how long another one took says nothing of them.
+  // chooses: how long another one took says nothing of them. `wish`: it is settled that it shall,
+  // or shall not.
   bool ask(Chosen what, std::uint64_t plan, std::uint64_t other, std::size_t bytes,
-           std::uint64_t call) noexcept {
+           std::uint64_t call, std::optional<bool> wish = std::nullopt) noexcept {
     Asked& asked = now_[static_cast<std::size_t>(what)];
     asked = {&of(name_of(plan, other, bytes, what)), bytes, call, false};
-    asked.second = asked.trial->second();
+    asked.second = wish ? *wish : asked.trial->second();
     return asked.second;
+  }
+  // Whether the answer was for the sake of learning.
+  bool tries(Chosen what) const noexcept {
+    const Asked& asked = now_[static_cast<std::size_t>(what)];
+    return asked.trial != nullptr && asked.trial->trying();
   }
 
   // Once all ranks have entered the call: `spent(n)` is how long call number n, before it, took on
-  // the slowest one, if all have said so. `counts`: what this call says something about, if
-  // anything.
+  // the slowest one, if all have said so. `counts`: what this call says something about.
   template <class SlowestOf>
-  void learn(std::optional<Chosen> counts, SlowestOf spent) noexcept {
-    if (before_.trial != nullptr) {
-      if (const std::optional<double> ns = spent(before_.call)) {
-        before_.trial->note(before_.second, before_.bytes, *ns);
+  void learn(std::initializer_list<Chosen> counts, SlowestOf spent) noexcept {
+    for (const Asked& before : before_) {
+      if (before.trial == nullptr) continue;
+      if (const std::optional<double> ns = spent(before.call)) {
+        before.trial->note(before.second, before.bytes, *ns);
       }
     }
-    before_ = counts ? now_[static_cast<std::size_t>(*counts)] : Asked();
+    before_ = {};
+    for (const Chosen what : counts) {
+      before_[static_cast<std::size_t>(what)] = now_[static_cast<std::size_t>(what)];
+    }
     now_ = {};
   }
 
@@ -72,9 +84,10 @@ class PlanTrial {
     std::uint64_t call = 0;
     bool second = false;
   };
+  static Trial alert_trial() noexcept { return Trial(1, true); }
   struct Known {
     std::uint64_t name = 0;
-    Trial trial = Trial();
+    Trial trial = alert_trial();
   };
 
   // Never 0. What a multiplication mixes lies in the upper bits.
@@ -96,10 +109,12 @@ class PlanTrial {
       if (known.name == name) return known.trial;
     }
     Known& taken = bucket.known[bucket.next++ % kWays];
-    for (Asked* asked : {&before_, &now_[0], &now_[1]}) {
-      if (asked->trial == &taken.trial) *asked = {};
+    for (std::array<Asked, kChosen>* asked : {&before_, &now_}) {
+      for (Asked& one : *asked) {
+        if (one.trial == &taken.trial) one = {};
+      }
     }
-    taken = {name, Trial()};
+    taken = {name, alert_trial()};
     return taken.trial;
   }
 
@@ -109,8 +124,7 @@ class PlanTrial {
     std::uint32_t next = 0;
   };
   std::vector<Bucket> buckets_ = std::vector<Bucket>(std::size_t{1} << kBits);
-  std::array<Asked, 2> now_;
-  Asked before_;
+  std::array<Asked, kChosen> now_, before_;
 };
 
 }  // namespace coll

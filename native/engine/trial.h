@@ -11,23 +11,33 @@ namespace coll {
 
 class Trial {
  public:
-  // How many times as fast the second way must be.
-  explicit Trial(double clearly = 1) : clearly_(clearly) {}
+  // How many times as fast the second way must be. `alert`: where the usual way takes much longer
+  // twice in a row, the other one is tried at once: so it is with uses that are all alike.
+  explicit Trial(double clearly = 1, bool alert = false) : clearly_(clearly), alert_(alert) {}
 
   // Whether to go the second way now.
   bool second() noexcept {
     const bool usual = usually_second();
     ++uses_;
+    trying_ = uses_ <= kBeginning || uses_ >= next_;
     if (uses_ <= kBeginning) return uses_ % 2 == 0;
     if (uses_ < next_) return usual;
     interval_ = much_worse(!usual) ? std::min(2 * interval_, kTrySeldom) : kTryOften;
     next_ = uses_ + interval_;
+    rested_ = uses_ + kRest;
     return !usual;
   }
+
+  // Whether what second() said last is for the sake of learning.
+  bool trying() const noexcept { return trying_; }
 
   void note(bool second, std::size_t bytes, double ns) noexcept {
     double& known = per_byte_[second ? 1 : 0];
     const double now = ns / static_cast<double>(bytes);
+    if (alert_ && second == usually_second()) {
+      slow_ = known > 0 && now > kMuch * known ? slow_ + 1 : 0;
+      if (slow_ >= kInARow) next_ = std::min(next_, std::max(uses_ + 1, rested_));
+    }
     // Falls at once and rises slowly: a use that was interrupted says nothing about the way.
     known = known == 0 || now < known ? now : known + kRise * (now - known);
   }
@@ -37,6 +47,8 @@ class Trial {
   // In turns at first: what is used for the first time is slow.
   static constexpr unsigned kBeginning = 6, kTryOften = 16, kTrySeldom = 128;
   static constexpr double kMuch = 1.25;
+  // Between tries, however slow the usual way has become.
+  static constexpr unsigned kRest = 8, kInARow = 2;
 
   bool much_worse(bool second) const noexcept {
     return per_byte_[second ? 1 : 0] > kMuch * per_byte_[second ? 0 : 1];
@@ -47,8 +59,10 @@ class Trial {
   }
 
   double clearly_;
+  bool alert_, trying_ = false;
   double per_byte_[2] = {0, 0};  // ns
   unsigned uses_ = 0, interval_ = kTryOften / 2, next_ = kBeginning + kTryOften;
+  unsigned rested_ = 0, slow_ = 0;
 };
 
 }  // namespace coll

@@ -39,6 +39,8 @@ bool raise_failure(const Segment& segment, Status status, int culprit, int repor
   block.reporter = reporter;
   copy_text(block.text, text);
   block.state.store(kThere, std::memory_order_release);
+  // Who reads from this rank's buffers sees this before anything that is written there afterwards.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   return true;
 }
 

@@ -43,6 +43,7 @@ enum class SystemCall : std::uint8_t {
   futex_wake,
   membarrier,
   get_robust_list,
+  process_vm_readv,
   any
 };
 

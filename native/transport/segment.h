@@ -33,12 +33,14 @@ struct alignas(kLine) DoneLine {
 
 // How many ranks sleep on something that this rank will write, and the cores that it may use (the
 // first 64, as bits): whether ranks must share cores decides how they wait. And what is written
-// once: the rank in the group that all began in, for error texts.
+// once: the rank in the group that all began in, for error texts; where in this rank's own memory
+// which number lies, by which who may read it knows its process (peer_memory.h).
 struct alignas(kLine) WatchLine {
   std::atomic<std::uint32_t> watchers;
   std::atomic<std::uint32_t> fenced;  // 1: all_cores_fence() reaches this rank
   std::atomic<std::uint64_t> cores;
   std::atomic<std::int32_t> world;
+  std::atomic<std::uint64_t> mark_at, mark;
 };
 
 // What one call was, for the text of an error and for mismatches found late. word[0] is the call's
@@ -174,7 +176,7 @@ struct alignas(kLine) SegmentHeader {
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 8;
+inline constexpr std::uint64_t kSegmentVersion = 9;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

@@ -242,6 +242,14 @@ int kill(pid_t pid, int signal) noexcept {
   return guarded(SystemCall::kill, [&] { return ::kill(pid, signal); });
 }
 
+ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long local_count,
+                         const iovec* remote, unsigned long remote_count,
+                         unsigned long flags) noexcept {
+  return guarded(SystemCall::process_vm_readv, [&] {
+    return ::process_vm_readv(pid, local, local_count, remote, remote_count, flags);
+  });
+}
+
 void yield() noexcept { ::sched_yield(); }
 
 }  // namespace sys

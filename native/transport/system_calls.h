@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,9 @@ ssize_t read(int fd, void* buffer, std::size_t size) noexcept;
 int close(int fd) noexcept;
 DIR* opendir(const char* path) noexcept;
 int kill(pid_t pid, int signal) noexcept;
+ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long local_count,
+                         const iovec* remote, unsigned long remote_count,
+                         unsigned long flags) noexcept;
 void yield() noexcept;
 
 }  // namespace sys

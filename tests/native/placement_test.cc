@@ -39,6 +39,65 @@ TEST(what_was_faster_of_late_is_taken) {
   CHECK(trial.second() || trial.second());
 }
 
+// Cores that move are noticed by what is usual before the next try is due.
+TEST(what_has_become_slow_is_left_at_once) {
+  Trial alert(1, true), calm;
+  const auto use = [](Trial& trial, double first, double second) {
+    const bool chosen = trial.second();
+    trial.note(chosen, 1, chosen ? second : first);
+    return chosen;
+  };
+  for (int i = 0; i < 1000; ++i) {
+    use(alert, 100, 200);
+    use(calm, 100, 200);
+  }
+  int slow[2] = {0, 0};
+  for (int i = 0; i < 160; ++i) {
+    slow[0] += use(alert, 300, 100) ? 0 : 1;
+    slow[1] += use(calm, 300, 100) ? 0 : 1;
+  }
+  CHECK(slow[0] <= 12 && slow[1] > slow[0]);
+}
+
+// Nor does a use now and then that something has held up lead to tries.
+TEST(one_slow_use_is_none) {
+  Trial alert(1, true);
+  int tried = 0;
+  for (int i = 0; i < 1280; ++i) {
+    const bool second = alert.second();
+    alert.note(second, 1, second ? 300 : i % 10 == 0 ? 500 : 100);
+    tried += i >= 256 && second ? 1 : 0;
+  }
+  CHECK(tried <= 9);
+}
+
+// Of three ways that of the kernel has one question, and stages, where they are tried, take turns.
+TEST(stages_are_tried_as_for_near_and_for_far_cores_beside_what_is_read) {
+  PlanTrial plans;
+  double before = 0;
+  int read = 0, far = 0;
+  unsigned turns = 0;
+  for (std::uint64_t number = 1; number <= 2000; ++number) {
+    const bool moved = number > 1000;  // stages for far cores are the fastest way since then
+    const bool reads = !plans.ask(Chosen::not_read, 7, 0, 1 << 24, number);
+    std::optional<bool> turn;
+    if (plans.tries(Chosen::not_read)) turn = (++turns & 1) != 0;
+    const bool is_far = !reads && plans.ask(Chosen::far, 7, 0, 1 << 24, number, turn);
+    const auto spent = [&](std::uint64_t) noexcept { return std::optional<double>(before); };
+    if (reads) {
+      plans.learn({Chosen::not_read}, spent);
+    } else {
+      plans.learn({Chosen::not_read, Chosen::far}, spent);
+    }
+    before = reads ? 200 : is_far ? (moved ? 100 : 400) : (moved ? 300 : 250);
+    if (number % 1000 > 500 || number == 1000) {
+      read += !moved && reads ? 1 : 0;
+      far += moved && is_far ? 1 : 0;
+    }
+  }
+  CHECK(read > 450 && far > 400);
+}
+
 TEST(what_the_slowest_rank_needed_counts) {
   PlanTrial plans;
   bool before = false;
@@ -46,7 +105,7 @@ TEST(what_the_slowest_rank_needed_counts) {
   int far = 0;
   for (std::uint64_t number = 1; number <= 200; ++number) {
     const bool chosen = plans.ask(Chosen::far, 7, 0, 1 << 20, number);
-    plans.learn(Chosen::far, [&](std::uint64_t call) noexcept -> std::optional<double> {
+    plans.learn({Chosen::far}, [&](std::uint64_t call) noexcept -> std::optional<double> {
       asked = call;
       if (number % 5 == 0) return std::nullopt;  // some rank has not said so yet
       return before ? 900 : 300;
@@ -68,7 +127,8 @@ TEST(plans_of_one_size_do_not_disturb_each_other) {
     const bool slow = number % 2 == 0;
     const bool chosen = plans.ask(Chosen::far, slow ? kSlow : kQuick, 0, 1 << 20, number);
     const double took = slow ? (chosen ? 2000 : 1000) : (chosen ? 50 : 100);
-    plans.learn(Chosen::far, [&](std::uint64_t) noexcept { return std::optional<double>(before); });
+    plans.learn({Chosen::far},
+                [&](std::uint64_t) noexcept { return std::optional<double>(before); });
     before = took;
     if (number > 400) far[slow ? 1 : 0] += chosen ? 1 : 0;
   }
@@ -84,8 +144,8 @@ TEST(what_is_reached_and_what_is_far_are_two_questions) {
     const bool reaches = number % 2 == 0;
     const bool is_far = plans.ask(Chosen::far, 7, 0, 1 << 20, number);
     const bool is_staged = plans.ask(Chosen::staged, 7, 0, 1 << 20, number);
-    plans.learn(reaches ? Chosen::staged : Chosen::far,
-                [&](std::uint64_t) noexcept { return std::optional<double>(before); });
+    const Chosen counts = reaches ? Chosen::staged : Chosen::far;
+    plans.learn({counts}, [&](std::uint64_t) noexcept { return std::optional<double>(before); });
     before = reaches ? (is_staged ? 100 : 200) : (is_far ? 200 : 100);
     if (number <= 200) continue;
     staged += reaches && is_staged ? 1 : 0;
@@ -109,7 +169,7 @@ TEST(no_plan_forgets_because_of_another_one) {
                                            kTile - 4096 * (other % 64), 1 << 20, number)
                                : plans.ask(Chosen::far, kQuick, kTile, 1 << 20, number);
       const double took = slow ? (chosen ? 2000 : 1000) : (chosen ? 50 : 100);
-      plans.learn(Chosen::far,
+      plans.learn({Chosen::far},
                   [&](std::uint64_t) noexcept { return std::optional<double>(before); });
       before = took;
       if (!slow && number > 20) far += chosen ? 1 : 0;
