@@ -33,8 +33,10 @@ bool Communicator::reaches(const void* data, std::size_t bytes) const noexcept {
 // time: a process may lose that right.
 BufferNames Communicator::names_of(const Prepared& prepared) const noexcept {
   BufferNames names = prepared.names;
-  if (prepared.read == nullptr || !peers_ || !peers_->reads_all()) return names;
   const CallData& data = prepared.binding->call();
+  if (prepared.read == nullptr || !peers_) return names;
+  if (prepared.read->plan().apart && data.input == data.output) return names;
+  if (!peers_->reads_all()) return names;
   if (names[0] == 0) names[0] = PeerMemory::name_of(data.input);
   if (names[1] == 0) names[1] = PeerMemory::name_of(data.output);
   return names;

@@ -103,7 +103,9 @@ PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
 }
 
 PreparedPlan& Communicator::read_plan_of(const Call& call, const Choice& choice) {
-  return plans_.get(choice, root_of(call), Plans::Of::reached);
+  // Whether any of its calls is in place the ranks tell each other: then it is staged.
+  const bool apart = call.kind == Kind::alltoall;
+  return plans_.get(choice, root_of(call), apart ? Plans::Of::reached_apart : Plans::Of::reached);
 }
 
 // Chooses the plans of a call that differs from the last one, from what is equal on all ranks.
@@ -120,7 +122,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
                        call.purpose == Purpose::itself;
   out.by_rule_bytes = by_rule ? bytes : 0;
   out.placed_bytes = bytes;
-  out.placement_class = Prepared::kNoClass;
+  out.placed_as = {};
   if (!heap_) out.choices.within_reach.reset();
   out.choices.readable = out.choices.readable && out.choices.within_reach;
   check_given(call, plans_.given());
@@ -166,8 +168,12 @@ void Communicator::say_placements() {
 
 // Whether the call that begins, of those for which it is said ahead, runs as for far cores.
 bool Communicator::placed_far(Prepared& prepared) noexcept {
-  const int of_class = classes_.of(prepared);
-  if (trials_) trials_->before(of_class, prepared.hash, clock_.calls, placements_, times_);
+  const auto [of_class, fresh] = classes_.of(prepared);
+  if (trials_) {
+    if (fresh) [[unlikely]]
+      trials_->begin_anew(of_class);
+    trials_->before(of_class, prepared.hash, clock_.calls, placements_, times_);
+  }
   const PlacementsSaid said = placements_.of(clock_.calls);
   if ((said.timed >> of_class & 1) != 0 || PlacementTrials::watches(clock_.calls)) times_.enter();
   return (said.far >> of_class & 1) != 0;

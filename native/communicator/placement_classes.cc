@@ -9,7 +9,6 @@ namespace {
 
 // Shorter than 8 KiB, and to 16, 32, 64 and 128 KiB, longer.
 constexpr int kLengths = 5, kShortest = 13;
-static_assert(kKinds * kLengths <= kPlacementClasses);
 
 int length_class(Kind kind, std::size_t bytes) noexcept {
   const int length =
@@ -19,14 +18,18 @@ int length_class(Kind kind, std::size_t bytes) noexcept {
 
 }  // namespace
 
-int PlacementClasses::of(Kind kind, std::size_t bytes, const Choices& choices) noexcept {
+PlacementClass PlacementClasses::of(Kind kind, std::size_t bytes, const Choices& choices) noexcept {
   const Known asked = {length_class(kind, bytes), choices.near, choices.far};
   const auto found = std::find(known_.begin(), known_.end(), asked);
-  const auto number = static_cast<int>(found - known_.begin());
-  if (found != known_.end()) return number;
-  if (number == kPlacementClasses) return asked.of_length;
-  known_.push_back(asked);  // there is room
-  return number;
+  if (found != known_.end()) return {static_cast<int>(found - known_.begin()), false};
+  const std::size_t number = next_++ % kPlacementClasses;
+  if (number == known_.size()) {
+    known_.push_back(asked);  // there is room
+  } else {
+    known_[number] = asked;
+  }
+  ++given_[number];
+  return {static_cast<int>(number), true};
 }
 
 }  // namespace coll

@@ -4,6 +4,7 @@
 // calls in the same order, so each of them numbers the classes alike.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -15,18 +16,26 @@
 
 namespace coll {
 
+struct PlacementClass {
+  int number = 0;
+  bool fresh = false;  // the number stood for other calls so far, or for none
+};
+
 class PlacementClasses {
  public:
   PlacementClasses() { known_.reserve(kPlacementClasses); }
 
   // Of a call that begins now, of those for which it is said ahead; `bytes` of the whole vector.
-  // Once all numbers are given, whatever is new shares that of its kind and length.
-  int of(Kind kind, std::size_t bytes, const Choices& choices) noexcept;
-  int of(Prepared& prepared) noexcept {
-    int& known = prepared.placement_class;
-    if (known == Prepared::kNoClass) [[unlikely]]
-      known = of(prepared.call.kind, prepared.placed_bytes, prepared.choices);
-    return known;
+  // Once all numbers are given, a new class gets that of the one that came first.
+  PlacementClass of(Kind kind, std::size_t bytes, const Choices& choices) noexcept;
+  PlacementClass of(Prepared& prepared) noexcept {
+    PlacedAs& known = prepared.placed_as;
+    if (known.number != PlacedAs::kNone && known.time == given_[index(known.number)]) [[likely]] {
+      return {known.number, false};
+    }
+    const PlacementClass found = of(prepared.call.kind, prepared.placed_bytes, prepared.choices);
+    known = {found.number, given_[index(found.number)]};
+    return found;
   }
 
  private:
@@ -35,8 +44,13 @@ class PlacementClasses {
     Choice near, far;
     bool operator==(const Known&) const = default;
   };
+  static constexpr std::size_t index(int number) noexcept {
+    return static_cast<std::size_t>(number);
+  }
 
-  std::vector<Known> known_;  // by the number of the class
+  std::vector<Known> known_;                              // by the number of the class
+  std::array<std::uint32_t, kPlacementClasses> given_{};  // how often each number was
+  std::size_t next_ = 0;
 };
 
 }  // namespace coll

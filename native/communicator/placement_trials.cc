@@ -6,10 +6,6 @@
 namespace coll {
 namespace {
 
-constexpr Placement other(Placement placement) noexcept {
-  return placement == Placement::near ? Placement::far : Placement::near;
-}
-
 // Whether one way is so many times as fast as the other.
 constexpr bool differs(double gain, double clearly) noexcept {
   return gain > clearly || gain * clearly < 1;
@@ -23,52 +19,75 @@ double PlacementTrials::Samples::median() noexcept {
   return *middle;
 }
 
-Placement PlacementTrials::now() const noexcept {
-  return trial_.turn % 2 == 0 ? trial_.usual : other(trial_.usual);
+std::optional<double> PlacementTrials::Tried::gain_of_far(std::size_t least) noexcept {
+  auto& [near, far] = of;
+  if (near.count < least || far.count < least) return std::nullopt;
+  return near.median() / far.median();
 }
 
-// From which call on it holds.
-std::uint64_t PlacementTrials::say(Placement placement, std::uint64_t call,
-                                   PlacementAhead& ahead) noexcept {
-  const std::uint64_t bit = std::uint64_t{1} << trial_.of_class;
-  said_.far = placement == Placement::far ? said_.far | bit : said_.far & ~bit;
-  said_.timed = on_ ? bit : 0;
-  return ahead.say(said_, call);
+Placement PlacementTrials::said_of(int of_class) const noexcept {
+  return (said_.far & bit(of_class)) != 0 ? Placement::far : Placement::near;
 }
 
-void PlacementTrials::begin(int of_class, std::uint64_t plan, std::uint64_t call,
-                            PlacementAhead& ahead) noexcept {
+void PlacementTrials::take(int of_class, Placement placement) noexcept {
+  said_.far = placement == Placement::far ? said_.far | bit(of_class) : said_.far & ~bit(of_class);
+}
+
+// What is said of it so far was said of other calls, until something is said again.
+void PlacementTrials::begin_anew(int of_class) noexcept {
+  uses_of(of_class) = {};
+  take(of_class, moved_to_);
+  trial_.taking_part &= ~bit(of_class);
+}
+
+// With it, who is due soon.
+void PlacementTrials::begin(int of_class, std::uint64_t call, PlacementAhead& ahead) noexcept {
   if (!ahead.free(call)) return;
-  const bool far = (said_.far >> of_class & 1) != 0;
-  trial_ = {.of_class = of_class, .plan = plan, .usual = far ? Placement::far : Placement::near};
+  trial_ = {.of_class = of_class, .taking_part = bit(of_class), .usual = said_.far};
+  for (int other = 0; other < kPlacementClasses; ++other) {
+    const Uses& uses = uses_of(other);
+    const bool soon = uses.due == kFirst || 2 * uses.calls >= uses.due;
+    if (uses.calls > 0 && soon) trial_.taking_part |= bit(other);
+  }
   on_ = true;
   watched_ = {};
-  trial_.from = say(trial_.usual, call, ahead);
+  say_turn(call, ahead);
+}
+
+void PlacementTrials::say_turn(std::uint64_t call, PlacementAhead& ahead) noexcept {
+  const std::uint64_t all = trial_.taking_part;
+  const std::uint64_t now = trial_.turn % 2 == 0 ? trial_.usual : ~trial_.usual;
+  said_.far = (said_.far & ~all) | (now & all);
+  said_.timed = all;
+  for (Tried& one : trial_.tried) one.samples = 0;
+  trial_.asked = {};
+  trial_.from = ahead.say(said_, call);
 }
 
 void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call,
                             PlacementAhead& ahead, const CallTimes& times) noexcept {
   learn(call, times);
-  const bool enough = trial_.samples >= kSamples || call > trial_.from + kManyCalls;
+  const bool enough = tried(trial_.of_class).samples >= kSamples || call > trial_.from + kManyCalls;
   if (enough && ahead.free(call)) {
     ++trial_.turn;
     if (decided()) {
       end(call, ahead);
       return;
     }
-    trial_.samples = 0;
-    trial_.asked = {};
-    trial_.from = say(now(), call, ahead);
+    say_turn(call, ahead);
   }
-  const bool counts = of_class == trial_.of_class && plan == trial_.plan && call >= trial_.from;
-  trial_.asked[call % kTimedCalls] = counts ? call : 0;
+  Tried& one = tried(of_class);
+  if (call < trial_.from || (trial_.taking_part & bit(of_class)) == 0) return;
+  if (one.plan == 0) one.plan = plan;
+  const bool counts = one.plan == plan && one.samples < kSamples;
+  trial_.asked[call % kTimedCalls] = {counts ? call : 0, of_class};
 }
 
 // Whether calls take as long as they did.
 void PlacementTrials::look(std::uint64_t call, const CallTimes& times) noexcept {
   const std::optional<double> seconds = times.of(watched_.call);
   if (seconds) {
-    Uses& uses = uses_[static_cast<std::size_t>(watched_.of_class)];
+    Uses& uses = uses_of(watched_.of_class);
     if (uses.drift.shown_by(watched_.plan, *seconds)) {
       uses.due = std::min(uses.due, std::max(uses.calls, kRest));
     }
@@ -78,52 +97,65 @@ void PlacementTrials::look(std::uint64_t call, const CallTimes& times) noexcept 
 
 // All ranks have left calls before this one, or will soon, and said when.
 void PlacementTrials::learn(std::uint64_t call, const CallTimes& times) noexcept {
-  Samples& samples = trial_.of[static_cast<std::size_t>(now())];
-  for (std::uint64_t& asked : trial_.asked) {
-    if (asked == 0 || asked >= call || trial_.samples == kSamples) continue;
-    if (const std::optional<double> seconds = times.of(asked)) {
-      samples.seconds[samples.count++] = *seconds;
-      ++trial_.samples;
-      asked = 0;
-    }
+  for (Asked& asked : trial_.asked) {
+    if (asked.call == 0 || asked.call >= call) continue;
+    const std::optional<double> seconds = times.of(asked.call);
+    if (!seconds) continue;
+    asked.call = 0;
+    Tried& one = tried(asked.of_class);
+    if (one.samples == kSamples) continue;
+    Samples& samples = one.of[static_cast<std::size_t>(said_of(asked.of_class))];
+    samples.seconds[samples.count++] = *seconds;
+    ++one.samples;
   }
-}
-
-std::optional<double> PlacementTrials::Trial::gain_of_far() noexcept {
-  auto& [near, far] = of;
-  if (near.count < kSamples || far.count < kSamples) return std::nullopt;
-  return near.median() / far.median();
 }
 
 bool PlacementTrials::decided() noexcept {
   if (trial_.turn == kTurns) return true;
   if (trial_.turn % 2 != 0) return false;
-  const std::optional<double> gain = trial_.gain_of_far();
+  const std::optional<double> gain = tried(trial_.of_class).gain_of_far(kSamples);
   return gain && differs(*gain, kBeyondDoubt);
 }
 
 // Who has not been asked yet begins with it, too.
 void PlacementTrials::all_moved_to(Placement placement) noexcept {
+  moved_to_ = placement;
   said_.far = placement == Placement::far ? ~std::uint64_t{0} : 0;
   for (Uses& uses : uses_) uses.due = std::min(uses.due, std::max(uses.calls, kFirst));
 }
 
-void PlacementTrials::end(std::uint64_t call, PlacementAhead& ahead) noexcept {
-  on_ = false;
-  Placement best = trial_.usual;
-  bool clear = false;
-  if (const std::optional<double> gain = trial_.gain_of_far()) {
-    best = *gain > kClearly ? Placement::far : Placement::near;
-    clear = differs(*gain, kClearly);
-    if (best != trial_.usual && differs(*gain, kBeyondDoubt)) all_moved_to(best);
-  }
-  Uses& uses = uses_[static_cast<std::size_t>(trial_.of_class)];
-  const bool stays = clear && best == trial_.usual;
-  uses.interval = stays ? std::min(2 * uses.interval, kSeldom) : kOften;
+// One that has taken part in a trial. Few samples have to say it clearly.
+void PlacementTrials::judge(int of_class) noexcept {
+  const bool was_far = (trial_.usual & bit(of_class)) != 0;
+  const Placement usual = was_far ? Placement::far : Placement::near;
+  Tried& one = tried(of_class);
+  const bool all = one.gain_of_far(kSamples).has_value();
+  const std::optional<double> gain = one.gain_of_far(kFewSamples);
+  if (!gain && of_class != trial_.of_class) return;
+  const double clearly = all ? kClearly : kBeyondDoubt;
+  const bool clear = gain && differs(*gain, clearly);
+  Placement best = usual;
+  if (clear || all) best = *gain > clearly ? Placement::far : Placement::near;
+  take(of_class, best);
+  Uses& uses = uses_of(of_class);
+  uses.interval = clear && best == usual ? std::min(2 * uses.interval, kSeldom) : kOften;
   uses.due = uses.interval;
   uses.calls = 0;
   uses.drift = {};
-  say(best, call, ahead);
+}
+
+void PlacementTrials::end(std::uint64_t call, PlacementAhead& ahead) noexcept {
+  on_ = false;
+  const std::uint64_t all = trial_.taking_part;
+  said_ = {.far = (said_.far & ~all) | (trial_.usual & all), .timed = 0};
+  if (const std::optional<double> gain = tried(trial_.of_class).gain_of_far(kSamples)) {
+    const Placement best = *gain > 1 ? Placement::far : Placement::near;
+    if (best != said_of(trial_.of_class) && differs(*gain, kBeyondDoubt)) all_moved_to(best);
+  }
+  for (int of_class = 0; of_class < kPlacementClasses; ++of_class) {
+    if ((all & bit(of_class)) != 0) judge(of_class);
+  }
+  ahead.say(said_, call);
 }
 
 }  // namespace coll

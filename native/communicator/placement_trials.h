@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0's choice of what to say ahead (placement_ahead.h): now and then it has all ranks time the
-// calls of a class, as for near and as for far cores in turns, and keeps what was faster. Between
-// trials one call in a few is timed; where these take another time than before, a trial is due.
-// Where a trial shows beyond doubt that the cores have moved, this holds for all classes, until
-// trials of their own, which are due then, say otherwise.
+// calls of a class, as for near and as for far cores in turns, and keeps what was faster. Whatever
+// class comes between is tried with it, as in a race of many plans, or in a program that makes
+// calls of many kinds. Between trials one call in a few is timed; where these take another time
+// than before, a trial is due. Where a trial shows beyond doubt that the cores have moved, this
+// holds for all classes, until trials of their own, which are due then, say otherwise.
 #pragma once
 
 #include <array>
@@ -23,6 +24,8 @@ class PlacementTrials {
   // Whether all ranks time a call, of those for which it is said ahead, in any case.
   static constexpr bool watches(std::uint64_t call) noexcept { return call % kWatched == 0; }
 
+  // The number stands for other calls from now on.
+  void begin_anew(int of_class) noexcept;
   // Before call number `call`, one of the class. `plan` tells apart calls of a class whose times
   // say nothing of each other.
   void before(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
@@ -37,7 +40,7 @@ class PlacementTrials {
       watched_ = {.call = call, .plan = plan, .of_class = of_class};
     Uses& uses = uses_[static_cast<std::size_t>(of_class)];
     if (++uses.calls >= uses.due) [[unlikely]]
-      begin(of_class, plan, call, ahead);
+      begin(of_class, call, ahead);
   }
 
  private:
@@ -48,7 +51,7 @@ class PlacementTrials {
   static constexpr unsigned kRest = 128;
   // The usual way and the other one, twice each; a turn ends without its samples after many calls.
   static constexpr int kTurns = 4;
-  static constexpr std::size_t kSamples = 12;
+  static constexpr std::size_t kSamples = 12, kFewSamples = 6;
   static constexpr std::uint64_t kManyCalls = 256;
   // Of near: what is a little faster now may not be soon. And beyond doubt: a turn of each says so.
   static constexpr double kClearly = 1.04, kBeyondDoubt = 1.3;
@@ -68,32 +71,47 @@ class PlacementTrials {
     std::size_t count = 0;
     double median() noexcept;
   };
-  // A trial of one class, by the calls of one plan.
-  struct Trial {
-    int of_class = 0;
-    std::uint64_t plan = 0;
-    Placement usual = Placement::near;
-    int turn = 0;
-    std::uint64_t from = 0;   // the call from which on the turn holds
+  // A class in a trial, by the calls of one plan.
+  struct Tried {
+    std::uint64_t plan = 0;   // 0: none has come
     std::size_t samples = 0;  // of the turn
     std::array<Samples, kPlacements> of{};
-    // How many times as fast calls are where they run as for far cores, if both were timed.
-    std::optional<double> gain_of_far() noexcept;
-    std::array<std::uint64_t, kTimedCalls> asked{};  // numbers of calls that count; 0: none
+    // How many times as fast calls are where they run as for far cores, if there are so many
+    // samples of both.
+    std::optional<double> gain_of_far(std::size_t least) noexcept;
+  };
+  struct Asked {
+    std::uint64_t call = 0;  // 0: none
+    int of_class = 0;
+  };
+  // For the sake of one class, with others.
+  struct Trial {
+    int of_class = 0;
+    std::uint64_t taking_part = 0, usual = 0;  // bits of classes; and what was said of them: far
+    int turn = 0;
+    std::uint64_t from = 0;  // the call from which on the turn holds
+    std::array<Tried, kPlacementClasses> tried{};
+    std::array<Asked, kTimedCalls> asked{};  // calls that count
   };
 
-  void begin(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead) noexcept;
+  void begin(int of_class, std::uint64_t call, PlacementAhead& ahead) noexcept;
   void go_on(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
              const CallTimes& times) noexcept;
+  void say_turn(std::uint64_t call, PlacementAhead& ahead) noexcept;
   void look(std::uint64_t call, const CallTimes& times) noexcept;
   void learn(std::uint64_t call, const CallTimes& times) noexcept;
   bool decided() noexcept;
   void end(std::uint64_t call, PlacementAhead& ahead) noexcept;
+  void judge(int of_class) noexcept;
   void all_moved_to(Placement placement) noexcept;
-  std::uint64_t say(Placement placement, std::uint64_t call, PlacementAhead& ahead) noexcept;
-  Placement now() const noexcept;
+  void take(int of_class, Placement placement) noexcept;
+  Placement said_of(int of_class) const noexcept;
+  static constexpr std::uint64_t bit(int of_class) noexcept { return std::uint64_t{1} << of_class; }
+  Uses& uses_of(int of_class) noexcept { return uses_[static_cast<std::size_t>(of_class)]; }
+  Tried& tried(int of_class) noexcept { return trial_.tried[static_cast<std::size_t>(of_class)]; }
 
   PlacementsSaid said_;
+  Placement moved_to_ = Placement::near;  // where the cores were when it was last beyond doubt
   std::array<Uses, kPlacementClasses> uses_{};
   Watched watched_;
   bool on_ = false;

@@ -34,26 +34,28 @@ PreparedPlan& Plans::get(const Choice& choice, int root, Of buffers) {
   const std::uint64_t key =
       static_cast<std::uint64_t>(choice.algorithm) | static_cast<std::uint64_t>(choice.mode) << 16 |
       static_cast<std::uint64_t>(choice.lag) << 24 | static_cast<std::uint64_t>(root) << 32 |
-      static_cast<std::uint64_t>(buffers) << 63;
+      static_cast<std::uint64_t>(buffers) << 62;
   auto& prepared = plans_[key];
   if (!prepared) {
-    Plan plan = buffers == Of::any ? make(choice, root) : all_reached(get(choice, root).plan);
-    prepared = std::make_unique<PreparedPlan>(std::move(plan), rank_, segment_);
+    prepared = std::make_unique<PreparedPlan>(make(choice, root, buffers), rank_, segment_);
   }
   return *prepared;
 }
 
-Plan Plans::make(const Choice& choice, int root) const {
+Plan Plans::make(const Choice& choice, int root, Of buffers) const {
   const Looks none([] {});  // what a call makes of a schedule it makes whole
   const Schedule schedule =
       given_.schedule_of(choice.algorithm, static_cast<int>(segment_.shape().ranks), root);
   const bool ours = choice.algorithm < kGivenSchedules;
   const char* name =
       ours ? algorithms()[static_cast<std::size_t>(choice.algorithm)]->name : "given";
-  return blaming(schedule, name, [&] { return proved(schedule, choice); });
+  return blaming(schedule, name, [&] {
+    Plan plan = proved(schedule, choice, buffers == Of::reached_apart);
+    return buffers == Of::any ? std::move(plan) : all_reached(plan);
+  });
 }
 
-Plan Plans::proved(const Schedule& schedule, const Choice& choice) const {
+Plan Plans::proved(const Schedule& schedule, const Choice& choice, bool apart) const {
   const bool ours = choice.algorithm < kGivenSchedules;
   const Algorithm* a = ours ? algorithms()[static_cast<std::size_t>(choice.algorithm)] : nullptr;
   const Claims claims = ours ? claims_of(*a, schedule.p) : Claims{};
@@ -64,10 +66,11 @@ Plan Plans::proved(const Schedule& schedule, const Choice& choice) const {
                                  .depth = depth,
                                  .lag = choice.lag,
                                  .mixed = mixed_,
-                                 .stores = stores_of(mode)});
-    Report report = prove(plan, true, usual_tiles(plan), kAllChecks, claims);
-    if (report.proved) {
-      report = prove(plan, false, usual_tiles(plan), kAllChecks, claims);
+                                 .stores = stores_of(mode),
+                                 .apart = apart});
+    Report report = prove(plan, false, usual_tiles(plan), kAllChecks, claims);
+    if (report.proved && !apart) {
+      report = prove(plan, true, usual_tiles(plan), kAllChecks, claims);
     }
     if (report.proved) return plan;
     why = report.message;

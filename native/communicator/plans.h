@@ -64,16 +64,17 @@ class Plans {
 
   // A plan that does not prove is never run: then the staged form takes its place, on all ranks
   // alike, since all prove the same.
-  // reached: what a mixed one is where all buffers are within reach.
-  enum class Of : std::uint8_t { any, reached };
+  // reached: what a mixed one is where all buffers are within reach; and of which no input lies in
+  // an output, with that of another rank pulled as it could not be in place.
+  enum class Of : std::uint8_t { any, reached, reached_apart };
   PreparedPlan& get(const Choice& choice, int root, Of buffers = Of::any);
 
   GivenSchedules& given() noexcept { return given_; }
   const GivenSchedules& given() const noexcept { return given_; }
 
  private:
-  Plan make(const Choice& choice, int root) const;
-  Plan proved(const Schedule& schedule, const Choice& choice) const;
+  Plan make(const Choice& choice, int root, Of buffers) const;
+  Plan proved(const Schedule& schedule, const Choice& choice, bool apart) const;
   Schedule schedule_of(const Choice& choice, int root) const;
 
   Segment segment_;

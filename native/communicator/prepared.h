@@ -20,9 +20,15 @@
 
 namespace coll {
 
-struct Prepared {
-  static constexpr int kNoClass = -1;
+// The class of a call of which it is said ahead where the cores are (placement_classes.h), and how
+// often its number had been given by then.
+struct PlacedAs {
+  static constexpr int kNone = -1;
+  int number = kNone;
+  std::uint32_t time = 0;
+};
 
+struct Prepared {
   Call call;
   KeptCounts counts;
   Choices choices;
@@ -39,7 +45,7 @@ struct Prepared {
   std::size_t by_rule_bytes = 0;  // of the vector, where nothing but the rules or a table chooses
   // Where it is said ahead where the cores are: by bytes of the vector, and since it has begun.
   std::size_t placed_bytes = 0;
-  int placement_class = kNoClass;
+  PlacedAs placed_as;
   bool bound = false;
 
   // Whether another call runs the same plan and says the same in its record.

@@ -54,14 +54,15 @@ class Lowerer {
         clock_(s, how),
         messages_(match(s)),
         complete_(completing_steps(s)),
-        cells_(Layout(s), true),
+        cells_(Layout(s), !how.apart),
         last_writer_(cells_.total(), kUnwritten) {
-    choose_modes(s, how.mode, mixed_, messages_);
+    choose_modes(s, {.mode = how.mode, .mixed = mixed_, .apart = how.apart}, messages_);
     plan_.layout = Layout(s);
     plan_.mode = how.mode;
     plan_.stores = how.stores;
     plan_.depth = how.depth;
     plan_.mixed = mixed_;
+    plan_.apart = how.apart;
     plan_.ranks.resize(static_cast<std::size_t>(s.p));
     areas_.resize(static_cast<std::size_t>(s.p));
   }

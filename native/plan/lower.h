@@ -15,6 +15,7 @@ struct Lowering {
   int lag = 0;         // tiles between one phase of a round and the next: software pipelining
   bool mixed = false;  // pull, push: of each buffer the call decides; else all are within reach
   Stores stores = Stores::ordinary;
+  bool apart = false;  // for calls in which no rank's input lies where its output does
 };
 
 // The schedule must have been proved. A message that cannot be pulled or pushed (its cells are

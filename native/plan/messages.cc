@@ -17,7 +17,7 @@ namespace {
 // The cells of one rank that the steps of a round read by sending, or write by receiving.
 class RoundAccess {
  public:
-  explicit RoundAccess(const Schedule& s) : cells_(Layout(s), true) {
+  RoundAccess(const Schedule& s, bool in_place) : cells_(Layout(s), in_place) {
     for (int rank = 0; rank < s.p; ++rank) {
       look();
       const Program& program = s.programs[static_cast<std::size_t>(rank)];
@@ -123,21 +123,21 @@ bool in_one_buffer_of_the_caller(std::span<const CellRange> ranges) {
 
 }  // namespace
 
-void choose_modes(const Schedule& s, Mode wish, bool mixed, Messages& messages) {
-  if (wish == Mode::staged || wish == Mode::inlined) return;
-  const RoundAccess access(s);
+void choose_modes(const Schedule& s, const ModeWish& wish, Messages& messages) {
+  if (wish.mode == Mode::staged || wish.mode == Mode::inlined) return;
+  const RoundAccess access(s, !wish.apart);
   for (Message& m : messages.all) {
     look();
     const Program& sender = s.programs[static_cast<std::size_t>(m.from)];
     const Program& receiver = s.programs[static_cast<std::size_t>(m.to)];
     const Step& send = sender.steps[m.send_step];
     const Step& recv = receiver.steps[m.recv_step];
-    const bool reads = !mixed || in_one_buffer_of_the_caller(sender.source(send));
-    const bool writes = !mixed || in_one_buffer_of_the_caller(receiver.target(recv));
+    const bool reads = !wish.mixed || in_one_buffer_of_the_caller(sender.source(send));
+    const bool writes = !wish.mixed || in_one_buffer_of_the_caller(receiver.target(recv));
     const bool may_pull = reads && !access.overwritten(m.from, send.round, sender.source(send));
     const bool may_push =
         writes && recv.op == Op::recv && !access.sent(m.to, recv.round, receiver.target(recv));
-    if (wish == Mode::push && may_push) {
+    if (wish.mode == Mode::push && may_push) {
       m.mode = Mode::push;
     } else if (may_pull) {
       m.mode = Mode::pull;

@@ -28,6 +28,11 @@ Messages match(const Schedule& schedule);
 
 // Gives each message the wished mode, or the next best that its own round allows. `mixed`: only
 // what lies in one of the callers' buffers, of which the call decides, can be pulled or pushed.
-void choose_modes(const Schedule& schedule, Mode wish, bool mixed, Messages& messages);
+// `apart`: inputs are never where outputs are.
+struct ModeWish {
+  Mode mode;
+  bool mixed, apart;
+};
+void choose_modes(const Schedule& schedule, const ModeWish& wish, Messages& messages);
 
 }  // namespace coll

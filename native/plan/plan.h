@@ -120,6 +120,7 @@ struct Plan {
   int max_lag = 0;
   int stride = 1;      // most moves of any rank
   bool mixed = false;  // some operands have a condition: reach.h
+  bool apart = false;  // not for calls in place
   std::vector<RankPlan> ranks;
 
   bool inlined() const { return mode == Mode::inlined; }

@@ -45,7 +45,7 @@ std::vector<OpRef> reference_order(const Plan& plan) {
 class Conflicts {
  public:
   explicit Conflicts(const Plan& plan)
-      : plan_(plan), cells_(plan.layout, true), touched_(cells_.total()) {
+      : plan_(plan), cells_(plan.layout, !plan.apart), touched_(cells_.total()) {
     std::size_t total = cells_.total();
     for (const RankPlan& mine : plan.ranks) {
       stage_base_.push_back(total);

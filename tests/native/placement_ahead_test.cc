@@ -72,48 +72,62 @@ TEST(every_kind_length_and_pair_of_plans_has_a_class) {
   std::set<int> numbers;
   for (int kind = 0; kind < kKinds; ++kind) {
     for (std::size_t bytes = 1; bytes <= 256 << 10; bytes *= 2) {
-      numbers.insert(classes.of(static_cast<Kind>(kind), bytes, {}));
+      numbers.insert(classes.of(static_cast<Kind>(kind), bytes, {}).number);
     }
   }
   CHECK(numbers.size() == 5 * kKinds && *numbers.rbegin() == 5 * kKinds - 1);
-  const int one = classes.of(Kind::allreduce, 9000, pair_of(1, 2));
-  const int other = classes.of(Kind::allreduce, 9000, pair_of(2, 1));
-  CHECK(one == 5 * kKinds && other == one + 1);
-  CHECK(classes.of(Kind::allreduce, 10'000, pair_of(1, 2)) == one);
+  const PlacementClass one = classes.of(Kind::allreduce, 9000, pair_of(1, 2));
+  const PlacementClass other = classes.of(Kind::allreduce, 9000, pair_of(2, 1));
+  CHECK(one.number == 5 * kKinds && other.number == one.number + 1 && one.fresh && other.fresh);
+  const PlacementClass again = classes.of(Kind::allreduce, 10'000, pair_of(1, 2));
+  CHECK(again.number == one.number && !again.fresh);
 }
 
-// One pair more than there are bits has that of its kind and length.
-TEST(pairs_beyond_the_bits_share_them) {
+// One pair more than there are bits has that of the first, whose calls are another class then.
+TEST(pairs_beyond_the_bits_take_those_of_the_first) {
   PlacementClasses classes;
-  for (int i = 0; i < kPlacementClasses; ++i) {
-    CHECK(classes.of(Kind::broadcast, 20'000, pair_of(i, 0)) == i);
+  std::vector<Prepared> calls(kPlacementClasses + 1);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    calls[i].call.kind = Kind::broadcast;
+    calls[i].placed_bytes = 20'000;
+    calls[i].choices = pair_of(static_cast<int>(i), 0);
   }
-  const int shared = classes.of(Kind::broadcast, 20'000, pair_of(1000, 0));
-  CHECK(shared >= 0 && shared < kPlacementClasses);
-  CHECK(classes.of(Kind::broadcast, 20'000, pair_of(1001, 0)) == shared);
-  CHECK(classes.of(Kind::reduce, 20'000, pair_of(1000, 0)) != shared);
-  CHECK(classes.of(Kind::broadcast, 20'000, pair_of(3, 0)) == 3);
+  for (int i = 0; i < kPlacementClasses; ++i) {
+    const PlacementClass found = classes.of(calls[static_cast<std::size_t>(i)]);
+    CHECK(found.number == i && found.fresh);
+  }
+  CHECK(!classes.of(calls[0]).fresh);
+  const PlacementClass last = classes.of(calls.back());
+  CHECK(last.number == 0 && last.fresh && !classes.of(calls.back()).fresh);
+  const PlacementClass first = classes.of(calls[0]);
+  CHECK(first.number == 1 && first.fresh);
+  CHECK(classes.of(calls[2]).number == 2 && classes.of(calls.back()).number == 0);
 }
 
-// Rank 0's calls of one class, of which `took` says how long each takes on the slowest rank: as for
-// near or for far cores. Returns how many ran as for far ones.
+// One of rank 0's calls, of which `took` says how long each takes on the slowest rank: as for near
+// or for far cores. Returns whether it ran as for far ones.
+bool call_as_far(PlacementTrials& trials, const Segment& segment, std::uint64_t call,
+                 const std::function<std::uint64_t(bool far)>& took, int of_class) {
+  PlacementAhead ahead(segment);
+  trials.before(of_class, 77, call, ahead, CallTimes(segment, 0));
+  const PlacementsSaid said = ahead.of(call);
+  const bool far = (said.far >> of_class & 1) != 0;
+  if ((said.timed >> of_class & 1) == 0 && !PlacementTrials::watches(call)) return far;
+  for (int rank = 0; rank < 2; ++rank) {
+    TimesRing::Times& told = segment.rank(rank).times.of_call[call % kTimedCalls];
+    told.entered.store(1000);
+    told.left.store(1000 + took(far) / (rank == 0 ? 2 : 1));
+    told.call.store(call);
+  }
+  return far;
+}
+
+// Such calls of one class: how many ran as for far cores.
 int calls_as_far(PlacementTrials& trials, const Segment& segment, std::uint64_t& call, int calls,
                  const std::function<std::uint64_t(bool far)>& took, int of_class = 9) {
-  PlacementAhead ahead(segment);
-  const CallTimes times(segment, 0);
   int far_ones = 0;
   for (int i = 0; i < calls; ++i) {
-    trials.before(of_class, 77, ++call, ahead, times);
-    const PlacementsSaid said = ahead.of(call);
-    const bool far = (said.far >> of_class & 1) != 0;
-    far_ones += far ? 1 : 0;
-    if ((said.timed >> of_class & 1) == 0 && !PlacementTrials::watches(call)) continue;
-    for (int rank = 0; rank < 2; ++rank) {
-      TimesRing::Times& told = segment.rank(rank).times.of_call[call % kTimedCalls];
-      told.entered.store(1000);
-      told.left.store(1000 + took(far) / (rank == 0 ? 2 : 1));
-      told.call.store(call);
-    }
+    far_ones += call_as_far(trials, segment, ++call, took, of_class) ? 1 : 0;
   }
   return far_ones;
 }
@@ -162,6 +176,43 @@ TEST(what_holds_beyond_doubt_holds_for_all_classes) {
   calls_as_far(trials, laid.segment(), call, 800, far_pays, 9);
   CHECK(calls_as_far(trials, laid.segment(), call, 200, far_pays, 10) > 150);
   CHECK(calls_as_far(trials, laid.segment(), call, 200, near_pays, 11) < 60);
+}
+
+// As in a race of plans, or in a program that makes calls of several kinds.
+TEST(classes_that_take_turns_are_tried_together) {
+  const Laid laid;
+  PlacementTrials trials;
+  std::uint64_t call = 0;
+  std::vector<int> far(6);
+  for (int round = 0; round < 200; ++round) {
+    for (int of_class = 0; of_class < 6; ++of_class) {
+      const bool far_pays = of_class % 2 == 0;
+      const auto took = [&](bool as_far) -> std::uint64_t {
+        return as_far == far_pays ? 1000 : 1500 + 100 * of_class;
+      };
+      for (int i = 0; i < 3; ++i) {
+        const bool ran = call_as_far(trials, laid.segment(), ++call, took, of_class);
+        far[static_cast<std::size_t>(of_class)] += round >= 40 && ran ? 1 : 0;
+      }
+    }
+  }
+  for (int of_class = 0; of_class < 6; ++of_class) {
+    const int right = of_class % 2 == 0 ? far[of_class] : 480 - far[of_class];
+    CHECK(right > 400);
+  }
+}
+
+TEST(a_number_that_is_given_again_is_tried_again) {
+  const Laid laid;
+  PlacementTrials trials;
+  std::uint64_t call = 0;
+  const auto far_pays = [](bool as_far) -> std::uint64_t { return as_far ? 1000 : 1100; };
+  const auto near_pays = [](bool as_far) -> std::uint64_t { return as_far ? 1100 : 1000; };
+  calls_as_far(trials, laid.segment(), call, 5000, far_pays, 4);
+  CHECK(calls_as_far(trials, laid.segment(), call, 100, near_pays, 4) == 100);
+  trials.begin_anew(4);
+  calls_as_far(trials, laid.segment(), call, 200, near_pays, 4);
+  CHECK(calls_as_far(trials, laid.segment(), call, 500, near_pays, 4) == 0);
 }
 
 TEST(a_drift_is_of_one_plan_and_of_most_calls) {
