@@ -23,9 +23,9 @@ enum class Buffers : std::uint8_t { any, own, reached };
 // First line that fits wins. Measured on one machine with two cores (bench/results): one-shot has
 // the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
 // p-fold reading costs more than rounds do. Two ranks move as many bytes in two shots, but fold
-// half as many, of which float16 gains a sixth; of long vectors, and float32, the memory between
-// far cores binds. What is for near and for far cores must give the same bits, but for which NaN a
-// NaN is: which one runs depends on timing.
+// half as many, of which far float16 gains a sixth, and of more than 256 KiB float32 a tenth. What
+// is for near and for far cores must give the same bits, but for which NaN a NaN is: which one runs
+// depends on timing.
 struct Rule {
   Kind kind;
   int most_ranks;
@@ -38,8 +38,8 @@ struct Rule {
 
 constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 64 << 10, "direct_one_shot", Buffers::own},
-    Rule{Kind::allreduce, 2, 1 << 20, "direct_two_shot", Buffers::own, true, true},
-    Rule{Kind::allreduce, 2, kAny, "direct_one_shot", Buffers::own, true},
+    Rule{Kind::allreduce, 2, kAny, "direct_two_shot", Buffers::own, true, true},
+    Rule{Kind::allreduce, 2, 256 << 10, "direct_one_shot", Buffers::own, true},
     Rule{Kind::allreduce, 2, 192 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
@@ -97,12 +97,20 @@ constexpr std::size_t placed_bytes(int ranks) noexcept {
 
 // What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
 // one rank to the next, the next begins when a tile is there: between two ranks in tiles that the
-// caches still hold when the other reads them (16 KiB; by pages such a vector took 1.2 to 1.7 times
-// as long); of more, which may share cores and yield to each other for every tile, in two, of the
-// length that others have at most.
-constexpr std::size_t kTileBytes = 256 << 10, kFlowing = 16 << 10;
-// Far, in an allreduce of two, a tile comes while the next one is stored (engine/moves.cc): in two
-// to four, and longer vectors in more.
+// caches still hold when the other reads them, if there are several (50 KB in one take 0.75 of what
+// tiles of 16 KiB do, near and far; 100 to 260 KB in tiles of 32 KiB 0.95 to 0.98 of what other
+// ones do), and from 2 MiB on in larger ones (0.9 of 64 KiB); of more, which may share cores and
+// yield to each other for every tile, in two, of the length that others have at most.
+constexpr std::size_t kTileBytes = 256 << 10;
+
+constexpr std::size_t flowing_tile(std::size_t bytes) noexcept {
+  constexpr std::size_t kKiB = 1 << 10;
+  if (bytes <= 64 * kKiB || bytes >= 2048 * kKiB) return kTileBytes;
+  return bytes < 384 * kKiB ? 32 * kKiB : 64 * kKiB;
+}
+
+// Far, in an allreduce of two by one shot, a tile comes while the next one is stored
+// (engine/moves.cc): in two to four.
 constexpr std::size_t kLeastFarTile = 64 << 10;
 // Far, in one of more, which share cores, each tile is a change of processes: four of two cores
 // take 5.5 ms for 8 MiB by tiles of 512 KiB, 6.3 by half as long ones. Near, or for less, these are
@@ -112,11 +120,11 @@ constexpr std::size_t kLongFarTile = 512 << 10, kLongOfMany = 4 << 20;
 std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, Placement placement) noexcept {
   if (kind == Kind::allreduce && placement == Placement::far) {
     if (ranks > 2) return bytes > kLongOfMany ? kLongFarTile : kTileBytes;
-    return std::clamp(std::bit_ceil(bytes) / 4, kLeastFarTile, kTileBytes);
+    return bytes > kTileBytes ? kTileBytes : std::max(std::bit_ceil(bytes) / 4, kLeastFarTile);
   }
   const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
   if (!flows || is_short(ranks, bytes, placement)) return kTileBytes;
-  if (ranks == 2) return bytes <= std::size_t{128} << 10 ? kFlowing : 4 * kFlowing;
+  if (ranks == 2) return flowing_tile(bytes);
   return std::min(std::bit_ceil(bytes) / 2, kTileBytes);
 }
 
@@ -155,9 +163,9 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
 }
 
 // Two ranks send each other longer messages staged, whose lines rest longer before they are written
-// again (plan/slot_turns.h): up to a tenth less for 2 KiB, a fifth for 4 KiB. More of them wait for
-// cores that they share.
-constexpr std::size_t kLongOfTwo = 1 << 10;
+// again (plan/slot_turns.h): up to a tenth less for 2 KiB, a fifth for 4 KiB, but of 1500 bytes a
+// tenth more. More of them wait for cores that they share.
+constexpr std::size_t kLongOfTwo = 1536;
 
 bool sends_inline(Kind kind, int ranks, std::size_t bytes) noexcept {
   const bool whole = kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::reduce;

@@ -185,18 +185,19 @@ TEST(how_long_a_call_took_is_of_that_call) {
         !Spent().of(0));
 }
 
-// What is converted to be folded is folded once, by two shots, where two far ranks would fold all
-// of it each; both give the same bits.
-TEST(far_ranks_fold_narrow_floats_once) {
+// What is converted to be folded, or long, is folded once, by two shots, where two far ranks would
+// fold all of it each; both give the same bits.
+TEST(far_ranks_fold_narrow_floats_and_long_vectors_once) {
   const Wish narrow{.converts = true};
   const auto far = [](std::size_t bytes, const Wish& wish) {
     const int number = choose(Kind::allreduce, 2, bytes, wish).far.algorithm;
     return std::string(algorithms()[static_cast<std::size_t>(number)]->name);
   };
-  CHECK(far(512 << 10, narrow) == "direct_two_shot" && far(512 << 10, {}) == "direct_one_shot");
-  CHECK(far(8 << 10, narrow) == "direct_one_shot" && far(8 << 20, narrow) == "direct_one_shot");
-  CHECK(choose(Kind::allreduce, 2, 512 << 10, narrow).near ==
-        choose(Kind::allreduce, 2, 512 << 10).near);
+  CHECK(far(256 << 10, narrow) == "direct_two_shot" && far(256 << 10, {}) == "direct_one_shot");
+  CHECK(far(8 << 10, narrow) == "direct_one_shot" && far(8 << 20, narrow) == "direct_two_shot");
+  CHECK(far(512 << 10, {}) == "direct_two_shot");
+  CHECK(choose(Kind::allreduce, 2, 256 << 10, narrow).near ==
+        choose(Kind::allreduce, 2, 256 << 10).near);
   CHECK(is_narrow_float(Dtype::float16) && is_narrow_float(Dtype::bfloat16));
   CHECK(!is_narrow_float(Dtype::float32) && !is_narrow_float(Dtype::int8));
 }
@@ -209,7 +210,8 @@ TEST(many_far_ranks_take_long_tiles_for_long_vectors) {
 }
 
 TEST(two_ranks_far_apart_take_one_shot) {
-  const Choices large = choose(Kind::allreduce, 2, 4 << 20), small = choose(Kind::allreduce, 2, 8);
+  const Choices large = choose(Kind::allreduce, 2, 256 << 10),
+                small = choose(Kind::allreduce, 2, 8);
   CHECK(large.placed && large.near.algorithm != large.far.algorithm && large.within_reach);
   CHECK(!small.placed && small.near == small.far && !small.within_reach);
   CHECK(!choose(Kind::allreduce, 1, 4 << 20).placed);
