@@ -169,13 +169,14 @@ void Communicator::say_placements() {
 // Whether the call that begins, of those for which it is said ahead, runs as for far cores.
 bool Communicator::placed_far(Prepared& prepared) noexcept {
   const auto [of_class, fresh] = classes_.of(prepared);
+  const bool watched = PlacementTrials::watches(clock_.calls, prepared.placed_bytes);
   if (trials_) {
     if (fresh) [[unlikely]]
       trials_->begin_anew(of_class);
-    trials_->before(of_class, prepared.hash, clock_.calls, placements_, times_);
+    trials_->before(of_class, prepared.hash, clock_.calls, watched, placements_, times_);
   }
   const PlacementsSaid said = placements_.of(clock_.calls);
-  if ((said.timed >> of_class & 1) != 0 || PlacementTrials::watches(clock_.calls)) times_.enter();
+  if ((said.timed >> of_class & 1) != 0 || watched) times_.enter();
   return (said.far >> of_class & 1) != 0;
 }
 

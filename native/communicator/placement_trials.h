@@ -21,22 +21,27 @@ namespace coll {
 
 class PlacementTrials {
  public:
-  // Whether all ranks time a call, of those for which it is said ahead, in any case.
-  static constexpr bool watches(std::uint64_t call) noexcept { return call % kWatched == 0; }
+  // Whether all ranks time a call, of those for which it is said ahead, in any case: one in
+  // sixteen, of long ones, beside which a look at the clock is nothing, one in four. By chance,
+  // since a program may make calls of some kinds in turns.
+  static constexpr bool watches(std::uint64_t call, std::size_t bytes) noexcept {
+    constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15ULL;
+    return call * kMix >> (bytes < kLong ? 60 : 62) == 0;
+  }
 
   // The number stands for other calls from now on.
   void begin_anew(int of_class) noexcept;
   // Before call number `call`, one of the class. `plan` tells apart calls of a class whose times
-  // say nothing of each other.
-  void before(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
-              const CallTimes& times) noexcept {
+  // say nothing of each other; `watched`: all ranks time this one.
+  void before(int of_class, std::uint64_t plan, std::uint64_t call, bool watched,
+              PlacementAhead& ahead, const CallTimes& times) noexcept {
     if (on_) [[unlikely]] {
       go_on(of_class, plan, call, ahead, times);
       return;
     }
     if (watched_.call != 0) [[unlikely]]
       look(call, times);
-    if (watches(call)) [[unlikely]]
+    if (watched) [[unlikely]]
       watched_ = {.call = call, .plan = plan, .of_class = of_class};
     Uses& uses = uses_[static_cast<std::size_t>(of_class)];
     if (++uses.calls >= uses.due) [[unlikely]]
@@ -46,9 +51,9 @@ class PlacementTrials {
  private:
   // How many calls of a class go by between two trials of it, of which each takes about a hundred.
   static constexpr unsigned kFirst = 16, kOften = 1024, kSeldom = 4096;
-  // Of calls in a row that are timed anyway; and the least calls between trials, however it looks.
-  static constexpr std::uint64_t kWatched = 16;
-  static constexpr unsigned kRest = 128;
+  static constexpr std::size_t kLong = 32 << 10;
+  // The least calls between trials, however it looks.
+  static constexpr unsigned kRest = 64;
   // The usual way and the other one, twice each; a turn ends without its samples after many calls.
   static constexpr int kTurns = 4;
   static constexpr std::size_t kSamples = 12, kFewSamples = 6;

@@ -109,10 +109,11 @@ TEST(pairs_beyond_the_bits_take_those_of_the_first) {
 bool call_as_far(PlacementTrials& trials, const Segment& segment, std::uint64_t call,
                  const std::function<std::uint64_t(bool far)>& took, int of_class) {
   PlacementAhead ahead(segment);
-  trials.before(of_class, 77, call, ahead, CallTimes(segment, 0));
+  const bool watched = PlacementTrials::watches(call, 10'000);
+  trials.before(of_class, 77, call, watched, ahead, CallTimes(segment, 0));
   const PlacementsSaid said = ahead.of(call);
   const bool far = (said.far >> of_class & 1) != 0;
-  if ((said.timed >> of_class & 1) == 0 && !PlacementTrials::watches(call)) return far;
+  if ((said.timed >> of_class & 1) == 0 && !watched) return far;
   for (int rank = 0; rank < 2; ++rank) {
     TimesRing::Times& told = segment.rank(rank).times.of_call[call % kTimedCalls];
     told.entered.store(1000);
@@ -202,6 +203,20 @@ TEST(classes_that_take_turns_are_tried_together) {
   }
 }
 
+TEST(of_calls_that_are_watched_no_class_has_none) {
+  for (const std::size_t bytes : {std::size_t{10'000}, std::size_t{100'000}}) {
+    for (std::uint64_t turns = 1; turns <= 20; ++turns) {
+      for (std::uint64_t of_class = 0; of_class < turns; ++of_class) {
+        int watched = 0;
+        for (std::uint64_t i = 0; i < 200; ++i) {
+          watched += PlacementTrials::watches(i * turns + of_class, bytes) ? 1 : 0;
+        }
+        CHECK(watched >= (bytes < 32'768 ? 4 : 30) && watched <= (bytes < 32'768 ? 24 : 70));
+      }
+    }
+  }
+}
+
 TEST(a_number_that_is_given_again_is_tried_again) {
   const Laid laid;
   PlacementTrials trials;
@@ -236,7 +251,7 @@ TEST(calls_without_times_end_a_trial) {
   PlacementTrials trials;
   int timed = 0;
   for (std::uint64_t call = 1; call <= 2000; ++call) {
-    trials.before(3, 77, call, ahead, times);
+    trials.before(3, 77, call, false, ahead, times);
     timed += ahead.of(call).timed != 0 ? 1 : 0;
   }
   CHECK(timed > 900 && timed < 1200 && ahead.of(2000).far == 0);
