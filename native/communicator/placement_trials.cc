@@ -89,7 +89,7 @@ void PlacementTrials::look(std::uint64_t call, const CallTimes& times) noexcept 
   if (seconds) {
     Uses& uses = uses_of(watched_.of_class);
     if (uses.drift.shown_by(watched_.plan, *seconds)) {
-      uses.due = std::min(uses.due, std::max(uses.calls, kRest));
+      uses.due = std::min(uses.due, std::max(uses.calls, uses.rest));
     }
   }
   if (seconds || call >= watched_.call + kTimedCalls) watched_ = {};
@@ -139,6 +139,7 @@ void PlacementTrials::judge(int of_class) noexcept {
   take(of_class, best);
   Uses& uses = uses_of(of_class);
   uses.interval = clear && best == usual ? std::min(2 * uses.interval, kSeldom) : kOften;
+  uses.rest = best == usual ? std::min(2 * uses.rest, kLongRest) : kRest;
   uses.due = uses.interval;
   uses.calls = 0;
   uses.drift = {};

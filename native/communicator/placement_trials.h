@@ -52,8 +52,9 @@ class PlacementTrials {
   // How many calls of a class go by between two trials of it, of which each takes about a hundred.
   static constexpr unsigned kFirst = 16, kOften = 1024, kSeldom = 4096;
   static constexpr std::size_t kLong = 32 << 10;
-  // The least calls between trials, however it looks.
-  static constexpr unsigned kRest = 64;
+  // The least calls between trials, however it looks; twice as many after each that changed
+  // nothing.
+  static constexpr unsigned kRest = 16, kLongRest = 1024;
   // The usual way and the other one, twice each; a turn ends without its samples after many calls.
   static constexpr int kTurns = 4;
   static constexpr std::size_t kSamples = 12, kFewSamples = 6;
@@ -62,7 +63,7 @@ class PlacementTrials {
   static constexpr double kClearly = 1.04, kBeyondDoubt = 1.3;
 
   struct Uses {
-    unsigned calls = 0, due = kFirst, interval = kOften;
+    unsigned calls = 0, due = kFirst, interval = kOften, rest = kRest;
     Drift drift = {};
   };
   // A call that all ranks time, and have not all left yet.

@@ -217,6 +217,20 @@ TEST(of_calls_that_are_watched_no_class_has_none) {
   }
 }
 
+// Where calls take now longer and now less for other reasons, trials become seldom.
+TEST(what_trials_do_not_change_is_seldom_tried) {
+  const Laid laid;
+  PlacementTrials trials;
+  std::uint64_t call = 0;
+  int far = 0;
+  for (int turn = 0; turn < 400; ++turn) {
+    const std::uint64_t slow = turn % 2 == 0 ? 1 : 2;
+    const auto near_pays = [&](bool as_far) { return slow * (as_far ? 2000 : 1000); };
+    far += calls_as_far(trials, laid.segment(), call, 150, near_pays);
+  }
+  CHECK(far < 60'000 / 25);
+}
+
 TEST(a_number_that_is_given_again_is_tried_again) {
   const Laid laid;
   PlacementTrials trials;
