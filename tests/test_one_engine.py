@@ -39,7 +39,11 @@ def test_one_file_chooses_between_the_two_sources_of_memory() -> None:
 def test_only_the_names_of_buffers_ask_which_one_it_is() -> None:
     # What threads reach of each other is all memory; processes, the symmetric heap.
     askers = users_of(r"\bshares_memory_?\b")
-    assert askers == {"communicator/communicator.cc", "communicator/communicator.h"}
+    assert askers == {
+        "communicator/buffers.cc",
+        "communicator/communicator.cc",
+        "communicator/communicator.h",
+    }
     users = {path.split("/")[0] for path in users_of(r"\bSymmetricHeap\b")}
     assert users == {"transport", "engine", "communicator", "abi"}
 

@@ -37,6 +37,13 @@ BufferNames Communicator::names_of(const Prepared& prepared) const noexcept {
   if (prepared.read == nullptr || !peers_) return names;
   if (prepared.read->plan().apart && data.input == data.output) return names;
   if (!peers_->reads_all()) return names;
+  const auto bytes = [&](const void* buffer, std::size_t elements) {
+    return PeerMemory::Bytes(static_cast<const std::byte*>(buffer), elements * size_of(data.dtype));
+  };
+  const Sides& sides = prepared.sides;
+  if (!peers_->can_be_read({bytes(data.input, sides.in), bytes(data.output, sides.out)})) {
+    return names;
+  }
   if (names[0] == 0) names[0] = PeerMemory::name_of(data.input);
   if (names[1] == 0) names[1] = PeerMemory::name_of(data.output);
   return names;

@@ -73,11 +73,14 @@ constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10, kAheadBy
 // What all ranks move to each other takes one copy in the place of two where they may read each
 // other's memory (transport/peer_memory.h), which the kernel does by pages: of less than 8 MiB that
 // takes 1.05 to 3 times as long. Of more, where the cores are decides, so ranks try both. From or
-// to a root it takes 1.3 to 1.8 times as long, since of two copies each core makes one.
+// to a root it takes 1.3 to 1.8 times as long, since of two copies each core makes one. Of many
+// ranks it was not measured, and a plan more takes its time to be proved.
 constexpr std::size_t kReadBytes = 8 << 20;
+constexpr int kMostReaders = 16;
 
-constexpr bool gains_by_reading(Kind kind, std::size_t bytes) noexcept {
-  return bytes >= kReadBytes && (kind == Kind::allgather || kind == Kind::alltoall);
+constexpr bool gains_by_reading(Kind kind, int ranks, std::size_t bytes) noexcept {
+  return bytes >= kReadBytes && ranks <= kMostReaders &&
+         (kind == Kind::allgather || kind == Kind::alltoall);
 }
 
 // So short a vector is one tile, of whatever kind: there is nothing to run ahead of, and a plan
@@ -238,7 +241,7 @@ Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish, const 
   if (!staged) return choices;
   if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
-    choices.readable = gains_by_reading(kind, bytes);
+    choices.readable = gains_by_reading(kind, ranks, bytes);
   }
   return choices;
 }

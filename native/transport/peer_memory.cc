@@ -3,12 +3,14 @@
 
 #include <sys/uio.h>
 
-#include <algorithm>
+#include <array>
 
 #include "transport/system_calls.h"
 
 namespace coll {
 namespace {
+
+constexpr std::size_t kMostBuffers = 2;  // of one call: its input and its output
 
 // Of nothing that anybody looks for: without it none can be sure of this process.
 std::uint64_t number_of_chance() noexcept {
@@ -36,6 +38,24 @@ bool PeerMemory::reads_all() const noexcept {
     if (mark == 0 || !read(r, &found, at, sizeof found) || found != mark) return false;
   }
   return true;
+}
+
+// All ends by one system call, which takes longer than to read them.
+bool PeerMemory::can_be_read(std::initializer_list<Bytes> buffers) const noexcept {
+  std::array<iovec, kMostBuffers * 2> ends{};
+  std::array<std::byte, kMostBuffers * 2> here{};
+  std::size_t count = 0;
+  for (const Bytes buffer : buffers) {
+    if (buffer.empty()) continue;
+    for (const std::byte* end : {&buffer.front(), &buffer.back()}) {
+      ends.at(count++) = {const_cast<std::byte*>(end), 1};
+    }
+  }
+  if (count == 0) return true;
+  const pid_t pid = segment_.rank(rank_).life.pid.load(std::memory_order_relaxed);
+  const iovec local = {here.data(), count};
+  const ssize_t got = sys::process_vm_readv(pid, &local, 1, ends.data(), count, 0);
+  return got == static_cast<ssize_t>(count);
 }
 
 bool PeerMemory::read(int rank, void* to, std::uint64_t from, std::size_t bytes) const noexcept {

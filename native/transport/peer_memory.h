@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <span>
 
 #include "transport/segment.h"
 
@@ -20,6 +22,10 @@ class PeerMemory {
 
   // Whether this process may read the memory of all other ranks', at this moment.
   bool reads_all() const noexcept;
+  // Whether the others could read this memory of this process, as far as its ends tell: the kernel
+  // reads none that belongs to a device.
+  using Bytes = std::span<const std::byte>;
+  bool can_be_read(std::initializer_list<Bytes> buffers) const noexcept;
   // Whether all bytes were there.
   bool read(int rank, void* to, std::uint64_t from, std::size_t bytes) const noexcept;
 

@@ -65,6 +65,22 @@ TEST(what_ends_too_early_is_not_read) {
   CHECK(::munmap(pages, 2 * kPageBytes) == 0);
 }
 
+// As the kernel reads none that belongs to a device, which needs one to be tested.
+TEST(who_cannot_be_read_knows) {
+  const Pair pair;
+  if (!allowed(pair)) return;
+  void* pages =
+      ::mmap(nullptr, 2 * kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(pages != MAP_FAILED);
+  const PeerMemory::Bytes both(static_cast<std::byte*>(pages), 2 * kPageBytes);
+  const PeerMemory::Bytes first = both.first(kPageBytes), none;
+  CHECK(pair.mine.can_be_read({both, first}) && pair.mine.can_be_read({none, none}));
+  CHECK(::mprotect(static_cast<char*>(pages) + kPageBytes, kPageBytes, PROT_NONE) == 0);
+  CHECK(pair.mine.can_be_read({first, none}));
+  CHECK(!pair.mine.can_be_read({first, both}) && !pair.mine.can_be_read({both, none}));
+  CHECK(::munmap(pages, 2 * kPageBytes) == 0);
+}
+
 // In another namespace the number of a rank's process may be that of a stranger's.
 TEST(a_process_without_the_mark_is_not_read) {
   Pair pair;

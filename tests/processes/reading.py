@@ -115,7 +115,7 @@ def denied() -> list[str]:
 def lost_on_the_way() -> str:
     """Lose the right to read after it was looked for; return what is told, "" where nothing is."""
     if os.environ["COLLECTIVES_RANK"] == "1":
-        os.environ["COLLECTIVES_FAULT"] = "process_vm_readv:3:EFAULT:always"
+        os.environ["COLLECTIVES_FAULT"] = "process_vm_readv:5:EFAULT:always"
     comm = cl.init(timeout=20)
     if not allowed(comm):
         return "not allowed"
