@@ -16,7 +16,7 @@ constexpr bool differs(double gain, double clearly) noexcept {
 double PlacementTrials::Samples::median() noexcept {
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(count / 2);
   std::nth_element(seconds.begin(), middle, seconds.begin() + static_cast<std::ptrdiff_t>(count));
-  return *middle;
+  return static_cast<double>(*middle);
 }
 
 std::optional<double> PlacementTrials::Tried::gain_of_far(std::size_t least) noexcept {
@@ -105,7 +105,7 @@ void PlacementTrials::learn(std::uint64_t call, const CallTimes& times) noexcept
     Tried& one = tried(asked.of_class);
     if (one.samples == kSamples) continue;
     Samples& samples = one.of[static_cast<std::size_t>(said_of(asked.of_class))];
-    samples.seconds[samples.count++] = *seconds;
+    samples.seconds[samples.count++] = static_cast<float>(*seconds);
     ++one.samples;
   }
 }

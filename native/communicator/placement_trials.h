@@ -73,7 +73,7 @@ class PlacementTrials {
   };
   // Of one placement.
   struct Samples {
-    std::array<double, kTurns / 2 * kSamples> seconds{};
+    std::array<float, kTurns / 2 * kSamples> seconds{};
     std::size_t count = 0;
     double median() noexcept;
   };

@@ -22,7 +22,7 @@ bool Executor::asks_of(Chosen what, std::optional<bool> wish) noexcept {
     if (binding == nullptr) return std::uint64_t{0};
     return reinterpret_cast<std::uintptr_t>(&binding->plan()) ^ binding->call().tile_bytes << 1;
   };
-  return plans_.ask(what, name(binding_), name(other), binding_->bytes(), clock_->calls, wish);
+  return plans_->ask(what, name(binding_), name(other), binding_->bytes(), clock_->calls, wish);
 }
 
 // Where the cores are taken to be counts in calls that are staged alone. Where these are rare, it
@@ -30,7 +30,7 @@ bool Executor::asks_of(Chosen what, std::optional<bool> wish) noexcept {
 bool Executor::says_far() noexcept {
   if (assumed_) return *assumed_ == Placement::far;
   std::optional<bool> turn;
-  if (plans_.tries(Chosen::not_read)) turn = (++turns_ & 1) != 0;
+  if (plans_->tries(Chosen::not_read)) turn = (++turns_ & 1) != 0;
   return asks_of(Chosen::far, turn);
 }
 
@@ -75,15 +75,15 @@ Executor::Reached Executor::reached_in_call() const noexcept {
 void Executor::learn(Reached reached, bool reads) noexcept {
   const auto spent = [this](std::uint64_t call) { return slowest(call); };
   if (reached == Reached::mapped) {
-    plans_.learn({Chosen::staged}, spent);
+    plans_->learn({Chosen::staged}, spent);
   } else if (reads) {
-    plans_.learn({Chosen::not_read}, spent);
+    plans_->learn({Chosen::not_read}, spent);
   } else if (reached == Reached::by_reading) {
-    plans_.learn({Chosen::not_read, Chosen::far}, spent);
+    plans_->learn({Chosen::not_read, Chosen::far}, spent);
   } else if (large_.placed) {
-    plans_.learn({Chosen::far}, spent);
+    plans_->learn({Chosen::far}, spent);
   } else {
-    plans_.learn({}, spent);
+    plans_->learn({}, spent);
   }
 }
 

@@ -24,7 +24,8 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
       peers_(std::move(peers)),
       own_(&segment.rank(rank)),
       rank_(rank),
-      assumed_(assumed) {
+      assumed_(assumed),
+      plans_(rank == 0 ? std::make_unique<PlanTrial>() : nullptr) {
   // Of a mixed plan an op names both places where a peer's part can be.
   const auto most = 2 * static_cast<std::size_t>(segment.shape().ranks) + 2;
   sources_.resize(most);

@@ -230,7 +230,7 @@ class Executor {
   bool reads_ = false;     // by the kernel
   bool all_read_ = false;  // of the last call that could: all ranks may
   std::optional<Placement> assumed_;
-  PlanTrial plans_;  // rank 0's
+  std::unique_ptr<PlanTrial> plans_;  // of rank 0
   unsigned turns_ = 0;
   bool timed_ = false;  // how long this call takes counts
   std::chrono::steady_clock::time_point agreed_;

@@ -118,7 +118,7 @@ class PlanTrial {
     return taken.trial;
   }
 
-  static constexpr int kBits = 9, kWays = 4;
+  static constexpr int kBits = 7, kWays = 4;
   struct Bucket {
     std::array<Known, kWays> known{};
     std::uint32_t next = 0;
