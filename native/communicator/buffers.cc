@@ -29,12 +29,12 @@ bool Communicator::reaches(const void* data, std::size_t bytes) const noexcept {
   return heap_ ? buffer_name(data, bytes) != 0 : shares_memory_ || ranks_ == 1;
 }
 
-// What peers know its buffers by in the call that begins. Whether they may be read is asked each
-// time: a process may lose that right.
+// What peers know its buffers by in the call that begins, of those that may be read. Whether they
+// may is asked each time: a process may lose that right.
 BufferNames Communicator::names_of(const Prepared& prepared) const noexcept {
   BufferNames names = prepared.names;
   const CallData& data = prepared.binding->call();
-  if (prepared.read == nullptr || !peers_) return names;
+  if (!peers_) return names;
   if (prepared.read->plan().apart && data.input == data.output) return names;
   if (!peers_->reads_all()) return names;
   const auto bytes = [&](const void* buffer, std::size_t elements) {

@@ -171,8 +171,7 @@ bool Communicator::placed_far(Prepared& prepared) noexcept {
   const auto [of_class, fresh] = classes_.of(prepared);
   const bool watched = PlacementTrials::watches(clock_.calls, prepared.placed_bytes);
   if (trials_) {
-    if (fresh) [[unlikely]]
-      trials_->begin_anew(of_class);
+    if (fresh) trials_->begin_anew(of_class);
     trials_->before(of_class, prepared.hash, clock_.calls, watched, placements_, times_);
   }
   const PlacementsSaid said = placements_.of(clock_.calls);
@@ -186,7 +185,8 @@ void Communicator::begin(Prepared& prepared) {
   clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
-  write_record(segment_.rank(rank_), prepared.note, prepared.packed, names_of(prepared));
+  write_record(segment_.rank(rank_), prepared.note, prepared.packed,
+               prepared.read != nullptr ? names_of(prepared) : prepared.names);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_,
                   prepared.call.of_timeout);
