@@ -127,8 +127,9 @@ def limits(results: Iterable[Path]) -> str:
         "virtual machine changes. Share: the median of the blocks' own, each of what its "
         "probes allow, and so not quite the quotient of the medians beside it. Line: the one- "
         "way latency of a cache line between two cores. By hand: a loop written for this one "
-        "case. Empty call: of a native function with two arguments, from Python. sched_yield: "
-        "where nobody else can run on the core."
+        "case, beside which the plan is held; the best loop: the fastest of all others that were "
+        "written by hand (`bench/limits/ways.cc`). Empty call: of a native function with two "
+        "arguments, from Python. sched_yield: where nobody else can run on the core."
     )
     title = "# How fast it is, as shares of what the machine can do"
     return "\n\n".join([title, text, *map(_limits_of_run, runs)]) + "\n"

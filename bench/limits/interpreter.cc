@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What interpreting a plan costs: the executor on a bound plan beside a loop written by hand for
-// two ranks with the same kernels, slots and flags, in interleaved bursts. Prints JSON; used by
-// `python -m bench.limits`.
+// two ranks with the same kernels, slots and flags, and that loop beside all others that were
+// written by hand, in interleaved bursts. Prints JSON; used by `python -m bench.limits`.
 //
 //   coll_interpreter [pairs [case]]    case: 0 for the first
 #include <atomic>
@@ -19,8 +19,11 @@
 #include "bootstrap/membership.h"
 #include "engine/executor.h"
 #include "engine/pause.h"
+#include "hand.h"
+#include "kernels/few.h"
 #include "plan/lower.h"
 #include "probe.h"
+#include "ways.h"
 
 namespace limits {
 namespace {
@@ -60,7 +63,8 @@ class HandWritten {
         slot_bytes_(slot_bytes),
         progress_(progress),
         rank_(rank),
-        kernel_(coll::fold_kernel(coll::Dtype::float32, coll::Reduction::sum)) {}
+        kernel_(coll::fold_kernel(coll::Dtype::float32, coll::Reduction::sum)),
+        few_(coll::few_kernel(coll::Dtype::float32, coll::Reduction::sum)) {}
 
   // Both publish the whole vector with a flag behind it; both add in rank order.
   void one_shot(const float* in, float* out, std::size_t n) {
@@ -125,6 +129,11 @@ class HandWritten {
   }
   void wait(std::uint64_t tick) const { spin_until(progress_[(1 - rank_) * 8], tick, false); }
   void fold(const void* a, const void* b, void* x, void* y, std::size_t n) const {
+    const std::size_t bytes = n * sizeof(float);
+    if (bytes <= coll::kFewBytes && y == nullptr) {
+      if (b != nullptr) return few_(x, a, b, n);
+      return coll::copy_few(static_cast<std::byte*>(x), static_cast<const std::byte*>(a), bytes);
+    }
     const void* sources[2] = {a, b};
     void* destinations[2] = {x, y};
     kernel_({.sources = sources,
@@ -142,6 +151,7 @@ class HandWritten {
   std::atomic<std::uint64_t>* progress_;
   int rank_;
   coll::FoldKernel kernel_;
+  coll::FewKernel few_;
   std::uint64_t calls_ = 0, ticks_ = 0;
   std::size_t running_ = 0;
 };
@@ -176,7 +186,8 @@ class Interpreted {
 
 // Mean time of a call in a burst of each kind; the ranks keep step because every call is a barrier.
 struct Burst {
-  double hand, plan;
+  double hand = 0, plan = 0;
+  std::vector<double> loops;  // of the other ways
 };
 
 // What the two ranks of a case share.
@@ -187,6 +198,8 @@ struct Stage {
   std::size_t slot;
   coll::Memory rings;
   std::atomic<std::uint64_t>* progress;  // two lines
+  std::vector<Way> ways;
+  HandSegment loops;
   std::vector<Burst> bursts;
   std::atomic<bool> wrong{false};
 };
@@ -202,15 +215,20 @@ class Contest {
         out_(n_),
         interpreted_(stage.c, stage.plan, stage.members[static_cast<std::size_t>(rank)].segment,
                      rank, in_.data(), out_.data()),
-        hand_(static_cast<std::byte*>(stage.rings.data()), stage.slot, stage.progress, rank) {}
+        hand_(static_cast<std::byte*>(stage.rings.data()), stage.slot, stage.progress, rank) {
+    stage.loops.touch(rank);
+    for (const Way& way : stage.ways) loops_.emplace_back(stage.loops, rank, loops_.size(), way);
+  }
 
   void run() {
     for (Burst& burst : stage_.bursts) {
       const double by_hand = time([this] { by_hand_once(); });
-      expect_sum();
+      expect_sum(out_);
       const double by_plan = time([this] { interpreted_.call(); });
-      expect_sum();
-      if (rank_ == 0) burst = {by_hand, by_plan};
+      expect_sum(out_);
+      std::vector<double> others;
+      for (std::size_t i = 0; i < loops_.size(); ++i) others.push_back(by_other_loop(i));
+      if (rank_ == 0) burst = {by_hand, by_plan, std::move(others)};
     }
   }
 
@@ -224,10 +242,23 @@ class Contest {
       hand_.two_shot(in_.data(), out_.data(), n_, interpreted_.tile());
     }
   }
+  double by_other_loop(std::size_t i) {
+    float *in = in_.data(), *out = out_.data();
+    Hand& loop = loops_[i];
+    if (stage_.ways[i].form == Form::two_shot) {  // in place
+      const double ns = time([&] { loop.allreduce_halves(in, n_); });
+      expect_sum(in_);
+      return ns;
+    }
+    const Job job{.send = in, .sent = n_, .own = in, .out = out, .received = n_};
+    const double ns = time([&] { loop.run(job); });
+    expect_sum(out_);
+    return ns;
+  }
   // The last sum must be there; then it goes, so that the next must be made.
-  void expect_sum() {
-    if (out_[n_ - 1] != 2.0F) stage_.wrong = true;
-    out_[n_ - 1] = 0;
+  void expect_sum(std::vector<float>& result) {
+    if (result[n_ - 1] != 2.0F) stage_.wrong = true;
+    result[n_ - 1] = 0;
   }
   // As a user would: the inputs rewritten, the outputs read, between two calls.
   void touch() {
@@ -264,6 +295,7 @@ class Contest {
   std::vector<float> in_, out_;
   Interpreted interpreted_;
   HandWritten hand_;
+  std::vector<Hand> loops_;
 };
 
 std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, std::size_t pairs) {
@@ -278,6 +310,8 @@ std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, std::si
       .slot = slot,
       .rings = coll::Memory::allocate(8 * slot),
       .progress = progress,
+      .ways = ways_of(Collective::allreduce, c.bytes),
+      .loops = {},
       .bursts = std::vector<Burst>(pairs)};
   const auto play = [&](int rank) {
     pin(cores[static_cast<std::size_t>(rank)]);
@@ -288,6 +322,18 @@ std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, std::si
   other.join();
   if (stage.wrong) throw std::runtime_error("a wrong sum");
   return stage.bursts;
+}
+
+void print(const Case& c, const Burst& burst, double before, double after, bool first) {
+  std::printf(
+      "%s\n  {\"row\": \"%s\", \"bytes\": %zu, \"hand_ns\": %.2f, \"plan_ns\": %.2f, "
+      "\"line_before_ns\": %.1f, \"line_after_ns\": %.1f, \"loops_ns\": {",
+      first ? "" : ",", c.name, c.bytes, burst.hand, burst.plan, before, after);
+  const std::vector<Way> ways = ways_of(Collective::allreduce, c.bytes);
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    std::printf("%s\"%s\": %.2f", i == 0 ? "" : ", ", name_of(ways[i]).c_str(), burst.loops[i]);
+  }
+  std::printf("}}");
 }
 
 int run(int argc, char** argv) {
@@ -305,11 +351,8 @@ int run(int argc, char** argv) {
         const double before = line_latency_ns(cores[0], cores[1]);
         const std::vector<Burst> bursts = measure(c, cores, 3);
         const double after = line_latency_ns(cores[0], cores[1]);
-        for (const Burst& b : bursts) {
-          std::printf(
-              "%s\n  {\"row\": \"%s\", \"bytes\": %zu, \"hand_ns\": %.2f, \"plan_ns\": %.2f, "
-              "\"line_before_ns\": %.1f, \"line_after_ns\": %.1f}",
-              first ? "" : ",", c.name, c.bytes, b.hand, b.plan, before, after);
+        for (const Burst& burst : bursts) {
+          print(c, burst, before, after, first);
           first = false;
         }
       })

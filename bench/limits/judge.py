@@ -57,8 +57,34 @@ def where(block: Block) -> str:
 
 
 def from_pairs(pairs: Sequence[Block]) -> list[Block]:
-    """Turn pairs of interpreted plan and loop by hand to blocks."""
-    return [pair | {"row": f"plan: {pair['row']}", "ns": pair["plan_ns"]} for pair in pairs]
+    """Turn pairs of interpreted plan and loop by hand to blocks, and that loop beside others."""
+    plans = [pair | {"row": f"plan: {pair['row']}", "ns": pair["plan_ns"]} for pair in pairs]
+    return plans + beside_best_loops(pairs)
+
+
+def beside_best_loops(pairs: Sequence[Block]) -> list[Block]:
+    """Return loops by hand as blocks, each with the time of the best other loop in its pair.
+
+    The best is that of the least median over all pairs of a row in one placement: the least of
+    each pair would be a matter of luck.
+    """
+    groups: dict[tuple[str, str], list[Block]] = {}
+    for pair in pairs:
+        groups.setdefault((pair["row"], where(pair)), []).append(pair)
+    return [_beside(pair, _best_of(group)) for group in groups.values() for pair in group]
+
+
+def _best_of(pairs: Sequence[Block]) -> str:
+    medians = {
+        name: median(pair["loops_ns"][name] for pair in pairs) for name in pairs[0]["loops_ns"]
+    }
+    return min(medians, key=lambda name: medians[name])
+
+
+def _beside(pair: Block, best: str) -> Block:
+    one = {name: value for name, value in pair.items() if name not in ("hand_ns", "plan_ns")}
+    one |= {"row": f"by hand: {pair['row']}", "ns": pair["hand_ns"]}
+    return one | {"best_ns": pair["loops_ns"][best], "best": best}
 
 
 def judge(blocks: Sequence[Block]) -> list[Judged]:

@@ -33,7 +33,7 @@ from collectives.tuning.race import Buffers, Race, Runner
 from collectives.tuning.table import Choice
 from collectives.tuning.tuner import Cell, Clock, race_cell
 
-ROUNDS, MOST_ROUNDS = 40, 240  # of run B: interleaved pairs, more where the machine is unquiet
+ROUNDS, MOST_ROUNDS = 40, 2000  # of run B: interleaved pairs, more where the machine is unquiet
 LONG = 1 << 20  # bytes from which on a cell gets more time
 PROBE_S = 0.2  # of what the machine costs, before each size: cores of virtual machines move
 

@@ -5,17 +5,10 @@
 #include <bit>
 #include <utility>
 
-#include "engine/pause.h"
+#include "engine/executor_waits.h"
 #include "transport/failure.h"
-#include "transport/system_calls.h"
 
 namespace coll {
-
-namespace {
-
-constexpr int kLooks = 32;
-
-}  // namespace
 
 Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> heap,
                    std::optional<Placement> assumed, std::shared_ptr<PeerMemory> peers)
@@ -32,36 +25,6 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
   destinations_.resize(most);
   soon_.reserve(most);
   ring_bytes_ = {segment.shape().slot_bytes, segment.shape().inline_bytes};
-}
-
-// Either the sleeper sees the new word, or we see the sleeper: the fence between our store and our
-// load is the sleeper's to make, on our core as well (ladder.cc). Here it would cost a line
-// transfer.
-inline void Executor::publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
-  word.store(value, std::memory_order_release);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (own_->watch.watchers.load(std::memory_order_relaxed) != 0) {
-    futex_wake_all(&word);
-  }
-}
-
-// A pause takes 40 to 140 cycles, as long as a line's way between near cores: the first looks have
-// none.
-inline bool Executor::reached(const Blocked& wait, int spins) noexcept {
-  if (wait.met()) return true;
-  if (watch_ != nullptr) [[unlikely]]
-    return reached_watched(wait, spins);
-  for (int looks = 0; looks < kLooks; ++looks) {
-    if (wait.met()) return true;
-  }
-  do {
-    if (spins-- <= 0) {
-      blocked_ = wait;
-      return false;
-    }
-    pause();
-  } while (!wait.met());
-  return true;
 }
 
 // The same where waits are told. One that is given up goes on in advance_watched().
@@ -81,17 +44,6 @@ inline std::atomic<std::uint64_t>* Executor::flag_word(const Flag& f, int tile) 
   return reinterpret_cast<std::atomic<std::uint64_t>*>(f.first + slot(tile) * slot_bytes_);
 }
 
-// The flag carries tick and fingerprint at once: another call's flag never fits.
-inline std::uint64_t Executor::flag_value(std::uint64_t ticks) const noexcept {
-  return (clock_->base + ticks) ^ clock_->fingerprint;
-}
-
-// The first use of a slot in a call waits until all peers have left the call that used it last.
-inline bool Executor::has_credit(int tile) const noexcept {
-  // Beyond the first use the plan's own waits see to it.
-  return tile >= static_cast<int>(depth_) || clock_->slot_free[ring_][slot(tile)] <= clock_->known;
-}
-
 // Waits until all peers have passed the tick at which something became free.
 bool Executor::earn_credit(std::uint64_t free, int spins) noexcept {
   for (; credit_ < segment_.shape().ranks; ++credit_) {
@@ -101,15 +53,6 @@ bool Executor::earn_credit(std::uint64_t free, int spins) noexcept {
   }
   clock_->known = free;
   credit_ = 0;
-  return true;
-}
-
-// Whether a peer that has entered is in another call than this one.
-inline bool Executor::differs(int peer, const std::atomic<std::uint64_t>* tick) noexcept {
-  const auto& theirs = segment_.rank(peer).progress.fingerprint[fingerprint_];
-  if (theirs.load(std::memory_order_relaxed) == clock_->fingerprint) return false;
-  blocked_ = {tick, ~0ULL, false, peer};
-  mismatch_ = true;
   return true;
 }
 
@@ -143,24 +86,6 @@ inline void Executor::raise_flags(const BoundOp& op, int tile) noexcept {
   }
 }
 
-inline void Executor::end() noexcept {
-  const std::uint64_t finished = clock_->base + ticks_;
-  auto& free = clock_->slot_free[ring_];
-  if (tiles_ == 1) {
-    free[slot(0)] = finished;
-  } else {
-    const int used = std::min(tiles_, static_cast<int>(depth_));
-    for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
-  }
-  clock_->tiles_used[ring_] += static_cast<std::uint64_t>(tiles_);
-  // Finishing a closed collective proves that all peers had left the one before it.
-  if (closed_) clock_->known = std::max(clock_->known, clock_->base);
-  clock_->base = finished;
-  clock_->left[fingerprint_] = finished;
-  if (timed_) note_time();
-  publish(own_->done.tick, finished);
-}
-
 // What a binding says of all its calls.
 void Executor::take_up(const Binding& binding) noexcept {
   const Plan& plan = binding.plan();
@@ -183,6 +108,7 @@ void Executor::take_up(const Binding& binding) noexcept {
   borrows_ = plan.mode == Mode::pull || plan.mode == Mode::push;
   ring_ = plan.inlined() ? 1 : 0;
   slot_bytes_ = ring_bytes_[ring_];
+  hurries_ = plan.inlined() && binding.short_steps(0) != nullptr;
 }
 
 inline void Executor::find_slots() noexcept {
@@ -194,16 +120,19 @@ inline void Executor::find_slots() noexcept {
 void Executor::begin(const Binding& binding, GroupClock& clock, const Large& large) noexcept {
   if (binding_ != &binding || version_ != binding.version()) take_up(binding);
   large_ = large;
-  streams_ = large.streams;
-  timed_ = false;
   clock_ = &clock;
+  entrance_ = Entrance::fresh;
+}
+
+void Executor::open() noexcept {
+  streams_ = large_.streams;
   find_slots();
   iteration_ = 0;
   op_ = 1;
   met_ = credit_ = 0;
-  mismatch_ = user_failed_ = unmapped_ = unread_ = reads_ = false;
   entrance_ = Entrance::before;
-  fingerprint_ = clock.calls % kFingerprints;
+  mismatch_ = user_failed_ = unmapped_ = unread_ = timed_ = reads_ = false;
+  fingerprint_ = clock_->calls % kFingerprints;
 }
 
 // A rank that only sends can be many calls ahead: it must not write over the fingerprint of a call
@@ -239,6 +168,13 @@ bool Executor::agree(int spins) noexcept {
 }
 
 Progress Executor::advance(int spins) noexcept {
+  const bool fresh = entrance_ == Entrance::fresh;
+  if (fresh && hurries_ && watch_ == nullptr && !large_.agreed()) return hurry(spins);
+  return go_on(spins);
+}
+
+Progress Executor::go_on(int spins) noexcept {
+  if (entrance_ == Entrance::fresh) open();
   if (watch_ != nullptr) [[unlikely]]
     return advance_watched(spins);
   // Which plan runs is known only behind the entrance.
@@ -264,50 +200,6 @@ Event Executor::step_of(std::size_t number, int tile) const noexcept {
           .tile = tile,
           .plan = &binding_->plan(),
           .number = static_cast<std::uint32_t>(number)};
-}
-
-// A call of one tile, from where it stopped.
-inline Progress Executor::follow(int spins) noexcept {
-  using What = ShortStep::What;
-  for (const ShortStep* s = at_;; ++s) {
-    bool goes_on = true;
-    switch (s->what) {
-      case What::await_flag:
-        goes_on = reached({s->word, flag_value(s->when), true, s->peer}, spins);
-        break;
-      case What::fold:
-        kernel_(*s->fold);
-        break;
-      case What::few:
-        few_(s->fold->destinations[0], s->fold->sources[0], s->fold->sources[1], s->fold->n);
-        break;
-      case What::copy:
-        copy_few(static_cast<std::byte*>(s->fold->destinations[0]),
-                 static_cast<const std::byte*>(s->fold->sources[0]), s->when);
-        break;
-      case What::raise:
-        publish(*s->word, flag_value(s->when));
-        break;
-      case What::earn:
-        goes_on = has_credit(0) || earn_credit(clock_->slot_free[ring_][slot(0)], spins);
-        break;
-      case What::post:
-        publish(own_->progress.tick, clock_->base + s->when);
-        break;
-      case What::await_tick:
-      case What::meet:
-        goes_on = reached({s->word, clock_->base + s->when, false, s->peer}, spins) &&
-                  !(s->what == What::meet && differs(s->peer, s->word));
-        break;
-      case What::leave:
-        end();
-        return Progress::done;
-    }
-    if (!goes_on) {
-      at_ = s;
-      return stopped();
-    }
-  }
 }
 
 // Who has given up in this call may have written into buffers that others still read.

@@ -15,6 +15,7 @@
 #include "base/placement.h"
 #include "engine/binding.h"
 #include "engine/plan_trial.h"
+#include "engine/short_step.h"
 #include "engine/trial.h"
 #include "engine/watch.h"
 #include "transport/peer_memory.h"
@@ -97,7 +98,14 @@ class Executor {
   void take_up(const Binding& binding) noexcept;
   template <bool kRecorded = false>
   Progress play(int spins) noexcept;
+  void open() noexcept;
+  Progress go_on(int spins) noexcept;
+  // Short calls: short_call.cc.
+  Progress hurry(int spins) noexcept;
   Progress follow(int spins) noexcept;
+  const ShortStep* follow(const ShortStep* s, const ShortCall& call, int spins) noexcept;
+  const ShortStep* move_along(const ShortStep* s) noexcept;
+  bool awaited(const ShortStep* s, const ShortCall& call, int spins) noexcept;
   Progress advance_watched(int spins) noexcept;
   Event step_of(std::size_t number, int tile) const noexcept;
   bool ready(const BoundOp& op, int tile, int spins, std::uint32_t& met) noexcept;
@@ -173,6 +181,7 @@ class Executor {
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
   bool was_left() const noexcept;
   void end() noexcept;
+  void pass(GroupClock& clock, std::uint64_t finished) noexcept;
 
   // Which slot of the ring a tile has. Rings have a power of two of slots: no division here.
   std::size_t slot(int tile) const noexcept {
@@ -222,17 +231,20 @@ class Executor {
   bool streams_ = false;         // what is staged may be written around the caches,
   bool stores_around_ = false;   // if the plan allows it, as it does of anything
   bool unfenced_ = false;        // something was, since the last fence
-  enum class Entrance : std::uint8_t { before, agreeing, within } entrance_ = Entrance::before;
-  bool mismatch_ = false, closed_ = false, user_failed_ = false;
+  bool closed_ = false, hurries_ = false;
+  // What begins anew in each call lies side by side: few stores are before a short one's flag.
+  enum class Entrance : std::uint8_t { fresh, before, agreeing, within };
+  Entrance entrance_ = Entrance::fresh;
+  bool mismatch_ = false, user_failed_ = false;
   bool unmapped_ = false;  // peers' memory that this call needs cannot be mapped,
   bool unread_ = false;    // or read
-  bool borrows_ = false;   // this call reaches for peers' buffers,
-  bool reads_ = false;     // by the kernel
+  bool timed_ = false;     // how long this call takes counts
+  bool reads_ = false;     // peers' buffers, by the kernel
+  bool borrows_ = false;   // reaches for peers' buffers
   bool all_read_ = false;  // of the last call that could: all ranks may
   std::optional<Placement> assumed_;
   std::unique_ptr<PlanTrial> plans_;  // of rank 0
   unsigned turns_ = 0;
-  bool timed_ = false;  // how long this call takes counts
   std::chrono::steady_clock::time_point agreed_;
   // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.
   std::vector<Trial> output_stores_ = std::vector<Trial>(48, Trial(1.05));

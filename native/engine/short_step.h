@@ -29,6 +29,19 @@ struct ShortStep {
   std::uint64_t when = 0;  // ticks after the base of the call
   What what = What::leave;
   std::uint16_t peer = 0;
+
+  bool awaits() const noexcept {
+    return what == What::await_flag || what == What::await_tick || what == What::meet;
+  }
+};
+
+// What the steps of one call have in common, for as long as they run.
+struct ShortCall {
+  std::uint64_t base, fingerprint;  // of the GroupClock
+  bool has_credit;                  // for its slot
+
+  // The flag carries tick and fingerprint at once: another call's flag never fits.
+  std::uint64_t flag(std::uint64_t ticks) const noexcept { return (base + ticks) ^ fingerprint; }
 };
 
 }  // namespace coll

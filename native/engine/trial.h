@@ -11,8 +11,9 @@ namespace coll {
 
 class Trial {
  public:
-  // How many times as fast the second way must be. `alert`: where the usual way takes much longer
-  // twice in a row, the other one is tried at once: so it is with uses that are all alike.
+  // How many times as fast the second way must be. `alert`, of uses that are all alike: where the
+  // usual way takes much longer twice in a row, the other one is tried at once; else as often as
+  // costs a hundredth of the time.
   explicit Trial(double clearly = 1, bool alert = false) : clearly_(clearly), alert_(alert) {}
 
   // Whether to go the second way now.
@@ -22,7 +23,9 @@ class Trial {
     trying_ = uses_ <= kBeginning || uses_ >= next_;
     if (uses_ <= kBeginning) return uses_ % 2 == 0;
     if (uses_ < next_) return usual;
-    interval_ = much_worse(!usual) ? std::min(2 * interval_, kTrySeldom) : kTryOften;
+    interval_ = alert_               ? by_cost(!usual)
+                : much_worse(!usual) ? std::min(2 * interval_, kTrySeldom)
+                                     : kTryOften;
     next_ = uses_ + interval_;
     rested_ = uses_ + kRest;
     return !usual;
@@ -47,8 +50,16 @@ class Trial {
   // In turns at first: what is used for the first time is slow.
   static constexpr unsigned kBeginning = 6, kTryOften = 16, kTrySeldom = 128;
   static constexpr double kMuch = 1.25;
+  static constexpr double kShare = 0.01, kLeast = 4;  // by_cost()
   // Between tries, however slow the usual way has become.
   static constexpr unsigned kRest = 8, kInARow = 2;
+
+  unsigned by_cost(bool second) const noexcept {
+    const double other = per_byte_[second ? 1 : 0], usual = per_byte_[second ? 0 : 1];
+    if (other == 0 || usual == 0) return kTryOften;  // not known yet
+    const double more = other / usual - 1;
+    return static_cast<unsigned>(std::clamp(more / kShare, kLeast, double{kTrySeldom}));
+  }
 
   bool much_worse(bool second) const noexcept {
     return per_byte_[second ? 1 : 0] > kMuch * per_byte_[second ? 0 : 1];

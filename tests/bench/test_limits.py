@@ -33,9 +33,15 @@ def block(**changed: Any) -> dict[str, Any]:
     return near | changed
 
 
+def both(plan: float = 110.0, line: float = 50.0, **loops: float) -> dict[str, Any]:
+    """Return what the program says of one pair."""
+    lines = {"line_before_ns": line, "line_after_ns": line}
+    hand = {"hand_ns": 100.0, "loops_ns": loops or {"one": 95.0}}
+    return {"row": "8 B", "bytes": 8, "plan_ns": plan} | hand | lines
+
+
 def pair(plan: float = 110.0) -> dict[str, Any]:
-    lines = {"line_before_ns": 50.0, "line_after_ns": 50.0}
-    (made,) = from_pairs([{"row": "8 B", "bytes": 8, "hand_ns": 100.0, "plan_ns": plan} | lines])
+    made, _ = from_pairs([both(plan)])
     return made
 
 
@@ -54,6 +60,19 @@ def test_what_the_goals_allow() -> None:
     large = block(bytes=1 << 20, copy_gbs=40.0)
     assert allowed(large) == {">= 0.15 x plain copy": (1 << 20) / 6.0}
     assert allowed(block(empty_ns=70.0)) == {"<= 1.6 x empty call + 2 x line": 212}
+
+
+def test_the_loop_by_hand_is_held_to_the_best_other_one_of_its_placement() -> None:
+    pairs = [both(one=80.0, two=90.0), both(one=130.0, two=91.0), both(one=99.0, two=10.0)]
+    far = both(line=250.0, one=40.0, two=50.0)
+    loops = [made for made in from_pairs([*pairs, far]) if "best_ns" in made]
+    assert [made["best"] for made in loops] == ["two"] * 3 + ["one"]  # by their medians
+    assert [made["best_ns"] for made in loops] == [90, 91, 10, 40]
+    assert {made["row"] for made in loops} == {"by hand: 8 B"}
+    assert allowed(loops[0]) == {">= 0.9 x the best loop": 100}
+    near, other = judge(loops)
+    assert (near.placement, near.met, other.met) == ("near", True, False)
+    assert [near.share, other.share] == pytest.approx([1, 2.25])
 
 
 def test_a_row_is_held_against_each_of_its_goals() -> None:

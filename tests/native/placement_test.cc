@@ -59,6 +59,25 @@ TEST(what_has_become_slow_is_left_at_once) {
   CHECK(slow[0] <= 12 && slow[1] > slow[0]);
 }
 
+// What is as good is tried often, as that costs nothing: so it is known when it has become better.
+TEST(tries_take_a_hundredth_of_the_time) {
+  for (const double other : {101.0, 110.0, 200.0}) {
+    Trial alert(1, true);
+    double spent = 0;
+    int tried = 0;
+    constexpr int kUses = 4000;
+    for (int i = 0; i < kUses; ++i) {
+      const bool second = alert.second();
+      alert.note(second, 1, second ? other : 100);
+      spent += second ? other : 100;
+      tried += second ? 1 : 0;
+    }
+    CHECK(spent <= 1.012 * 100 * kUses);
+    CHECK(tried >= kUses / 130 && tried <= kUses / 4);
+    CHECK(other > 105 || tried >= kUses / 5);
+  }
+}
+
 // Nor does a use now and then that something has held up lead to tries.
 TEST(one_slow_use_is_none) {
   Trial alert(1, true);

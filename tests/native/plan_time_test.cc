@@ -10,6 +10,7 @@
 #include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "check.h"
+#include "instrumented.h"
 #include "plan/lower.h"
 #include "plan/wire_lower.h"
 #include "simulate/memory_time.h"
@@ -183,14 +184,17 @@ TEST(many_tiles_are_those_of_the_middle) {
 
 TEST(all_plans_take_a_time_and_more_of_more_bytes) {
   const MachineCosts costs = usual_costs();
+  const int most = check::kShort ? 5 : 8;
+  std::vector<double> lengths = {0.0, 4 * kKiB, 256 * kKiB, 4 * kMiB};
+  if (!check::kShort) lengths.push_back(64 * kMiB);
   for (const Algorithm* a : algorithms()) {
-    for (int p = 1; p <= 8; ++p) {
+    for (int p = 1; p <= most; ++p) {
       if (!a->fits(p)) continue;
       const Schedule schedule = make_schedule(*a, p, 0);
       for (const Mode mode : {Mode::staged, Mode::inlined, Mode::pull, Mode::push}) {
         const Plan plan = lower(schedule, {.mode = mode, .lag = mode == Mode::inlined ? 0 : 1});
         double before = 0;
-        for (const double bytes : {0.0, 4 * kKiB, 256 * kKiB, 4 * kMiB, 64 * kMiB}) {
+        for (const double bytes : lengths) {
           const double found =
               memory_seconds(plan, costs, {.bytes = bytes, .tile_bytes = 256 * kKiB});
           CHECK(std::isfinite(found) && found > 0);
