@@ -75,10 +75,8 @@ def beside_best_loops(pairs: Sequence[Block]) -> list[Block]:
 
 
 def _best_of(pairs: Sequence[Block]) -> str:
-    medians = {
-        name: median(pair["loops_ns"][name] for pair in pairs) for name in pairs[0]["loops_ns"]
-    }
-    return min(medians, key=lambda name: medians[name])
+    names: list[str] = list(pairs[0]["loops_ns"])
+    return min(names, key=lambda name: median(pair["loops_ns"][name] for pair in pairs))
 
 
 def _beside(pair: Block, best: str) -> Block:
