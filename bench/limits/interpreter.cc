@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What interpreting a plan costs: the executor on a bound plan beside a loop written by hand for
-// two ranks with the same kernels, slots and flags, and that loop beside all others that were
-// written by hand, in interleaved bursts. Prints JSON; used by `python -m bench.limits`.
+// two ranks with the same kernels, slots and flags, and beside all others that were written by hand
+// (ways.cc), in interleaved bursts. Prints JSON; used by `python -m bench.limits`.
 //
 //   coll_interpreter [pairs [case]]    case: 0 for the first
 #include <atomic>
@@ -29,6 +29,7 @@ namespace limits {
 namespace {
 
 constexpr int kForever = 1 << 30;
+constexpr double kFar = 120;  // ns of a line's way, as in collectives/measure.py
 
 struct Case {
   const char* name;
@@ -161,7 +162,9 @@ class Interpreted {
  public:
   Interpreted(const Case& c, const coll::Plan& plan, const coll::Segment& segment, int rank,
               const float* in, float* out)
-      : binding_(plan, rank, segment), executor_(segment, rank) {
+      : binding_(plan, rank, segment),
+        executor_(segment, rank),
+        large_{.streams = plan.stores == coll::Stores::non_temporal} {
     binding_.bind({.input = in,
                    .output = out,
                    .count = c.bytes / sizeof(float),
@@ -172,7 +175,7 @@ class Interpreted {
   void call() {
     ++clock_.calls;
     clock_.fingerprint += 0x9E3779B97F4A7C15ULL;
-    executor_.begin(binding_, clock_);
+    executor_.begin(binding_, clock_, large_);
     while (executor_.advance(kForever) != coll::Progress::done) {
     }
   }
@@ -181,6 +184,7 @@ class Interpreted {
  private:
   coll::Binding binding_;
   coll::Executor executor_;
+  coll::Large large_;
   coll::GroupClock clock_;
 };
 
@@ -298,21 +302,24 @@ class Contest {
   std::vector<Hand> loops_;
 };
 
-std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, std::size_t pairs) {
+// `far`: what is staged may go around the caches, as the library would have it.
+std::vector<Burst> measure(const Case& c, const std::vector<int>& cores, bool far,
+                           std::size_t pairs) {
   const int index = coll::find_algorithm(coll::Kind::allreduce, c.algorithm);
   const coll::Algorithm& a = *coll::algorithms()[static_cast<std::size_t>(index)];
+  const coll::Stores stores = far ? coll::Stores::non_temporal : coll::Stores::ordinary;
   const std::size_t slot = c.mode == coll::Mode::inlined ? 16 << 10 : 512 << 10;
   alignas(64) static std::atomic<std::uint64_t> progress[16];
   for (auto& p : progress) p = 0;
-  Stage stage{
-      .c = c,
-      .plan = coll::lower(coll::make_schedule(a, 2), {.mode = c.mode, .depth = 4, .lag = c.lag}),
-      .slot = slot,
-      .rings = coll::Memory::allocate(8 * slot),
-      .progress = progress,
-      .ways = ways_of(Collective::allreduce, c.bytes),
-      .loops = {},
-      .bursts = std::vector<Burst>(pairs)};
+  Stage stage{.c = c,
+              .plan = coll::lower(coll::make_schedule(a, 2),
+                                  {.mode = c.mode, .depth = 4, .lag = c.lag, .stores = stores}),
+              .slot = slot,
+              .rings = coll::Memory::allocate(8 * slot),
+              .progress = progress,
+              .ways = ways_of(Collective::allreduce, c.bytes),
+              .loops = {},
+              .bursts = std::vector<Burst>(pairs)};
   const auto play = [&](int rank) {
     pin(cores[static_cast<std::size_t>(rank)]);
     Contest(stage, rank).run();
@@ -349,7 +356,7 @@ int run(int argc, char** argv) {
       if (only >= 0 && &c != &kCases[only]) continue;
       std::thread([&] {  // pinning stays with this thread
         const double before = line_latency_ns(cores[0], cores[1]);
-        const std::vector<Burst> bursts = measure(c, cores, 3);
+        const std::vector<Burst> bursts = measure(c, cores, before >= kFar, 3);
         const double after = line_latency_ns(cores[0], cores[1]);
         for (const Burst& burst : bursts) {
           print(c, burst, before, after, first);

@@ -56,14 +56,11 @@ def where(block: Block) -> str:
     return placement([block["line_before_ns"], block["line_after_ns"]]) or ""
 
 
+SAME_KERNELS = "same kernels"  # the loop by hand that was written for the plan's one case
+
+
 def from_pairs(pairs: Sequence[Block]) -> list[Block]:
-    """Turn pairs of interpreted plan and loop by hand to blocks, and that loop beside others."""
-    plans = [pair | {"row": f"plan: {pair['row']}", "ns": pair["plan_ns"]} for pair in pairs]
-    return plans + beside_best_loops(pairs)
-
-
-def beside_best_loops(pairs: Sequence[Block]) -> list[Block]:
-    """Return loops by hand as blocks, each with the time of the best other loop in its pair.
+    """Turn pairs of interpreted plan and loops by hand to blocks, each with the best loop's time.
 
     The best is that of the least median over all pairs of a row in one placement: the least of
     each pair would be a matter of luck.
@@ -71,18 +68,18 @@ def beside_best_loops(pairs: Sequence[Block]) -> list[Block]:
     groups: dict[tuple[str, str], list[Block]] = {}
     for pair in pairs:
         groups.setdefault((pair["row"], where(pair)), []).append(pair)
-    return [_beside(pair, _best_of(group)) for group in groups.values() for pair in group]
+    made = []
+    for group in groups.values():
+        loops = [{**pair["loops_ns"], SAME_KERNELS: pair["hand_ns"]} for pair in group]
+        best = _best_of(loops)
+        for pair, times in zip(group, loops, strict=True):
+            block = pair | {"row": f"plan: {pair['row']}", "ns": pair["plan_ns"], "best": best}
+            made.append(block | {"hand_ns": times[best]})
+    return made
 
 
-def _best_of(pairs: Sequence[Block]) -> str:
-    names: list[str] = list(pairs[0]["loops_ns"])
-    return min(names, key=lambda name: median(pair["loops_ns"][name] for pair in pairs))
-
-
-def _beside(pair: Block, best: str) -> Block:
-    one = {name: value for name, value in pair.items() if name not in ("hand_ns", "plan_ns")}
-    one |= {"row": f"by hand: {pair['row']}", "ns": pair["hand_ns"]}
-    return one | {"best_ns": pair["loops_ns"][best], "best": best}
+def _best_of(loops: Sequence[dict[str, float]]) -> str:
+    return min(loops[0], key=lambda name: median(times[name] for times in loops))
 
 
 def judge(blocks: Sequence[Block]) -> list[Judged]:

@@ -108,6 +108,7 @@ void Executor::take_up(const Binding& binding) noexcept {
   borrows_ = plan.mode == Mode::pull || plan.mode == Mode::push;
   ring_ = plan.inlined() ? 1 : 0;
   slot_bytes_ = ring_bytes_[ring_];
+  ahead_ = {};
   hurries_ = plan.inlined() && binding.short_steps(0) != nullptr;
 }
 

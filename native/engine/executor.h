@@ -104,6 +104,8 @@ class Executor {
   Progress hurry(int spins) noexcept;
   Progress follow(int spins) noexcept;
   const ShortStep* follow(const ShortStep* s, const ShortCall& call, int spins) noexcept;
+  ShortAhead look_ahead(std::uint64_t calls) const noexcept;
+  const ShortStep* tell(const ShortStep* s, const ShortCall& call) noexcept;
   const ShortStep* move_along(const ShortStep* s) noexcept;
   bool awaited(const ShortStep* s, const ShortCall& call, int spins) noexcept;
   Progress advance_watched(int spins) noexcept;
@@ -181,7 +183,6 @@ class Executor {
   void publish(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept;
   bool was_left() const noexcept;
   void end() noexcept;
-  void pass(GroupClock& clock, std::uint64_t finished) noexcept;
 
   // Which slot of the ring a tile has. Rings have a power of two of slots: no division here.
   std::size_t slot(int tile) const noexcept {
@@ -217,6 +218,7 @@ class Executor {
   Blocked blocked_;
   // Where the call goes on; advance() works on copies, which stay in registers.
   const ShortStep* at_ = nullptr;  // null: by ops
+  ShortAhead ahead_;
   int iteration_ = 0;
   std::size_t op_ = 1;
   std::uint32_t met_ = 0;     // how many of the op's waits, and then of its flags, are met

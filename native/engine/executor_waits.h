@@ -60,14 +60,6 @@ inline bool Executor::differs(int peer, const std::atomic<std::uint64_t>* tick) 
   return true;
 }
 
-// Leaves a call, which ended at this tick.
-inline void Executor::pass(GroupClock& clock, std::uint64_t finished) noexcept {
-  // Finishing a closed collective proves that all peers had left the one before it.
-  if (closed_) clock.known = std::max(clock.known, clock.base);
-  clock.base = finished;
-  publish(own_->done.tick, finished);
-}
-
 inline void Executor::end() noexcept {
   const std::uint64_t finished = clock_->base + ticks_;
   auto& free = clock_->slot_free[ring_];
@@ -78,9 +70,12 @@ inline void Executor::end() noexcept {
     for (int tile = tiles_ - used; tile < tiles_; ++tile) free[slot(tile)] = finished;
   }
   clock_->tiles_used[ring_] += static_cast<std::uint64_t>(tiles_);
+  // Finishing a closed collective proves that all peers had left the one before it.
+  if (closed_) clock_->known = std::max(clock_->known, clock_->base);
+  clock_->base = finished;
   clock_->left[fingerprint_] = finished;
   if (timed_) note_time();
-  pass(*clock_, finished);
+  publish(own_->done.tick, finished);
 }
 
 }  // namespace coll

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of one tile, by their list of steps.
+#include <algorithm>
+#include <utility>
+
 #include "engine/executor.h"
 #include "engine/executor_waits.h"
 
@@ -34,6 +37,19 @@ namespace coll {
          !(s->what == What::meet && differs(s->peer, s->word));
 }
 
+// What a call does before its first wait; returns what follows.
+[[gnu::always_inline]] inline const ShortStep* Executor::tell(const ShortStep* s,
+                                                              const ShortCall& call) noexcept {
+  using What = ShortStep::What;
+  s = move_along(s);
+  for (; s->what == What::raise; ++s) publish(*s->word, call.flag(s->when));
+  if (s->what == What::post) {
+    publish(own_->progress.tick, call.base + s->when);
+    ++s;
+  }
+  return s;
+}
+
 // A call of one tile, from one of its steps on; returns where it stopped, null at its end. Steps
 // come in an order that hardly varies, so each kind is looked for where it belongs: such a branch
 // goes the same way in nearly every call. One jump by the kind of step would be foretold from what
@@ -50,12 +66,7 @@ namespace coll {
       }
       ++s;
     }
-    s = move_along(s);
-    for (; s->what == What::raise; ++s) publish(*s->word, call.flag(s->when));
-    if (s->what == What::post) {
-      publish(own_->progress.tick, call.base + s->when);
-      ++s;
-    }
+    s = tell(s, call);
     for (; s->awaits(); ++s) {
       if (!awaited(s, call, spins)) return s;
     }
@@ -72,36 +83,57 @@ Progress Executor::follow(int spins) noexcept {
   return Progress::done;
 }
 
+// What call number `calls` of this binding needs of the clock, which stands before it; no steps:
+// its place is not known to be free.
+ShortAhead Executor::look_ahead(std::uint64_t calls) const noexcept {
+  const GroupClock& clock = *clock_;
+  const std::size_t slot = clock.tiles_used[1] & (depth_ - 1);
+  const std::size_t place = calls % kFingerprints;
+  const bool free = clock.left[place] <= clock.known && clock.slot_free[1][slot] <= clock.known;
+  return {calls, place, slot, free ? binding_->short_steps(slot) : nullptr};
+}
+
 // A call of messages with their flags that waits for nothing but these, from its beginning: what
-// open(), enter() and end() do, without a word of it in memory before the message is out.
+// open(), enter() and end() do, but as much of it as can be while the peers' messages are on their
+// way. What is done between two of them, a near core waits for.
 Progress Executor::hurry(int spins) noexcept {
   GroupClock& clock = *clock_;
-  const std::size_t slot = clock.tiles_used[1] & (depth_ - 1);
-  const std::size_t place = clock.calls % kFingerprints;
-  if (clock.left[place] > clock.known || clock.slot_free[1][slot] > clock.known) {
-    return go_on(spins);  // which waits until the slot is free, and the place of the fingerprint
-  }
+  const ShortAhead now = ahead_.calls == clock.calls ? ahead_ : look_ahead(clock.calls);
+  // Else it waits until the slot is free, and the place of the fingerprint.
+  if (now.steps == nullptr) return go_on(spins);
   const ShortCall call = {clock.base, clock.fingerprint, true};
-  own_->progress.fingerprint[place].store(call.fingerprint, std::memory_order_relaxed);
+  own_->progress.fingerprint[now.place].store(call.fingerprint, std::memory_order_relaxed);
   if (ops_->post) publish(own_->progress.tick, call.base + 1);
-  mismatch_ = false;
-  fingerprint_ = place;
-  const ShortStep* stopped_at = follow(binding_->short_steps(slot), call, spins);
-  if (stopped_at != nullptr) {
-    const bool mismatch = mismatch_;
-    open();
-    mismatch_ = mismatch;
-    entrance_ = Entrance::within;
-    at_ = stopped_at;
-    return stopped();
-  }
-  entrance_ = Entrance::within;
-  const std::uint64_t finished = call.base + ticks_;
-  clock.slot_free[1][slot] = finished;
+  const ShortStep* s = now.steps;
+  if (s->what == ShortStep::What::earn) ++s;  // it has that
+  s = tell(s, call);
+  const std::uint64_t finished = call.base + ticks_, known = clock.known;
+  const std::uint64_t free = std::exchange(clock.slot_free[1][now.slot], finished);
+  clock.left[now.place] = finished;
   ++clock.tiles_used[1];
-  clock.left[place] = finished;
-  pass(clock, finished);
-  return Progress::done;
+  // Finishing a closed collective proves that all peers had left the one before it.
+  if (closed_) clock.known = std::max(known, call.base);
+  clock.base = finished;
+  ahead_ = look_ahead(now.calls + 1);
+  mismatch_ = false;
+  fingerprint_ = now.place;
+  entrance_ = Entrance::within;
+  s = follow(s, call, spins);
+  if (s == nullptr) {
+    publish(own_->done.tick, finished);
+    return Progress::done;
+  }
+  // It goes on as any other call, which ends by end().
+  clock.slot_free[1][now.slot] = free;
+  --clock.tiles_used[1];
+  clock.known = known;
+  clock.base = call.base;
+  const bool mismatch = mismatch_;
+  open();
+  mismatch_ = mismatch;
+  entrance_ = Entrance::within;
+  at_ = s;
+  return stopped();
 }
 
 }  // namespace coll

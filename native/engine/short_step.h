@@ -44,4 +44,11 @@ struct ShortCall {
   std::uint64_t flag(std::uint64_t ticks) const noexcept { return (base + ticks) ^ fingerprint; }
 };
 
+// What a short call needs to begin, looked up while the one before it waited.
+struct ShortAhead {
+  std::uint64_t calls = ~std::uint64_t{0};  // its number; this one: of none
+  std::size_t place = 0, slot = 0;
+  const ShortStep* steps = nullptr;
+};
+
 }  // namespace coll
