@@ -56,7 +56,7 @@ def where(block: Block) -> str:
     return placement([block["line_before_ns"], block["line_after_ns"]]) or ""
 
 
-SAME_KERNELS = "same kernels"  # the loop by hand that was written for the plan's one case
+SAME_KERNELS = "same kernels"  # as the plan: the loop by hand of interpreter.cc
 
 
 def from_pairs(pairs: Sequence[Block]) -> list[Block]:

@@ -25,8 +25,8 @@ bool Executor::asks_of(Chosen what, std::optional<bool> wish) noexcept {
   return plans_->ask(what, name(binding_), name(other), binding_->bytes(), clock_->calls, wish);
 }
 
-// Where the cores are taken to be counts in calls that are staged alone. Where these are rare, it
-// is either in turns, as nobody knows where the cores are by then.
+// Where the cores are taken to be counts in calls that are staged alone. Where calls are read, and
+// staged for the sake of learning only, near and far take turns: nobody knows where the cores are.
 bool Executor::says_far() noexcept {
   if (assumed_) return *assumed_ == Placement::far;
   std::optional<bool> turn;
@@ -39,12 +39,13 @@ void Executor::say_plan() noexcept {
   const bool far = large_.placed && !reads && says_far();
   const bool stages = large_.within != nullptr && asks_of(Chosen::staged);
   segment_.header()
-      .cores.at(clock_->calls)
+      .plans.at(clock_->calls)
       .store((far ? kSaidFar : 0) | (stages ? kSaidStaged : 0) | (reads ? kSaidRead : 0),
              std::memory_order_relaxed);
 }
 
-// How long a call took on the slowest rank, if all have said so: none has more than begun this one.
+// How long the call before this one took on the slowest rank, if all have said so. All have begun
+// this one, and none has ended it: so each word is still that of the call before.
 std::optional<double> Executor::slowest(std::uint64_t call) const noexcept {
   double most = 0;
   for (std::uint32_t r = 0; r < segment_.shape().ranks; ++r) {
@@ -89,7 +90,7 @@ void Executor::learn(Reached reached, bool reads) noexcept {
 
 void Executor::choose_plan() noexcept {
   const Reached reached = reached_in_call();
-  const auto& said = segment_.header().cores.at(clock_->calls);
+  const auto& said = segment_.header().plans.at(clock_->calls);
   const std::uint64_t told = said.load(std::memory_order_relaxed);
   if (large_.read != nullptr) all_read_ = reached == Reached::by_reading;
   reads_ = reached == Reached::by_reading && (told & kSaidRead) != 0;

@@ -104,7 +104,7 @@ class Executor {
   Progress hurry(int spins) noexcept;
   Progress follow(int spins) noexcept;
   const ShortStep* follow(const ShortStep* s, const ShortCall& call, int spins) noexcept;
-  ShortAhead look_ahead(std::uint64_t calls) const noexcept;
+  ShortAhead foresee(std::uint64_t calls) const noexcept;
   const ShortStep* tell(const ShortStep* s, const ShortCall& call) noexcept;
   const ShortStep* move_along(const ShortStep* s) noexcept;
   bool awaited(const ShortStep* s, const ShortCall& call, int spins) noexcept;

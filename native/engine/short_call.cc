@@ -85,7 +85,7 @@ Progress Executor::follow(int spins) noexcept {
 
 // What call number `calls` of this binding needs of the clock, which stands before it; no steps:
 // its place is not known to be free.
-ShortAhead Executor::look_ahead(std::uint64_t calls) const noexcept {
+ShortAhead Executor::foresee(std::uint64_t calls) const noexcept {
   const GroupClock& clock = *clock_;
   const std::size_t slot = clock.tiles_used[1] & (depth_ - 1);
   const std::size_t place = calls % kFingerprints;
@@ -94,11 +94,11 @@ ShortAhead Executor::look_ahead(std::uint64_t calls) const noexcept {
 }
 
 // A call of messages with their flags that waits for nothing but these, from its beginning: what
-// open(), enter() and end() do, but as much of it as can be while the peers' messages are on their
-// way. What is done between two of them, a near core waits for.
+// open(), enter() and end() do of an untimed call, but as much of it as can be while the peers'
+// messages are on their way. What is done between two of them, a near core waits for.
 Progress Executor::hurry(int spins) noexcept {
   GroupClock& clock = *clock_;
-  const ShortAhead now = ahead_.calls == clock.calls ? ahead_ : look_ahead(clock.calls);
+  const ShortAhead now = ahead_.calls == clock.calls ? ahead_ : foresee(clock.calls);
   // Else it waits until the slot is free, and the place of the fingerprint.
   if (now.steps == nullptr) return go_on(spins);
   const ShortCall call = {clock.base, clock.fingerprint, true};
@@ -114,7 +114,7 @@ Progress Executor::hurry(int spins) noexcept {
   // Finishing a closed collective proves that all peers had left the one before it.
   if (closed_) clock.known = std::max(known, call.base);
   clock.base = finished;
-  ahead_ = look_ahead(now.calls + 1);
+  ahead_ = foresee(now.calls + 1);
   mismatch_ = false;
   fingerprint_ = now.place;
   entrance_ = Entrance::within;
@@ -123,7 +123,7 @@ Progress Executor::hurry(int spins) noexcept {
     publish(own_->done.tick, finished);
     return Progress::done;
   }
-  // It goes on as any other call, which ends by end().
+  // It goes on as any other call, which ends by end(); that sets `left` to what it is already.
   clock.slot_free[1][now.slot] = free;
   --clock.tiles_used[1];
   clock.known = known;

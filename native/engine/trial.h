@@ -12,8 +12,9 @@ namespace coll {
 class Trial {
  public:
   // How many times as fast the second way must be. `alert`, of uses that are all alike: where the
-  // usual way takes much longer twice in a row, the other one is tried at once; else as often as
-  // costs a hundredth of the time.
+  // usual way takes much longer twice in a row, the other one is tried kRest uses after the last
+  // try; else as often as costs a hundredth of the time. Others are tried every kTryOften uses, the
+  // seldomer the worse they were.
   explicit Trial(double clearly = 1, bool alert = false) : clearly_(clearly), alert_(alert) {}
 
   // Whether to go the second way now.

@@ -128,16 +128,16 @@ struct SegmentShape {
 };
 
 // In every large call rank 0 says here which plan runs: that for near cores or that for far ones,
-// and whether what lies within reach is staged all the same.
-// Of call number i, at i mod 8: where it only sends, rank 0 may speak of the next call before all
-// have read of this one, but never so many calls ahead.
-struct alignas(kLine) PlacementLine {
+// whether what lies within reach is staged all the same, and whether the kernel reads what does
+// not. Of call number i, at i mod 8: where it only sends, rank 0 may speak of the next call before
+// all have read of this one, but never so many calls ahead.
+struct alignas(kLine) PlansSaid {
   std::atomic<std::uint64_t> of_call[8];
   std::atomic<std::uint64_t>& at(std::uint64_t call) noexcept {
     return of_call[call % std::size(of_call)];
   }
 };
-static_assert(std::extent_v<decltype(PlacementLine::of_call)> > kFingerprints);
+static_assert(std::extent_v<decltype(PlansSaid::of_call)> > kFingerprints);
 
 // Of shorter calls it says so before them (communicator/placement_ahead.h), one bit for each class
 // of them: whether they run as for far cores, and whether all ranks tell their times. `from` is
@@ -170,7 +170,7 @@ struct alignas(kLine) SegmentHeader {
   std::atomic<std::uint64_t> reach_from;
   std::atomic<std::uint64_t> successor;  // the group of those that live; 0: there is none
   std::uint64_t core_cache;  // bytes of the cache behind a core's first one, on the creator's core
-  PlacementLine cores;
+  PlansSaid plans;
   AheadLine ahead;
   AnnouncementBlock announced;
 };
