@@ -109,7 +109,7 @@ void Executor::take_up(const Binding& binding) noexcept {
   ring_ = plan.inlined() ? 1 : 0;
   slot_bytes_ = ring_bytes_[ring_];
   ahead_ = {};
-  hurries_ = plan.inlined() && binding.short_steps(0) != nullptr;
+  has_fast_path_ = plan.inlined() && binding.short_steps(0) != nullptr;
 }
 
 inline void Executor::find_slots() noexcept {
@@ -170,7 +170,7 @@ bool Executor::agree(int spins) noexcept {
 
 Progress Executor::advance(int spins) noexcept {
   const bool fresh = entrance_ == Entrance::fresh;
-  if (fresh && hurries_ && watch_ == nullptr && !large_.agreed()) return hurry(spins);
+  if (fresh && has_fast_path_ && watch_ == nullptr && !large_.agreed()) return fast_path(spins);
   return go_on(spins);
 }
 

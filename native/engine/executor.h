@@ -70,6 +70,11 @@ struct GroupClock {
   std::array<std::array<std::uint64_t, kMaxDepth>, 2> slot_free{};
 };
 
+// What a message's flag is: tick and fingerprint at once, so that another call's flag never fits.
+inline std::uint64_t flag_of(std::uint64_t tick, std::uint64_t fingerprint) noexcept {
+  return tick ^ fingerprint;
+}
+
 class Executor {
  public:
   // `heap`: where peers' buffers are found; null where all ranks share all memory.
@@ -101,7 +106,7 @@ class Executor {
   void open() noexcept;
   Progress go_on(int spins) noexcept;
   // Short calls: short_call.cc.
-  Progress hurry(int spins) noexcept;
+  Progress fast_path(int spins) noexcept;
   Progress follow(int spins) noexcept;
   const ShortStep* follow(const ShortStep* s, const ShortCall& call, int spins) noexcept;
   ShortAhead foresee(std::uint64_t calls) const noexcept;
@@ -233,7 +238,7 @@ class Executor {
   bool streams_ = false;         // what is staged may be written around the caches,
   bool stores_around_ = false;   // if the plan allows it, as it does of anything
   bool unfenced_ = false;        // something was, since the last fence
-  bool closed_ = false, hurries_ = false;
+  bool closed_ = false, has_fast_path_ = false;
   // What begins anew in each call lies side by side: few stores are before a short one's flag.
   enum class Entrance : std::uint8_t { fresh, before, agreeing, within };
   Entrance entrance_ = Entrance::fresh;

@@ -40,9 +40,8 @@ inline bool Executor::reached(const Blocked& wait, int spins) noexcept {
   return true;
 }
 
-// The flag carries tick and fingerprint at once: another call's flag never fits.
 inline std::uint64_t Executor::flag_value(std::uint64_t ticks) const noexcept {
-  return (clock_->base + ticks) ^ clock_->fingerprint;
+  return flag_of(clock_->base + ticks, clock_->fingerprint);
 }
 
 // The first use of a slot in a call waits until all peers have left the call that used it last.

@@ -31,7 +31,7 @@ namespace coll {
                                                      int spins) noexcept {
   using What = ShortStep::What;
   if (s->what == What::await_flag) {
-    return reached({s->word, call.flag(s->when), true, s->peer}, spins);
+    return reached({s->word, flag_of(call.base + s->when, call.fingerprint), true, s->peer}, spins);
   }
   return reached({s->word, call.base + s->when, false, s->peer}, spins) &&
          !(s->what == What::meet && differs(s->peer, s->word));
@@ -42,7 +42,8 @@ namespace coll {
                                                               const ShortCall& call) noexcept {
   using What = ShortStep::What;
   s = move_along(s);
-  for (; s->what == What::raise; ++s) publish(*s->word, call.flag(s->when));
+  for (; s->what == What::raise; ++s)
+    publish(*s->word, flag_of(call.base + s->when, call.fingerprint));
   if (s->what == What::post) {
     publish(own_->progress.tick, call.base + s->when);
     ++s;
@@ -96,7 +97,7 @@ ShortAhead Executor::foresee(std::uint64_t calls) const noexcept {
 // A call of messages with their flags that waits for nothing but these, from its beginning: what
 // open(), enter() and end() do of an untimed call, but as much of it as can be while the peers'
 // messages are on their way. What is done between two of them, a near core waits for.
-Progress Executor::hurry(int spins) noexcept {
+Progress Executor::fast_path(int spins) noexcept {
   GroupClock& clock = *clock_;
   const ShortAhead now = ahead_.calls == clock.calls ? ahead_ : foresee(clock.calls);
   // Else it waits until the slot is free, and the place of the fingerprint.

@@ -39,9 +39,6 @@ struct ShortStep {
 struct ShortCall {
   std::uint64_t base, fingerprint;  // of the GroupClock
   bool has_credit;                  // for its slot
-
-  // The flag carries tick and fingerprint at once: another call's flag never fits.
-  std::uint64_t flag(std::uint64_t ticks) const noexcept { return (base + ticks) ^ fingerprint; }
 };
 
 // What a short call needs to begin, looked up while the one before it waited.
