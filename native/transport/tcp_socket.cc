@@ -55,6 +55,14 @@ bool name_of(const Descriptor& fd, AskName ask, Endpoint* endpoint) {
   return true;
 }
 
+// Where nobody listens at a port of this machine, the kernel may take that very port for our end,
+// and connect the socket with itself.
+bool connected_with_itself(const Descriptor& fd) noexcept {
+  Endpoint here, there;
+  return name_of(fd, sys::getsockname, &here) && name_of(fd, sys::getpeername, &there) &&
+         here == there;
+}
+
 }  // namespace
 
 TcpListener::TcpListener(const Endpoint& at, int backlog, const TcpOptions& options)
@@ -96,7 +104,7 @@ int tcp_connected(const Descriptor& fd) noexcept {
   int error = 0;
   socklen_t size = sizeof error;
   if (sys::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
-  return error;
+  return error == 0 && connected_with_itself(fd) ? ECONNREFUSED : error;
 }
 
 Connection tcp_connect(const Endpoint& to, const Deadline& deadline, const Stop& stop,

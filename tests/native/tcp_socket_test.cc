@@ -104,6 +104,16 @@ TEST(a_listener_listens_where_it_is_told_and_nowhere_else) {
   CHECK(says(taken.what(), listener.endpoint().text()) && says(taken.what(), "EADDRINUSE"));
 }
 
+// What the kernel does, once in thousands of attempts, where nobody listens at a port of its own.
+TEST(a_socket_that_is_connected_with_itself_was_refused) {
+  const Descriptor fd(::socket(AF_INET, SOCK_STREAM, 0));
+  CHECK(fd.get() >= 0);
+  CHECK(::bind(fd.get(), loopback().data(), loopback().size()) == 0);
+  const Endpoint self = local_endpoint(fd);
+  CHECK(::connect(fd.get(), self.data(), self.size()) == 0);
+  CHECK(tcp_connected(fd) == ECONNREFUSED);
+}
+
 TEST(both_ends_are_set_up) {
   TcpOptions options;
   options.silence_s = 30;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct WiredOptions {
 class WiredJob {
  public:
   explicit WiredJob(int p, const WiredOptions& options = {}) : options_(options) {
+    std::random_device dice;
+    for (std::uint8_t& byte : secret_) byte = static_cast<std::uint8_t>(dice());
     for (int rank = 0; rank < p; ++rank) {
       coll_listener* listener = nullptr;
       CHECK(coll_listener_open("127.0.0.1", &listener) == COLL_OK);
@@ -63,7 +66,6 @@ class WiredJob {
     std::vector<const char*> doors, hosts;
     for (const std::string& door : at) doors.push_back(door.c_str());
     for (const std::string& host : hosts_) hosts.push_back(host.c_str());
-    const std::array<std::uint8_t, COLL_SECRET_BYTES> secret{1, 2, 3};
     coll_wire_options options{};
     options.size = sizeof options;
     options.rank = rank;
@@ -71,7 +73,7 @@ class WiredJob {
     options.job = check::running;
     options.timeout = options_.timeout;
     options.interruptible = options_.interruptible ? 1 : 0;
-    options.secret = secret.data();
+    options.secret = secret_.data();
     options.doors = doors.data();
     options.hosts = hosts.data();
     options.spin = 0;  // ranks share the cores
@@ -86,6 +88,8 @@ class WiredJob {
   }
 
   WiredOptions options_;
+  // Each job has its own: another test, beside this one, may get the port of a rank that has ended.
+  std::array<std::uint8_t, COLL_SECRET_BYTES> secret_{};
   std::vector<coll_listener*> listeners_;
   std::vector<std::string> doors_, hosts_;
 };
