@@ -9,6 +9,7 @@
 #include "transport/file_arena.h"
 #include "transport/memory_limit.h"
 #include "transport/system_calls.h"
+#include "transport/usable_cores.h"
 
 namespace coll {
 namespace {
@@ -32,7 +33,9 @@ Membership enter(std::shared_ptr<Arena> arena, std::shared_ptr<Memory> memory,
                  const Segment& segment, int rank, int world) {
   Membership membership;
   membership.segment = segment;
-  segment.rank(rank).watch.world.store(world, std::memory_order_relaxed);
+  WatchLine& watch = segment.rank(rank).watch;
+  watch.world.store(world, std::memory_order_relaxed);
+  enter_cores(watch);
   membership.life.enter(segment, rank, memory);
   membership.arena = std::move(arena);
   membership.memory = std::move(memory);

@@ -15,6 +15,7 @@
 #include "kernels/user_op.h"
 #include "select/forced.h"
 #include "transport/system_calls.h"
+#include "transport/usable_cores.h"
 
 namespace coll {
 namespace {
@@ -26,13 +27,13 @@ constexpr int kMailNap = 500;  // microseconds of sleep where messages are on th
 }  // namespace
 
 Communicator::Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-                           bool shares_memory, int most_spins)
+                           bool shares_memory, const Company& company)
     : membership_(std::move(membership)),
       segment_(membership_.segment),
       rank_(rank),
       ranks_(static_cast<int>(segment_.shape().ranks)),
       timeout_(timeout),
-      most_spins_(most_spins),
+      company_{company.most_spins, company.crowded.value_or(entered_crowded(segment_))},
       interruptible_(interruptible),
       shares_memory_(shares_memory),
       forks_(process_forks()),
@@ -49,9 +50,8 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
   tuned_ = Tuned(ranks_, false, most_lag(), base_);
   if (rank_ == 0 && ranks_ > 1) say_placements();
   clock_.fingerprint = mix(segment_.group());
-  WatchLine& watch = segment_.rank(rank_).watch;
-  watch.fenced.store(all_cores_fence_register() ? 1 : 0, std::memory_order_relaxed);
-  watch.cores.store(usable_cores(), std::memory_order_relaxed);
+  segment_.rank(rank_).watch.fenced.store(all_cores_fence_register() ? 1 : 0,
+                                          std::memory_order_relaxed);
 }
 
 Communicator::~Communicator() = default;
@@ -59,7 +59,7 @@ Communicator::~Communicator() = default;
 // Where the ranks of this group share cores, those of its parts do.
 Communicator Communicator::branch(Membership&& place, int rank) const {
   return Communicator(std::move(place), rank, timeout_, interruptible_, shares_memory_,
-                      policy_.spins);
+                      {policy_.spins, company_.crowded});
 }
 
 int Communicator::world_rank() const noexcept {
@@ -117,7 +117,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   const std::size_t elements = vector_elements(call, ranks_);
   const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
   const Wish wish = wish_of(call);
-  out.choices = choose(call.kind, ranks_, bytes, wish, tuned_);
+  out.choices = choices(call.kind, bytes, wish);
   const bool by_rule = wish == Wish{.converts = wish.converts} && call.counts == nullptr &&
                        call.purpose == Purpose::itself;
   out.by_rule_bytes = by_rule ? bytes : 0;
@@ -154,7 +154,7 @@ void Communicator::bind(const Call& call, Prepared& prepared, std::vector<std::b
 void Communicator::look_at_cores() {
   segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
   policy_ = choose_policy(segment_);
-  policy_.spins = std::min(policy_.spins, most_spins_);
+  policy_.spins = std::min(policy_.spins, company_.most_spins);
 }
 
 // Of rank 0, before its first call.

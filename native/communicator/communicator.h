@@ -32,12 +32,17 @@
 
 namespace coll {
 
+// What is known of the cores where ranks are some of a larger group.
+struct Company {
+  int most_spins = std::numeric_limits<int>::max();  // else what their own cores suggest
+  std::optional<bool> crowded;  // whether there are fewer than ranks; the same on all ranks
+};
+
 class Communicator {
  public:
   // `shares_memory`: the ranks are threads of one process, so may read each other's buffers.
-  // `most_spins` bounds what the cores of these ranks alone would suggest (engine/ladder.h).
   Communicator(Membership&& membership, int rank, double timeout, bool interruptible,
-               bool shares_memory, int most_spins = std::numeric_limits<int>::max());
+               bool shares_memory, const Company& company = {});
   ~Communicator();
 
   int rank() const noexcept { return rank_; }
@@ -73,7 +78,8 @@ class Communicator {
   // `cores`: only if the ranks have so many between them; 0: however many.
   void announce(std::vector<TunedLine> lines, int cores);
   // What a call of so many bytes would run; Error as of choose().
-  Choices choices(Kind kind, std::size_t bytes, const Wish& wish) const {
+  Choices choices(Kind kind, std::size_t bytes, Wish wish) const {
+    wish.crowded = *company_.crowded;
     return choose(kind, ranks_, bytes, wish, tuned_);
   }
   // Ends this group with a cause that all its ranks report, unless it has ended before.
@@ -189,7 +195,7 @@ class Communicator {
   Segment segment_;
   int rank_, ranks_;
   double timeout_;
-  int most_spins_;
+  Company company_;
   bool interruptible_, shares_memory_;
   unsigned forks_;
   int pid_;  // of the process that made it

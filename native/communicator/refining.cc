@@ -22,10 +22,12 @@ double refining_since(std::chrono::steady_clock::time_point begin) noexcept {
 
 }  // namespace
 
-Refining::Refining(int ranks, int most_lag, double budget, const MachineCosts& machine)
+Refining::Refining(int ranks, int most_lag, double budget, const MachineCosts& machine,
+                   bool crowded)
     : ranks_(ranks),
       most_lag_(most_lag),
       machine_(machine),
+      crowded_(crowded),
       refiner_(budget, [this](Kind kind, std::size_t bytes) { return rivals(kind, bytes); }) {}
 
 void Refining::note(std::uint64_t call, Kind kind, std::size_t bytes, bool timed) {
@@ -55,7 +57,7 @@ std::vector<TunedLine> Refining::rivals(Kind kind, std::size_t bytes) noexcept {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<TunedLine> found;
   try {
-    found = rivals_of_rule(kind, ranks_, bytes, most_lag_, machine_);
+    found = rivals_of_rule(kind, ranks_, bytes, most_lag_, machine_, crowded_);
   } catch (const std::exception&) {
     found.clear();
   }
@@ -72,7 +74,7 @@ void Communicator::refine(double budget, const std::optional<MachineCosts>& mach
   } else if (budget > 0) {
     MachineCosts costs = machine.value_or(usual_costs());
     if (!machine) costs.cores = cores_of_ranks();
-    refining_ = std::make_unique<Refining>(ranks_, most_lag(), budget, costs);
+    refining_ = std::make_unique<Refining>(ranks_, most_lag(), budget, costs, *company_.crowded);
   }
   attentive_ = given_news_ || refining_ != nullptr;
 }

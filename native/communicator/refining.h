@@ -17,7 +17,8 @@ namespace coll {
 
 class Refining {
  public:
-  Refining(int ranks, int most_lag, double budget, const MachineCosts& machine);
+  // `crowded`: as of a Wish.
+  Refining(int ranks, int most_lag, double budget, const MachineCosts& machine, bool crowded);
   Refining(const Refining&) = delete;
   Refining& operator=(const Refining&) = delete;
 
@@ -42,6 +43,7 @@ class Refining {
 
   int ranks_, most_lag_;
   MachineCosts machine_;
+  bool crowded_;
   Refiner refiner_;
   std::array<Pending, kTimedCalls> pending_{};
 };

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "communicator/fingerprint.h"
-#include "engine/ladder.h"
 #include "kernels/quantise.h"
 #include "sparse/aligned_sum.h"
+#include "transport/usable_cores.h"
 
 namespace coll {
 SparseCall::SparseCall(int rank, int ranks, double timeout, const SparseCosts& costs, Coding usual,

@@ -14,13 +14,8 @@ struct WaitPolicy {
   int yields = 20;
 };
 
-// What suits so many ranks on the cores that they may use (published in the segment).
+// What suits so many ranks on the cores that they may use now.
 WaitPolicy choose_policy(Segment segment);
-// The cores that the calling thread may use, the first 64, as bits.
-std::uint64_t usable_cores() noexcept;
-// The same as it was in one of the last calls: to ask takes as long as two ranks need for a small
-// sum.
-std::uint64_t usable_cores_of_late() noexcept;
 
 // Sleeps until the wait may be met, a signal comes, or so many microseconds have passed. Returns
 // whether a signal came.

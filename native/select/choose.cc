@@ -34,7 +34,18 @@ struct Rule {
   Buffers buffers = Buffers::any;
   bool far = false;       // far cores only
   bool converts = false;  // narrow floats only
+  bool crowded = false;   // fewer cores than ranks only
 };
+
+// Where ranks take turns on the cores, to do less in all counts, and not who does it.
+constexpr Rule of_crowded(Kind kind, int most_ranks, std::size_t most_bytes,
+                          const char* algorithm) {
+  return {.kind = kind,
+          .most_ranks = most_ranks,
+          .most_bytes = most_bytes,
+          .algorithm = algorithm,
+          .crowded = true};
+}
 
 constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 64 << 10, "direct_one_shot", Buffers::own},
@@ -42,6 +53,8 @@ constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 256 << 10, "direct_one_shot", Buffers::own, true},
     Rule{Kind::allreduce, 2, 192 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
+    of_crowded(Kind::allreduce, 4, kAny, "direct_two_shot"),
+    of_crowded(Kind::allreduce, 8, 16 << 10, "direct_one_shot"),
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
     Rule{Kind::allreduce, kManyRanks, kAny, "circulant"},
@@ -52,6 +65,8 @@ constexpr std::array kRules = {
     Rule{Kind::broadcast, 16, kAny, "linear"},
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, 16, 64 << 10, "direct"},
+    Rule{Kind::reduce, 8, 512 << 10, "binomial"},
+    of_crowded(Kind::reduce, 8, kAny, "direct"),
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
     Rule{Kind::barrier, 16, kAny, "direct"},
     Rule{Kind::barrier, kManyRanks, kAny, "dissemination"},
@@ -136,7 +151,7 @@ int by_rule(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers b
   for (const Rule& rule : kRules) {
     const bool there = (rule.buffers == Buffers::any || rule.buffers == buffers) &&
                        (!rule.far || placement == Placement::far) &&
-                       (!rule.converts || wish.converts);
+                       (!rule.converts || wish.converts) && (!rule.crowded || wish.crowded);
     if (there && rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
       return find_algorithm(kind, rule.algorithm);
     }

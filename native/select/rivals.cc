@@ -54,10 +54,10 @@ bool same_time(double a, double b) noexcept {
 }  // namespace
 
 std::vector<TunedLine> rivals_of_rule(Kind kind, int ranks, std::size_t bytes, int most_lag,
-                                      const MachineCosts& machine) {
+                                      const MachineCosts& machine, bool crowded) {
   if (ranks < 2 || ranks > kMostRivalRanks || bytes == 0) return {};
   const std::size_t longest = (std::bit_floor(bytes) << 1) - 1;
-  const Choice rule = choose(kind, ranks, bytes).near;
+  const Choice rule = choose(kind, ranks, bytes, {.crowded = crowded}).near;
   const auto predict = [&](const Choice& choice) {
     const Algorithm& algorithm = *algorithms()[static_cast<std::size_t>(choice.algorithm)];
     return rival_seconds(make_schedule(algorithm, ranks), choice, bytes, machine);

@@ -17,8 +17,8 @@ inline constexpr int kMostRivalRanks = 16;
 
 // Of calls on vectors of about so many bytes (as many bits) among ranks that share memory, with at
 // most `most_lag`; the most promising first, none that is predicted to take half as long again as
-// the rule's. Milliseconds.
+// the rule's. `crowded`: as of a Wish. Milliseconds.
 std::vector<TunedLine> rivals_of_rule(Kind kind, int ranks, std::size_t bytes, int most_lag,
-                                      const MachineCosts& machine);
+                                      const MachineCosts& machine, bool crowded = false);
 
 }  // namespace coll

@@ -34,13 +34,15 @@ struct alignas(kLine) DoneLine {
 // How many ranks sleep on something that this rank will write, and the cores that it may use (the
 // first 64, as bits): whether ranks must share cores decides how they wait. And what is written
 // once: the rank in the group that all began in, for error texts; where in this rank's own memory
-// which number lies, by which who may read it knows its process (peer_memory.h).
+// which number lies, by which who may read it knows its process (peer_memory.h); the cores that it
+// could use when it entered (usable_cores.h).
 struct alignas(kLine) WatchLine {
   std::atomic<std::uint32_t> watchers;
   std::atomic<std::uint32_t> fenced;  // 1: all_cores_fence() reaches this rank
   std::atomic<std::uint64_t> cores;
   std::atomic<std::int32_t> world;
   std::atomic<std::uint64_t> mark_at, mark;
+  std::atomic<std::uint64_t> entered_with;
 };
 
 // What one call was, for the text of an error and for mismatches found late. word[0] is the call's

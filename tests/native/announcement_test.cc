@@ -11,7 +11,7 @@
 #include "algorithms/algorithm.h"
 #include "check.h"
 #include "collectives.h"
-#include "engine/ladder.h"
+#include "transport/usable_cores.h"
 
 using namespace coll;
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the ranks of a group had a core each when it began decides what is chosen.
+#include <sched.h>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bootstrap/membership.h"
+#include "communicator/communicator.h"
+#include "groups_of_test.h"
+#include "select/choose.h"
+#include "transport/usable_cores.h"
+
+namespace {
+
+using namespace coll;
+using namespace coll::testing;
+
+constexpr std::size_t kLong = 4 << 20;
+
+std::string name_of(const Choices& choices) {
+  return algorithms()[static_cast<std::size_t>(choices.near.algorithm)]->name;
+}
+
+std::string chosen(Kind kind, int ranks, std::size_t bytes, bool crowded) {
+  return name_of(choose(kind, ranks, bytes, {.crowded = crowded}));
+}
+
+// The calling thread may use the core only, and then again what it could before.
+class Pinned {
+ public:
+  explicit Pinned(int core) {
+    CHECK(sched_getaffinity(0, sizeof before_, &before_) == 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(core), &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+  }
+  ~Pinned() { sched_setaffinity(0, sizeof before_, &before_); }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
+int first_core() { return std::countr_zero(usable_cores()); }
+
+SegmentShape shape_of(int ranks) {
+  SegmentShape shape;
+  shape.ranks = static_cast<std::uint32_t>(ranks);
+  return shape;
+}
+
+TEST(ranks_that_share_cores_choose_what_does_less) {
+  CHECK(chosen(Kind::reduce, 8, kLong, false) == "binomial");
+  CHECK(chosen(Kind::reduce, 8, kLong, true) == "direct");
+  CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "binomial");
+  CHECK(chosen(Kind::allreduce, 8, 8 << 10, false) == "direct_two_shot");
+  CHECK(chosen(Kind::allreduce, 8, 8 << 10, true) == "direct_one_shot");
+  CHECK(chosen(Kind::allreduce, 4, 8 << 10, true) == "direct_two_shot");
+}
+
+TEST(a_group_keeps_whether_it_entered_crowded) {
+  const int cores = std::popcount(usable_cores());
+  const std::vector<Membership> enough = local_group(shape_of(cores));
+  const std::vector<Membership> more = local_group(shape_of(cores + 1));
+  CHECK(!entered_crowded(enough.front().segment) && entered_crowded(more.front().segment));
+  for (int r = 0; r < cores; ++r) {
+    enough.front().segment.rank(r).watch.cores.store(1, std::memory_order_relaxed);
+  }
+  CHECK(!entered_crowded(enough.front().segment));
+  CHECK(cores == 1 || share_cores(enough.front().segment));
+}
+
+// Also where one that was not there before is on its way into its first call.
+TEST(all_ranks_and_their_groups_choose_alike) {
+  const Pinned pinned(first_core());
+  const auto chosen_by = [](const Comm& comm) {
+    return name_of(comm->communicator->choices(Kind::reduce, kLong, {}));
+  };
+  on_both(4, [&](const Comm& comm) {
+    CHECK(chosen_by(comm) == "direct");
+    CHECK(chosen_by(split(comm.get(), coll_rank(comm.get()) / 3)) ==
+          (coll_rank(comm.get()) < 3 ? "direct" : chosen(Kind::reduce, 1, kLong, true)));
+    std::vector<float> x(kLong / sizeof(float), 1), out(x.size());
+    ok(coll_reduce(comm.get(), x.data(), out.data(), x.size(), COLL_FLOAT32, COLL_SUM, 0));
+    CHECK(coll_rank(comm.get()) != 0 || out.back() == 4);
+  });
+}
+
+}  // namespace
