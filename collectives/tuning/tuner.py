@@ -3,7 +3,7 @@
 
 At each size all candidates that the cost model does not rule out run a few rounds, the slow ones
 drop out (successive halving), and those that are left race until their order is certain or their
-time is over.
+time is over. In the end what is faster than the rules has to show it again (``confirming``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from collectives.machine_probe import measured_costs
 from collectives.tuning.candidates import candidates
+from collectives.tuning.confirming import SHARE, confirm
 from collectives.tuning.installed import HIERARCHICAL, chosen
+from collectives.tuning.placement import cores_are_far
 from collectives.tuning.pruning import pruned
 from collectives.tuning.race import Buffers, Race, Standing, runners
 from collectives.tuning.table import Choice
@@ -36,7 +37,6 @@ _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those withi
 _SHORT = 64 << 10  # bytes: shorter vectors take little longer for being longer
 _FEWEST = 4  # candidates of a size
 NEAR_BEHIND = 1.5  # at one size, of what is tried at the next
-_LOOK = 1e-3  # seconds of a look at how far apart the cores are
 _LAST = 8  # rounds between two looks at the survivors
 
 
@@ -45,7 +45,7 @@ class Cell:
     """One collective on one size of vector, and how its candidates stand.
 
     ``far``: two ranks had cores that share no cache; None: they were moved meanwhile.
-    ``hasty``: time was over before all rounds were.
+    ``hasty``: time was over before all rounds were. ``usual``: what the rules run, where it raced.
     """
 
     kind: str
@@ -53,6 +53,7 @@ class Cell:
     standings: list[Standing] = field(default_factory=list)
     far: bool | None = False
     hasty: bool = False
+    usual: Choice | None = None
 
     @property
     def best(self) -> Choice:
@@ -93,6 +94,7 @@ def tuned(
     if comm.size == 1:  # all plans are one copy
         return
     clock = Clock(comm, budget)
+    kept_back = SHARE * max(clock.left(), 0.0)
     there = {(cell.kind, cell.nbytes): cell for cell in known}
     cells = [there.get((kind, n)) or Cell(kind, n, hasty=True) for n in sizes for kind in kinds]
     before: dict[str, Cell] = {}
@@ -100,7 +102,7 @@ def tuned(
     over, first = False, not known  # at least one is raced
     for number, cell in enumerate(cells):
         if cell.hasty and not over:
-            left = clock.left()
+            left = clock.left() - kept_back
             over = left <= 0 and not first
             if not over and (first or left >= _least(cell, before.get(cell.kind))):
                 later = sum(_weight(other) for other in cells[number:] if other.hasty)
@@ -109,7 +111,8 @@ def tuned(
                 first = False
         if cell.standings:
             before[cell.kind] = cell
-            yield cell
+    confirm(comm, cells, clock)
+    yield from (cell for cell in cells if cell.standings)
 
 
 def _race_placed(
@@ -143,17 +146,6 @@ def _least(cell: Cell, before: Cell | None, plans: int = _FEWEST) -> float:
     return (1 + _HALVINGS[0][0]) * 2 * fastest * plans
 
 
-def cores_are_far(comm: Communicator) -> bool:
-    """Tell whether two ranks of one machine have cores that share no cache, at this moment.
-
-    Every rank must call it, and gets the same. Virtual machines move their cores now and then.
-    Among more ranks it does not matter: one plan runs wherever they are.
-    """
-    if comm.transport != "memory" or comm.size != 2:
-        return False
-    return measured_costs(comm, _LOOK).far.measured
-
-
 def _weight(cell: Cell) -> float:
     """Long vectors take longer, but no more rounds are needed for them."""
     return 1.0 + cell.nbytes / (8 << 20)
@@ -181,6 +173,7 @@ def race_cell(
     )
     if usual not in entered and usual.algorithm != HIERARCHICAL:
         entered.append(usual)
+    cell.usual = None if usual.algorithm == HIERARCHICAL else usual
     buffers = Buffers(cell.kind, cell.nbytes, comm.size)
     ready = runners(comm, entered, buffers)
     of_rules = next((runner for runner in ready if runner.choice == usual), None)
