@@ -32,9 +32,9 @@ WireRegroup::WireRegroup(WireCommunicator& parent, const GroupWish& wish)
 
 Communicator WireRegroup::take_within() {
   const bool crowded = parent_.place().spin.count() == 0;
-  return Communicator(host_->take(), rank(), parent_.timeout(), parent_.interruptible(), false,
-                      {.most_spins = crowded ? kCrowdedSpins : std::numeric_limits<int>::max(),
-                       .crowded = {}});
+  return Communicator(
+      host_->take(), rank(), parent_.timeout(), parent_.interruptible(), false,
+      {.most_spins = crowded ? kCrowdedSpins : std::numeric_limits<int>::max(), .crowded = {}});
 }
 
 // A step that no group needs is left out, by all ranks.

@@ -54,9 +54,7 @@ void enter_cores(WatchLine& watch) noexcept {
   watch.entered_with.store(cores, std::memory_order_relaxed);
 }
 
-bool share_cores(const Segment& segment) noexcept {
-  return are_shared(segment, &WatchLine::cores);
-}
+bool share_cores(const Segment& segment) noexcept { return are_shared(segment, &WatchLine::cores); }
 
 bool entered_crowded(const Segment& segment) noexcept {
   return are_shared(segment, &WatchLine::entered_with);
