@@ -127,10 +127,9 @@ class Tunable(Caller):
                     apart, min(_PROBE, max((budget - spared) / 20, _LEAST))
                 )
             left = _OF_RACES * (budget - spared) - (time.perf_counter() - begin)
-            cells = tuner.tuned(
+            raced = tuner.tuned(
                 apart, named, sizes or self._sizes(), left, self._costs, cells_of(known)
             )
-            raced = [cell for cell in cells if cell.standings]
         table = TunedTable(
             ranks=comm.size,
             machine=self._machine,

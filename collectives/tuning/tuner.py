@@ -9,7 +9,7 @@ time is over. In the end what is faster than the rules has to show it again (``c
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -82,8 +82,8 @@ def tuned(
     budget: float,
     costs: MachineCosts | None = None,
     known: Sequence[Cell] = (),
-) -> Iterator[Cell]:
-    """Race at every size; yield each cell when it is done. Every rank must go to the end.
+) -> list[Cell]:
+    """Race at every size, and return the cells for which there was time. Every rank must.
 
     ``costs`` of the machine: what they rule out is not raced. Nor is what is ``known``, unless it
     was hasty.
@@ -92,7 +92,7 @@ def tuned(
     left to the library.
     """
     if comm.size == 1:  # all plans are one copy
-        return
+        return []
     clock = Clock(comm, budget)
     kept_back = SHARE * max(clock.left(), 0.0)
     there = {(cell.kind, cell.nbytes): cell for cell in known}
@@ -112,7 +112,7 @@ def tuned(
         if cell.standings:
             before[cell.kind] = cell
     confirm(comm, cells, clock)
-    yield from (cell for cell in cells if cell.standings)
+    return [cell for cell in cells if cell.standings]
 
 
 def _race_placed(

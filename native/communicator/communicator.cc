@@ -33,7 +33,8 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       rank_(rank),
       ranks_(static_cast<int>(segment_.shape().ranks)),
       timeout_(timeout),
-      company_{company.most_spins, company.crowded.value_or(entered_crowded(segment_))},
+      most_spins_(company.most_spins),
+      crowded_(company.crowded.value_or(entered_crowded(segment_))),
       interruptible_(interruptible),
       shares_memory_(shares_memory),
       forks_(process_forks()),
@@ -50,8 +51,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
   tuned_ = Tuned(ranks_, false, most_lag(), base_);
   if (rank_ == 0 && ranks_ > 1) say_placements();
   clock_.fingerprint = mix(segment_.group());
-  segment_.rank(rank_).watch.fenced.store(all_cores_fence_register() ? 1 : 0,
-                                          std::memory_order_relaxed);
+  segment_.rank(rank_).watch.fenced.store(all_cores_fence_register(), std::memory_order_relaxed);
 }
 
 Communicator::~Communicator() = default;
@@ -59,7 +59,7 @@ Communicator::~Communicator() = default;
 // Where the ranks of this group share cores, those of its parts do.
 Communicator Communicator::branch(Membership&& place, int rank) const {
   return Communicator(std::move(place), rank, timeout_, interruptible_, shares_memory_,
-                      {policy_.spins, company_.crowded});
+                      {policy_.spins, crowded_});
 }
 
 int Communicator::world_rank() const noexcept {
@@ -154,7 +154,7 @@ void Communicator::bind(const Call& call, Prepared& prepared, std::vector<std::b
 void Communicator::look_at_cores() {
   segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
   policy_ = choose_policy(segment_);
-  policy_.spins = std::min(policy_.spins, company_.most_spins);
+  policy_.spins = std::min(policy_.spins, most_spins_);
 }
 
 // Of rank 0, before its first call.

@@ -35,7 +35,7 @@ namespace coll {
 // What is known of the cores where ranks are some of a larger group.
 struct Company {
   int most_spins = std::numeric_limits<int>::max();  // else what their own cores suggest
-  std::optional<bool> crowded;  // whether there are fewer than ranks; the same on all ranks
+  std::optional<bool> crowded;  // as of a Wish; else by their own cores, all having entered
 };
 
 class Communicator {
@@ -79,7 +79,7 @@ class Communicator {
   void announce(std::vector<TunedLine> lines, int cores);
   // What a call of so many bytes would run; Error as of choose().
   Choices choices(Kind kind, std::size_t bytes, Wish wish) const {
-    wish.crowded = *company_.crowded;
+    wish.crowded = crowded_;
     return choose(kind, ranks_, bytes, wish, tuned_);
   }
   // Ends this group with a cause that all its ranks report, unless it has ended before.
@@ -142,7 +142,6 @@ class Communicator {
   const Choice& ran() const noexcept;
   void end_watched() noexcept;
   void look_at_cores();
-  int cores_of_ranks() const noexcept;
   void choose_by(const std::vector<TunedLine>& announced);
   void take_news();
   void renew(Persistent& persistent);
@@ -195,8 +194,8 @@ class Communicator {
   Segment segment_;
   int rank_, ranks_;
   double timeout_;
-  Company company_;
-  bool interruptible_, shares_memory_;
+  int most_spins_;
+  bool crowded_, interruptible_, shares_memory_;
   unsigned forks_;
   int pid_;  // of the process that made it
   std::atomic<bool> busy_{false};

@@ -2,7 +2,6 @@
 #include "communicator/refining.h"
 
 #include <algorithm>
-#include <bit>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "communicator/communicator.h"
 #include "communicator/guard.h"
 #include "select/rivals.h"
+#include "transport/usable_cores.h"
 
 namespace coll {
 namespace {
@@ -73,8 +73,8 @@ void Communicator::refine(double budget, const std::optional<MachineCosts>& mach
     refining_->refiner().allow(budget);
   } else if (budget > 0) {
     MachineCosts costs = machine.value_or(usual_costs());
-    if (!machine) costs.cores = cores_of_ranks();
-    refining_ = std::make_unique<Refining>(ranks_, most_lag(), budget, costs, *company_.crowded);
+    if (!machine) costs.cores = cores_between(segment_);
+    refining_ = std::make_unique<Refining>(ranks_, most_lag(), budget, costs, crowded_);
   }
   attentive_ = given_news_ || refining_ != nullptr;
 }
@@ -94,14 +94,6 @@ void Communicator::announce(std::vector<TunedLine> lines, int cores) {
   given_ = std::move(lines);
   given_cores_ = cores;
   given_news_ = attentive_ = true;
-}
-
-int Communicator::cores_of_ranks() const noexcept {
-  std::uint64_t cores = 0;
-  for (int r = 0; r < ranks_; ++r) {
-    cores |= segment_.rank(r).watch.cores.load(std::memory_order_relaxed);
-  }
-  return std::popcount(cores);
 }
 
 namespace {
@@ -147,7 +139,7 @@ void Communicator::take_news() {
   if (rank_ != 0 || !announced_.free(next)) return;
   if (given_news_ && given_cores_ != 0) {
     if (next <= kFingerprints + 1) return;  // then all have entered a call, and said their cores
-    if (std::exchange(given_cores_, 0) != cores_of_ranks()) given_ = {};
+    if (std::exchange(given_cores_, 0) != cores_between(segment_)) given_ = {};
   }
   if (given_news_ || (refining_ && refining_->refiner().news())) {
     News news{.lines = given_, .base = tunes_};

@@ -20,6 +20,7 @@
 #include "probe/own_work.h"
 #include "probe/samples.h"
 #include "transport/core_cache.h"
+#include "transport/usable_cores.h"
 
 namespace coll {
 namespace {
@@ -63,12 +64,7 @@ Figures::Points reused_bytes(const Segment& segment, const Figures::Points& mess
 
 // The cores that the ranks have between them; 0: enough.
 int shared_cores(const Segment& segment) {
-  std::uint64_t all = 0;
-  const int ranks = static_cast<int>(segment.shape().ranks);
-  for (int r = 0; r < ranks; ++r) {
-    all |= segment.rank(r).watch.cores.load(std::memory_order_relaxed);
-  }
-  const int cores = std::popcount(all);
+  const int ranks = static_cast<int>(segment.shape().ranks), cores = cores_between(segment);
   return cores > 0 && cores < ranks ? cores : 0;
 }
 

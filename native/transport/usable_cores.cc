@@ -14,17 +14,27 @@ constexpr int kCoresSeen = 64;
 
 using Cores = std::atomic<std::uint64_t> WatchLine::*;
 
-bool are_shared(const Segment& segment, Cores cores_of) noexcept {
-  const int ranks = static_cast<int>(segment.shape().ranks);
-  std::uint64_t all = 0, taken = 0;
-  for (int r = 0; r < ranks; ++r) {
-    const std::uint64_t cores = (segment.rank(r).watch.*cores_of).load(std::memory_order_relaxed);
-    all |= cores;
+int ranks_of(const Segment& segment) noexcept { return static_cast<int>(segment.shape().ranks); }
+
+std::uint64_t said(const Segment& segment, int rank, Cores which) noexcept {
+  return (segment.rank(rank).watch.*which).load(std::memory_order_relaxed);
+}
+
+int count_between(const Segment& segment, Cores which) noexcept {
+  std::uint64_t all = 0;
+  for (int r = 0; r < ranks_of(segment); ++r) all |= said(segment, r, which);
+  return std::popcount(all);
+}
+
+bool are_shared(const Segment& segment, Cores which) noexcept {
+  std::uint64_t taken = 0;
+  for (int r = 0; r < ranks_of(segment); ++r) {
+    const std::uint64_t cores = said(segment, r, which);
     if (std::popcount(cores) != 1) continue;
     if ((taken & cores) != 0) return true;
     taken |= cores;
   }
-  return std::popcount(all) < std::min(ranks, kCoresSeen);
+  return count_between(segment, which) < std::min(ranks_of(segment), kCoresSeen);
 }
 
 }  // namespace
@@ -46,6 +56,10 @@ std::uint64_t usable_cores_of_late() noexcept {
   thread_local unsigned calls = 0;
   if (calls++ % kCalls == 0) cores = usable_cores();
   return cores;
+}
+
+int cores_between(const Segment& segment) noexcept {
+  return count_between(segment, &WatchLine::cores);
 }
 
 void enter_cores(WatchLine& watch) noexcept {

@@ -14,6 +14,9 @@ std::uint64_t usable_cores() noexcept;
 // sum.
 std::uint64_t usable_cores_of_late() noexcept;
 
+// What the ranks of a group have between them, by what these say now.
+int cores_between(const Segment& segment) noexcept;
+
 // Of a rank that enters a group.
 void enter_cores(WatchLine& watch) noexcept;
 // Whether the ranks of a group must share cores, by what these say now: there are more ranks than

@@ -75,7 +75,7 @@ TEST(a_group_keeps_whether_it_entered_crowded) {
   CHECK(cores == 1 || share_cores(enough.front().segment));
 }
 
-// Also where one that was not there before is on its way into its first call.
+// Groups take it from the one that they are parts of.
 TEST(all_ranks_and_their_groups_choose_alike) {
   const Pinned pinned(first_core());
   const auto chosen_by = [](const Comm& comm) {

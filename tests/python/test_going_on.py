@@ -86,14 +86,14 @@ def test_only_what_is_missing_is_raced() -> None:
     known = cells_of(replace(TABLE, races=(RACES[0], replace(RACES[0], nbytes=4096))))
 
     def work(comm: cl.Communicator) -> None:
-        cells = list(tuned(comm, ("allreduce",), (8, 1024, 4096), 0.2, known=cells_of(TABLE)))
+        cells = tuned(comm, ("allreduce",), (8, 1024, 4096), 0.2, known=cells_of(TABLE))
         assert [cell.nbytes for cell in cells] == [8, 1024, 4096]
         assert cells[0] == cells_of(TABLE)[0]
         assert all(standing.samples > 0 for standing in cells[1].standings)  # it was hasty
-        cells = list(tuned(comm, ("allreduce",), (8, 1024, 4096), 0.2, known=known))
+        cells = tuned(comm, ("allreduce",), (8, 1024, 4096), 0.2, known=known)
         assert [cell.nbytes for cell in cells] == [8, 1024, 4096]
         assert (cells[0], cells[-1]) == tuple(known)
-        none = list(tuned(comm, ("allreduce",), (8, 1024, 4096), -1.0, known=known))
+        none = tuned(comm, ("allreduce",), (8, 1024, 4096), -1.0, known=known)
         assert none == known
 
     on_ranks(2, work)
