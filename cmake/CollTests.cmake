@@ -210,8 +210,11 @@ foreach(name IN ITEMS prove_test engine_test looks_test cuda_algorithms_test cud
   endif()
 endforeach()
 
-# These wait more than they compute: begun first, they wait beside the others.
-foreach(name IN ITEMS shrink_test bootstrap_faults_test mesh_directory_test wire_messages_test claim_test cuda_algorithms_test)
+# Begun first: what waits more than it computes waits beside the others, and what takes longest does
+# not end alone.
+set(first shrink_test bootstrap_faults_test mesh_directory_test wire_messages_test claim_test)
+list(APPEND first cuda_algorithms_test cuda_dtypes_test kernels_test mutation_test)
+foreach(name IN LISTS first)
   if(TEST ${name})
     set_tests_properties(${name} PROPERTIES COST 100)
   endif()

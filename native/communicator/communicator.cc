@@ -51,6 +51,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
   tuned_ = Tuned(ranks_, false, most_lag(), base_);
   if (rank_ == 0 && ranks_ > 1) say_placements();
   clock_.fingerprint = mix(segment_.group());
+  next_ = {0, chain(clock_.fingerprint, 0)};
   segment_.rank(rank_).watch.fenced.store(all_cores_fence_register(), std::memory_order_relaxed);
 }
 
@@ -150,39 +151,14 @@ void Communicator::bind(const Call& call, Prepared& prepared, std::vector<std::b
                     buffer_name(data.scratch, 1)};
 }
 
-// Threads are pinned after they got their communicator as often as before: so look again.
-void Communicator::look_at_cores() {
-  segment_.rank(rank_).watch.cores.store(usable_cores(), std::memory_order_relaxed);
-  policy_ = choose_policy(segment_);
-  policy_.spins = std::min(policy_.spins, most_spins_);
-}
-
-// Of rank 0, before its first call.
-void Communicator::say_placements() {
-  if (const std::optional<Placement> assumed = assumed_placement()) {
-    if (*assumed == Placement::far) placements_.say({.far = ~std::uint64_t{0}}, 0);
-  } else {
-    trials_ = std::make_unique<PlacementTrials>();
-  }
-}
-
-// Whether the call that begins, of those for which it is said ahead, runs as for far cores.
-bool Communicator::placed_far(Prepared& prepared) noexcept {
-  const auto [of_class, fresh] = classes_.of(prepared);
-  const bool watched = PlacementTrials::watches(clock_.calls, prepared.placed_bytes);
-  if (trials_) {
-    if (fresh) trials_->begin_anew(of_class);
-    trials_->before(of_class, prepared.hash, clock_.calls, watched, placements_, times_);
-  }
-  const PlacementsSaid said = placements_.of(clock_.calls);
-  if ((said.timed >> of_class & 1) != 0 || watched) times_.enter();
-  return (said.far >> of_class & 1) != 0;
-}
-
 void Communicator::begin(Prepared& prepared) {
   prepared.accumulation.begin();
   ++clock_.calls;
-  clock_.fingerprint = chain(clock_.fingerprint, prepared.hash);
+  clock_.fingerprint =
+      prepared.hash == next_.call ? next_.fingerprint : chain(clock_.fingerprint, prepared.hash);
+  // Before all that the peers need not wait for, as the record.
+  if (prepared.speaks) executor_.speak(*prepared.binding, clock_);
+  next_ = {prepared.hash, chain(clock_.fingerprint, prepared.hash)};
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
   write_record(segment_.rank(rank_), prepared.note, prepared.packed,

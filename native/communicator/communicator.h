@@ -15,6 +15,7 @@
 #include "communicator/announcement.h"
 #include "communicator/call.h"
 #include "communicator/diagnosis.h"
+#include "communicator/fingerprint.h"
 #include "communicator/last_call.h"
 #include "communicator/pairwise.h"
 #include "communicator/patience.h"
@@ -207,6 +208,7 @@ class Communicator {
   std::shared_ptr<PeerMemory> peers_;    // too
   Executor executor_;
   GroupClock clock_;
+  Link next_;  // of one more call like the last
   WaitPolicy policy_;
   Watch watch_;
   Tuned tuned_;

@@ -18,6 +18,11 @@ constexpr std::uint64_t chain(std::uint64_t before, std::uint64_t call) noexcept
   return mix(before * 0x9E3779B97F4A7C15ULL + call);
 }
 
+// What the chain comes to by one more call, which is known before there is one.
+struct Link {
+  std::uint64_t call = 0, fingerprint = 0;
+};
+
 // Of words; 0 where there are none.
 constexpr std::uint64_t hash_words(std::string_view words) noexcept {
   std::uint64_t hash = words.size();

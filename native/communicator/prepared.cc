@@ -59,6 +59,7 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   call.input = c.input;
   call.output = c.output;
   call.timeout = c.timeout;
+  speaks = !choices.placed && far == nullptr && within == nullptr;
   bound = true;
 }
 

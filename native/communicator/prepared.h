@@ -47,6 +47,7 @@ struct Prepared {
   std::size_t placed_bytes = 0;
   PlacedAs placed_as;
   bool bound = false;
+  bool speaks = false;  // the ranks have nothing to agree on at its entrance (Executor::speak())
 
   // Whether another call runs the same plan and says the same in its record.
   bool serves(const Call& c) const noexcept;

@@ -3,21 +3,15 @@
 
 #include <pthread.h>
 
-#include <atomic>
-
 namespace coll {
 namespace {
 
-std::atomic<unsigned> forks{0};
+void count_fork() { counted_forks.fetch_add(1, std::memory_order_relaxed); }
 
-void count_fork() { forks.fetch_add(1, std::memory_order_relaxed); }
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, count_fork);
 
 }  // namespace
 
-unsigned process_forks() noexcept {
-  static const int registered = pthread_atfork(nullptr, nullptr, count_fork);
-  static_cast<void>(registered);
-  return forks.load(std::memory_order_relaxed);
-}
+std::atomic<unsigned> counted_forks{0};
 
 }  // namespace coll

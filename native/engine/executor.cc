@@ -123,6 +123,7 @@ void Executor::begin(const Binding& binding, GroupClock& clock, const Large& lar
   large_ = large;
   clock_ = &clock;
   entrance_ = Entrance::fresh;
+  if (said_ == nullptr && !large.agreed()) say(clock);
 }
 
 void Executor::open() noexcept {
@@ -169,9 +170,7 @@ bool Executor::agree(int spins) noexcept {
 }
 
 Progress Executor::advance(int spins) noexcept {
-  const bool fresh = entrance_ == Entrance::fresh;
-  if (fresh && has_fast_path_ && watch_ == nullptr && !large_.agreed()) return fast_path(spins);
-  return go_on(spins);
+  return said_ != nullptr ? hear(spins) : go_on(spins);
 }
 
 Progress Executor::go_on(int spins) noexcept {

@@ -84,7 +84,11 @@ class Executor {
            std::optional<Placement> assumed = std::nullopt,
            std::shared_ptr<PeerMemory> peers = nullptr);
 
-  // Starts the bound call; `clock` has counted it and holds its fingerprint.
+  // Says to the peers what can be said of the call that begins, if it is short and begin() gets no
+  // Large with it: what is done before, near peers wait for. `clock` has counted the call and holds
+  // its fingerprint.
+  void speak(const Binding& binding, GroupClock& clock) noexcept;
+  // Starts the bound call, as far as it has not spoken.
   void begin(const Binding& binding, GroupClock& clock, const Large& large = {}) noexcept;
   // Goes on until done or blocked, spinning `spins` times at each wait before it gives up.
   Progress advance(int spins) noexcept;
@@ -106,7 +110,8 @@ class Executor {
   void open() noexcept;
   Progress go_on(int spins) noexcept;
   // Short calls: short_call.cc.
-  Progress fast_path(int spins) noexcept;
+  void say(GroupClock& clock) noexcept;
+  Progress hear(int spins) noexcept;
   Progress follow(int spins) noexcept;
   const ShortStep* follow(const ShortStep* s, const ShortCall& call, int spins) noexcept;
   ShortAhead foresee(std::uint64_t calls) const noexcept;
@@ -224,6 +229,7 @@ class Executor {
   // Where the call goes on; advance() works on copies, which stay in registers.
   const ShortStep* at_ = nullptr;  // null: by ops
   ShortAhead ahead_;
+  const ShortStep* said_ = nullptr;  // what comes next in a call that has said so much
   int iteration_ = 0;
   std::size_t op_ = 1;
   std::uint32_t met_ = 0;     // how many of the op's waits, and then of its flags, are met

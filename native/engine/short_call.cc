@@ -94,20 +94,33 @@ ShortAhead Executor::foresee(std::uint64_t calls) const noexcept {
   return {calls, place, slot, free ? binding_->short_steps(slot) : nullptr};
 }
 
-// A call of messages with their flags that waits for nothing but these, from its beginning: what
-// open(), enter() and end() do of an untimed call, but as much of it as can be while the peers'
-// messages are on their way. What is done between two of them, a near core waits for.
-Progress Executor::fast_path(int spins) noexcept {
-  GroupClock& clock = *clock_;
-  const ShortAhead now = ahead_.calls == clock.calls ? ahead_ : foresee(clock.calls);
-  // Else it waits until the slot is free, and the place of the fingerprint.
-  if (now.steps == nullptr) return go_on(spins);
-  const ShortCall call = {clock.base, clock.fingerprint, true};
-  own_->progress.fingerprint[now.place].store(call.fingerprint, std::memory_order_relaxed);
-  if (ops_->post) publish(own_->progress.tick, call.base + 1);
-  const ShortStep* s = now.steps;
+// A plan that posts its ranks' entrance lets them compare fingerprints: by then the record is to be
+// there that says what they have called.
+void Executor::speak(const Binding& binding, GroupClock& clock) noexcept {
+  if (binding_ != &binding || version_ != binding.version()) take_up(binding);
+  if (!ops_->post) say(clock);
+}
+
+// Before its first wait, a call of messages with their flags that waits for nothing but these. It
+// says nothing where it would have to wait until the slot is free, or the place of the fingerprint.
+void Executor::say(GroupClock& clock) noexcept {
+  if (!has_fast_path_ || watch_ != nullptr) return;
+  clock_ = &clock;
+  if (ahead_.calls != clock.calls) ahead_ = foresee(clock.calls);
+  const ShortStep* s = ahead_.steps;
+  if (s == nullptr) return;
+  own_->progress.fingerprint[ahead_.place].store(clock.fingerprint, std::memory_order_relaxed);
+  if (ops_->post) publish(own_->progress.tick, clock.base + 1);
   if (s->what == ShortStep::What::earn) ++s;  // it has that
-  s = tell(s, call);
+  said_ = tell(s, {clock.base, clock.fingerprint, true});
+}
+
+// The rest of such a call: what open(), enter() and end() do of an untimed one, but as much of it
+// as can be while the peers' messages are on their way.
+Progress Executor::hear(int spins) noexcept {
+  GroupClock& clock = *clock_;
+  const ShortAhead now = ahead_;
+  const ShortCall call = {clock.base, clock.fingerprint, true};
   const std::uint64_t finished = call.base + ticks_, known = clock.known;
   const std::uint64_t free = std::exchange(clock.slot_free[1][now.slot], finished);
   clock.left[now.place] = finished;
@@ -119,7 +132,7 @@ Progress Executor::fast_path(int spins) noexcept {
   mismatch_ = false;
   fingerprint_ = now.place;
   entrance_ = Entrance::within;
-  s = follow(s, call, spins);
+  const ShortStep* s = follow(std::exchange(said_, nullptr), call, spins);
   if (s == nullptr) {
     publish(own_->done.tick, finished);
     return Progress::done;

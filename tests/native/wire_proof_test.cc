@@ -28,7 +28,7 @@ bool rooted(const Algorithm& a) { return Layout(a.kind, 2, 0, 2).rooted(); }
 TEST(every_plan_for_the_wire_proves) {
   int proofs = 0;
   for (const Algorithm* a : algorithms()) {
-    for (int p = 1; p <= (check::kInstrumented ? 3 : 7); ++p) {
+    for (int p = 1; p <= (check::kShort ? 3 : 7); ++p) {
       if (!a->fits(p)) continue;
       for (int root = 0; root < (rooted(*a) ? p : 1); ++root) {
         for (const WireLowering how :
@@ -43,7 +43,7 @@ TEST(every_plan_for_the_wire_proves) {
       }
     }
   }
-  CHECK(proofs > (check::kInstrumented ? 300 : 1000));
+  CHECK(proofs > (check::kShort ? 300 : 1000));
 }
 
 struct Score {
@@ -131,7 +131,7 @@ TEST(weakened_plans_for_the_wire_are_rejected) {
   for (const Algorithm* a : algorithms()) {
     for (const int p : {2, 3}) {
       if (!a->fits(p)) continue;
-      if (check::kInstrumented && p > 2) continue;
+      if (check::kShort && p > 2) continue;
       const auto plans = plans_of(*a, p, p - 1 - (rooted(*a) ? 0 : p - 1), {2, 1});
       const std::string name = std::string(a->name) + " p " + std::to_string(p);
       weaken_waits(score, plans, name);
@@ -142,7 +142,7 @@ TEST(weakened_plans_for_the_wire_are_rejected) {
     std::printf("%d of %d rejected, %d more equal; left:%s\n", score.rejected, score.made,
                 score.equal, score.survivors.substr(0, 3000).c_str());
   }
-  CHECK(score.made > (check::kInstrumented ? 100 : 500));
+  CHECK(score.made > (check::kShort ? 100 : 500));
   CHECK(score.rejected * 100 >= score.made * 99);
 }
 
