@@ -58,6 +58,8 @@ constexpr std::array kRules = {
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
     Rule{Kind::allreduce, kManyRanks, kAny, "circulant"},
+    Rule{Kind::reduce_scatter, 16, 16 << 10, "direct"},
+    of_crowded(Kind::reduce_scatter, 3, 256 << 10, "pairwise"),
     Rule{Kind::reduce_scatter, 16, kAny, "direct"},
     Rule{Kind::reduce_scatter, kManyRanks, kAny, "circulant"},
     Rule{Kind::allgather, 16, kAny, "direct"},
@@ -66,6 +68,7 @@ constexpr std::array kRules = {
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, 16, 64 << 10, "direct"},
     Rule{Kind::reduce, 8, 512 << 10, "binomial"},
+    of_crowded(Kind::reduce, 5, 4 << 20, "binomial"),
     of_crowded(Kind::reduce, 8, kAny, "direct"),
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
     Rule{Kind::barrier, 16, kAny, "direct"},
@@ -135,17 +138,19 @@ constexpr std::size_t kLeastFarTile = 64 << 10;
 // better: the caches hold them.
 constexpr std::size_t kLongFarTile = 512 << 10, kLongOfMany = 4 << 20;
 
-// Near ranks that share cores run ahead of each other by tiles of a part where each hands in one,
-// which takes 0.8 to 0.95 of the time in a few, and more in very short ones; a reduce of them takes
-// 0.9 by half of the usual length.
-constexpr std::size_t kLeastTileOfParts = 16 << 10, kTileOfCrowdedReduce = 128 << 10;
+// Ranks that share cores run ahead of each other by tiles of a part where each of a few hands in
+// one: 100 to 260 KB of three and four take 0.8 to 0.95 of the time, but 500 KB 1.15, and those of
+// five up to 1.3. A reduce of eight takes 0.9 by half of the usual length, one of fewer 1.1 to 1.2.
+constexpr std::size_t kLeastTileOfParts = 16 << 10, kMostInParts = 384 << 10;
+constexpr std::size_t kTileOfManyReducing = 128 << 10;
+constexpr int kFewRanks = 4, kFewReducing = 5;
 
 std::size_t tile_of_crowded(Kind kind, int ranks, std::size_t bytes) noexcept {
-  if (kind == Kind::allgather) {
-    const std::size_t part = std::bit_ceil(bytes / static_cast<std::size_t>(ranks) + 1);
-    return std::clamp(part / 4, kLeastTileOfParts, kTileBytes);
+  if (kind == Kind::allgather && ranks <= kFewRanks && bytes <= kMostInParts) {
+    const std::size_t part = bytes / static_cast<std::size_t>(ranks) + 1;
+    return std::max(std::bit_ceil(part) / 4, kLeastTileOfParts);
   }
-  return kind == Kind::reduce ? kTileOfCrowdedReduce : kTileBytes;
+  return kind == Kind::reduce && ranks > kFewReducing ? kTileOfManyReducing : kTileBytes;
 }
 
 std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
@@ -198,12 +203,14 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
 
 // Two ranks send each other longer messages staged, whose lines rest longer before they are written
 // again (plan/slot_turns.h): up to a tenth less for 2 KiB, a fifth for 4 KiB, but of 1500 bytes a
-// tenth more. More of them wait for cores that they share.
-constexpr std::size_t kLongOfTwo = 1536;
+// tenth more. More of them wait for cores that they share; but a reduce of three or four takes a
+// quarter less.
+constexpr std::size_t kLongMessage = 1536;
 
 bool sends_inline(Kind kind, int ranks, std::size_t bytes) noexcept {
-  const bool whole = kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::reduce;
-  return bytes <= (ranks == 2 && whole ? kLongOfTwo : kInlineBytes);
+  const bool whole = kind == Kind::allreduce || kind == Kind::broadcast;
+  const int most = kind == Kind::reduce ? kFewRanks : whole ? 2 : 0;
+  return bytes <= (ranks <= most ? kLongMessage : kInlineBytes);
 }
 
 // Pushed, the result of a fold goes from the registers to every output; what is only moved is read
