@@ -243,9 +243,12 @@ double memory_seconds(const Plan& plan, const MachineCosts& machine, const Memor
     throw Error(Status::invalid_argument, "a vector has a number of bytes, from 0 on");
   }
   const Tiling whole = tiling_of(plan, task);
-  const OpCosts costs(plan, machine, task, whole);
+  MemoryTask run = task;
+  // Such a call is bound as a list of steps, of which none goes around the caches.
+  if (plan.max_lag == 0 && whole.count() == 1) run.streams = false;
+  const OpCosts costs(plan, machine, run, whole);
   return steady(whole, plan.max_lag, [&](const Tiling& tiling) {
-    return MemoryRun(plan, machine, task, costs, tiling).period();
+    return MemoryRun(plan, machine, run, costs, tiling).period();
   });
 }
 
