@@ -27,8 +27,12 @@ class JobError(Exception):
 
 
 def on_machine(ranks: int, asked: dict[str, Any]) -> dict[str, Any]:
-    """Run a job on this machine."""
-    asked = asked | {"pin": ranks <= len(os.sched_getaffinity(0))}
+    """Run a job on this machine, each rank on a core of its own or the next one in turn.
+
+    Which ranks share a core decides which plan is best: left to the system, that changes between
+    the run that tunes and the one that measures.
+    """
+    asked = asked | {"pin": True}
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "found.json"
         command = [sys.executable, "-m", "collectives.launch", "-n", str(ranks), "-m", RANK]

@@ -120,10 +120,10 @@ inline void Executor::find_slots() noexcept {
 
 void Executor::begin(const Binding& binding, GroupClock& clock, const Large& large) noexcept {
   if (binding_ != &binding || version_ != binding.version()) take_up(binding);
+  if (said_ == nullptr && !large.agreed()) say(clock);
   large_ = large;
   clock_ = &clock;
   entrance_ = Entrance::fresh;
-  if (said_ == nullptr && !large.agreed()) say(clock);
 }
 
 void Executor::open() noexcept {

@@ -18,7 +18,7 @@ namespace {
 using namespace coll;
 using namespace coll::testing;
 
-constexpr std::size_t kLong = 4 << 20;
+constexpr std::size_t kLong = 8 << 20;
 
 std::string name_of(const Choices& choices) {
   return algorithms()[static_cast<std::size_t>(choices.near.algorithm)]->name;
@@ -57,10 +57,36 @@ SegmentShape shape_of(int ranks) {
 TEST(ranks_that_share_cores_choose_what_does_less) {
   CHECK(chosen(Kind::reduce, 8, kLong, false) == "binomial");
   CHECK(chosen(Kind::reduce, 8, kLong, true) == "direct");
-  CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "binomial");
+  CHECK(chosen(Kind::reduce, 8, 128 << 10, false) == "binomial");
+  CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "bine");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, false) == "direct_two_shot");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, true) == "direct_one_shot");
   CHECK(chosen(Kind::allreduce, 4, 8 << 10, true) == "direct_two_shot");
+  CHECK(chosen(Kind::reduce, 5, 4 << 20, true) == "bine");
+  CHECK(chosen(Kind::reduce, 5, kLong, true) == "direct");
+  CHECK(chosen(Kind::reduce_scatter, 3, 100 << 10, true) == "pairwise");
+  CHECK(chosen(Kind::reduce_scatter, 3, 100 << 10, false) == "direct");
+}
+
+TEST(tiles_of_ranks_that_share_cores) {
+  const auto tile = [](Kind kind, int ranks, std::size_t bytes, bool crowded) {
+    return choose(kind, ranks, bytes, {.crowded = crowded}).near.tile_bytes;
+  };
+  CHECK(tile(Kind::allgather, 3, 100'000, true) == 16 << 10);
+  CHECK(tile(Kind::allgather, 3, 262'144, true) == 32 << 10);
+  CHECK(tile(Kind::allgather, 3, 262'144, false) == 256 << 10);
+  CHECK(tile(Kind::allgather, 4, 500'000, true) == 256 << 10);
+  CHECK(tile(Kind::allgather, 5, 262'144, true) == 256 << 10);
+  CHECK(tile(Kind::reduce, 8, kLong, true) == 128 << 10);
+  CHECK(tile(Kind::reduce, 5, kLong, true) == 256 << 10);
+}
+
+TEST(calls_of_ranks_that_share_cores_are_short_up_to_64_kib) {
+  const auto lag = [](std::size_t bytes, bool crowded) {
+    return choose(Kind::alltoall, 5, bytes, {.crowded = crowded}).near.lag;
+  };
+  CHECK(lag(64 << 10, true) == 0 && lag((64 << 10) + 1, true) == 1);
+  CHECK(lag(32 << 10, false) == 0 && lag((32 << 10) + 1, false) == 1);
 }
 
 TEST(a_group_keeps_whether_it_entered_crowded) {

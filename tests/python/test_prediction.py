@@ -64,6 +64,19 @@ def test_far_cores_are_slower() -> None:
     assert far < slow
 
 
+def test_a_call_of_one_tile_without_lag_streams_nothing() -> None:
+    """Such a call is run as a list of steps, of which none goes around the caches."""
+
+    def far(lag: int, nbytes: int, streams: bool) -> float:
+        return predict(
+            usual_costs(), "allgather", "ring", nbytes, 2, lag=lag, far=True, streams=streams
+        )
+
+    assert far(0, MIB // 4, True) == far(0, MIB // 4, False)
+    assert far(1, MIB // 4, True) != far(1, MIB // 4, False)
+    assert far(0, 16 * MIB, True) != far(0, 16 * MIB, False)  # several tiles
+
+
 def test_what_is_measured_is_the_same_on_all_ranks() -> None:
     def work(comm: cl.Communicator) -> Any:
         found = measured_costs(comm, 0.004)
