@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from collectives.errors import CollectiveError, InvalidArgumentError, SystemCallError
@@ -35,16 +35,18 @@ class Files:
 
     def write(self, name: str, data: bytes) -> None:
         """Put a file there at once, or put it in the place of the one of that name."""
-        with self._explained("write"):
-            draft, handle = self._draft()
+
+        def publish(draft: str, handle: int) -> None:
             with open(handle, "wb") as file:
                 file.write(data)
             self._name_it(draft, name)
 
+        self._drafted(publish)
+
     def claim(self, name: str, data: bytes) -> bytes | None:
         """Put a file there, if there is none of that name; return what is there then."""
-        with self._explained("write"):
-            draft, handle = self._draft()
+
+        def publish(draft: str, handle: int) -> None:
             with open(handle, "wb") as file:
                 file.write(data)
             try:
@@ -54,13 +56,18 @@ class Files:
                         src_dir_fd=self._folder, dst_dir_fd=self._folder,
                     )  # fmt: skip
             finally:
-                os.unlink(draft, dir_fd=self._folder)
+                with suppress(FileNotFoundError):
+                    os.unlink(draft, dir_fd=self._folder)
+
+        self._drafted(publish)
         return self.read(name)
 
     def hold(self, name: str) -> int:
         """Put an empty file there that is locked, and return what to close to let go of it."""
-        with self._explained("write"):
-            draft, handle = self._draft()
+        held = -1
+
+        def publish(draft: str, handle: int) -> None:
+            nonlocal held
             try:
                 with suppress(OSError):  # a file system without locks: nobody sees it as held, then
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,7 +75,10 @@ class Files:
             except OSError:
                 os.close(handle)
                 raise
-        return handle
+            held = handle
+
+        self._drafted(publish)
+        return held
 
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
@@ -196,6 +206,16 @@ class Files:
         draft = f".{self._prefix}{secrets.token_hex(8)}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         return draft, os.open(draft, flags, 0o600, dir_fd=self._folder)
+
+    def _drafted(self, publish: Callable[[str, int], None]) -> None:
+        """Make a draft and publish it; another one where an earlier job's end clears it away."""
+        with self._explained("write"):
+            for left in reversed(range(_TRIES)):
+                try:
+                    return publish(*self._draft())
+                except FileNotFoundError:
+                    if left == 0 or self._removed():
+                        raise
 
     def _name_it(self, draft: str, name: str) -> None:
         target = self._prefix + name

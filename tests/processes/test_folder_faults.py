@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -205,6 +206,35 @@ def test_a_rank_whose_files_an_earlier_job_clears_comes_again(tmp_path: Path) ->
         pool.submit(open_folder, str(folder), launch(0, 2), Deadline(20)).result().close()
         first.result().close()
     files.close()
+
+
+@pytest.mark.parametrize("call", ["link", "replace"])
+def test_a_draft_that_an_earlier_job_clears_is_written_again(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last rank of a job removes all that is left of it, and of one that begins by its name."""
+    folder = str(tmp_path / "meet")
+    files, earlier = Files(folder, "job", 0), Files(folder, "job", 0)
+    publish = getattr(os, call)
+    cleared: list[bool] = []
+
+    def once_cleared(*names: str, **folders: int) -> None:
+        if not cleared:
+            cleared.append(True)
+            earlier.clear()
+        publish(*names, **folders)
+
+    monkeypatch.setattr(os, call, once_cleared)
+    if call == "link":
+        assert files.claim("it", b"mine") == b"mine"
+    else:
+        files.write("it", b"mine")
+        os.close(files.hold("held"))
+    assert cleared
+    assert files.read("it") == b"mine"
+    assert sorted(files.names("")) == (["it"] if call == "link" else ["held", "it"])
+    for one in (files, earlier):
+        one.close()
 
 
 def test_a_later_job_keeps_its_files(tmp_path: Path) -> None:

@@ -182,17 +182,19 @@ def test_who_is_told_of_an_end_does_not_wait_for_the_next_call() -> None:
     """They are told by the thread that is to make it."""
 
     def body(comm: cl.Communicator) -> None:
-        with calls_held(comm):
-            first = comm.allreduce(np.ones(3), async_op=True)
-            second = comm.allreduce(np.ones(3), async_op=True)
-            told = []
+        gate = threading.Event()  # opened when it is said who is to be told
+        comm._submit("gate", gate.wait)
+        first = comm.allreduce(np.ones(3), async_op=True)
+        second = comm.allreduce(np.ones(3), async_op=True)
+        told = []
 
-            def wait() -> None:
-                with pytest.raises(cl.InvalidArgumentError, match="wait elsewhere"):
-                    second.wait(5)
-                told.append(True)
+        def wait() -> None:
+            with pytest.raises(cl.InvalidArgumentError, match="wait elsewhere"):
+                second.wait(5)
+            told.append(True)
 
-            first.when_ended(wait)
+        first.when_ended(wait)
+        gate.set()
         np.testing.assert_array_equal(second.wait(10), comm.size)
         assert told
 
