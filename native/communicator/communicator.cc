@@ -124,8 +124,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
   out.by_rule_bytes = by_rule ? bytes : 0;
   out.placed_bytes = bytes;
   out.placed_as = {};
-  if (!heap_) out.choices.within_reach.reset();
-  out.choices.readable = out.choices.readable && out.choices.within_reach;
+  if (!heap_) out.choices.within_reach = out.choices.read = std::nullopt;
   check_given(call, plans_.given());
   const Choice& near = out.choices.near;
   out.note = note_of(call, ranks_, {near.algorithm, static_cast<int>(near.mode), out.choices.table},
@@ -161,8 +160,9 @@ void Communicator::begin(Prepared& prepared) {
   next_ = {prepared.hash, chain(clock_.fingerprint, prepared.hash)};
   prepared.note.number = clock_.calls;
   prepared.note.fingerprint = clock_.fingerprint;
+  ReadTurn* turn = prepared.read != nullptr ? &read_turns_.of(prepared.hash) : nullptr;
   write_record(segment_.rank(rank_), prepared.note, prepared.packed,
-               prepared.read != nullptr ? names_of(prepared) : prepared.names);
+               turn != nullptr && turn->looks() ? names_of(prepared) : prepared.names);
   if (clock_.calls == 16 || clock_.calls % 1024 == 1) look_at_cores();
   patience_.begin(prepared.call.timeout > 0 ? prepared.call.timeout : timeout_,
                   prepared.call.of_timeout);
@@ -176,16 +176,17 @@ void Communicator::begin(Prepared& prepared) {
     observe_begin(prepared);
   const bool far = prepared.choices.ahead && placed_far(prepared);
   const bool placed = prepared.choices.placed && !prepared.choices.ahead;
-  executor_.begin(far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
-                  {far, placed, prepared.far, told ? prepared.within : nullptr, prepared.read});
+  executor_.begin(
+      far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
+      {far, placed, prepared.far, told ? prepared.within : nullptr, prepared.read, turn});
 }
 
 // Which of the call's choices has run.
 const Choice& Communicator::ran() const noexcept {
   const Binding* bound = executor_.binding();
   const Choices& choices = now_->choices;
-  const bool reached = bound == now_->within || bound == now_->read;
-  if (reached && choices.within_reach) return *choices.within_reach;
+  if (bound == now_->within && choices.within_reach) return *choices.within_reach;
+  if (bound == now_->read && choices.read) return *choices.read;
   return bound == now_->far ? choices.far : choices.near;
 }
 
@@ -223,8 +224,8 @@ void Communicator::keep(const Call& call, Kept& kept) {
   };
   const Choices& choices = prepared.choices;
   if (choices.within_reach) prepared.within = own(kept.within, *choices.within_reach);
-  if (choices.readable) {
-    prepared.read = kept.read.of(read_plan_of(call, *choices.within_reach), rank_, segment_);
+  if (choices.read) {
+    prepared.read = kept.read.of(read_plan_of(call, *choices.read), rank_, segment_);
   }
   if (choices.far != choices.near) prepared.far = own(kept.far, choices.far);
   prepared.binding = own(kept.binding, choices.near);
@@ -235,7 +236,7 @@ void Communicator::share(const Call& call, Prepared& prepared) {
   const Choices& choices = prepared.choices;
   Binding* near = &plan_of(call, choices.near).binding;
   if (choices.within_reach) prepared.within = &plan_of(call, *choices.within_reach).binding;
-  if (choices.readable) prepared.read = &read_plan_of(call, *choices.within_reach).binding;
+  if (choices.read) prepared.read = &read_plan_of(call, *choices.read).binding;
   if (choices.far != choices.near) prepared.far = &plan_of(call, choices.far).binding;
   prepared.binding = near;
 }

@@ -207,6 +207,7 @@ class Communicator {
   std::shared_ptr<SymmetricHeap> heap_;  // null of threads,
   std::shared_ptr<PeerMemory> peers_;    // too
   Executor executor_;
+  ReadTurns read_turns_;
   GroupClock clock_;
   Link next_;  // of one more call like the last
   WaitPolicy policy_;

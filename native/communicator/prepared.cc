@@ -53,9 +53,8 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   };
   bind_one(binding, choices.near);
   bind_one(far, choices.far);
-  for (Binding* one : {within, read}) {
-    if (one != nullptr) bind_one(one, *choices.within_reach);
-  }
+  if (within != nullptr) bind_one(within, *choices.within_reach);
+  if (read != nullptr) bind_one(read, *choices.read);
   call.input = c.input;
   call.output = c.output;
   call.timeout = c.timeout;

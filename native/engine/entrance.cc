@@ -9,7 +9,7 @@
 namespace coll {
 namespace {
 
-constexpr std::uint64_t kSaidFar = 1, kSaidStaged = 2, kSaidRead = 4;
+constexpr std::uint64_t kSaidFar = 1, kSaidStaged = 2, kSaidRead = 4, kSaidLook = 8;
 
 }  // namespace
 
@@ -27,20 +27,38 @@ bool Executor::asks_of(Chosen what, std::optional<bool> wish) noexcept {
 
 // Where the cores are taken to be counts in calls that are staged alone. Where calls are read, and
 // staged for the sake of learning only, near and far take turns: nobody knows where the cores are.
-bool Executor::says_far() noexcept {
+bool Executor::says_far(bool tries_staged) noexcept {
   if (assumed_) return *assumed_ == Placement::far;
   std::optional<bool> turn;
-  if (plans_->tries(Chosen::not_read)) turn = (++turns_ & 1) != 0;
+  if (tries_staged) turn = (++turns_ & 1) != 0;
   return asks_of(Chosen::far, turn);
 }
 
+// Of this call; and decides for the next one. What this one is to be, the one before has decided.
+ReadTurn::Decided Executor::says_staged(ReadTurn& turn) noexcept {
+  ReadTurn::Decided now = turn.now();
+  if (turn.decided()) {
+    asks_of(Chosen::not_read, now.staged);
+  } else {
+    now.staged = asks_of(Chosen::not_read);
+    now.tries = plans_->tries(Chosen::not_read);
+  }
+  const bool next = plans_->next(Chosen::not_read);
+  turn.decide({next, plans_->tries(Chosen::not_read)});
+  return now;
+}
+
 void Executor::say_plan() noexcept {
-  const bool reads = large_.read != nullptr && all_read_ && !asks_of(Chosen::not_read);
-  const bool far = large_.placed && !reads && says_far();
+  ReadTurn* turn = large_.turn;
+  const bool asked = turn != nullptr && turn->all_read();
+  const ReadTurn::Decided now = asked ? says_staged(*turn) : ReadTurn::Decided{.staged = true};
+  const bool looks = turn != nullptr && (asked ? !turn->now().staged : turn->looks_again());
+  const bool far = large_.placed && now.staged && says_far(now.tries);
   const bool stages = large_.within != nullptr && asks_of(Chosen::staged);
   segment_.header()
       .plans.at(clock_->calls)
-      .store((far ? kSaidFar : 0) | (stages ? kSaidStaged : 0) | (reads ? kSaidRead : 0),
+      .store((far ? kSaidFar : 0) | (stages ? kSaidStaged : 0) | (now.staged ? 0 : kSaidRead) |
+                 (looks ? kSaidLook : 0),
              std::memory_order_relaxed);
 }
 
@@ -73,13 +91,13 @@ Executor::Reached Executor::reached_in_call() const noexcept {
 }
 
 // Rank 0, of the call before; and what this one will say something about.
-void Executor::learn(Reached reached, bool reads) noexcept {
+void Executor::learn(Reached reached, bool says_read) noexcept {
   const auto spent = [this](std::uint64_t call) { return slowest(call); };
   if (reached == Reached::mapped) {
     plans_->learn({Chosen::staged}, spent);
-  } else if (reads) {
+  } else if (reads_) {
     plans_->learn({Chosen::not_read}, spent);
-  } else if (reached == Reached::by_reading) {
+  } else if (large_.turn != nullptr && large_.turn->all_read() && !says_read) {
     plans_->learn({Chosen::not_read, Chosen::far}, spent);
   } else if (large_.placed) {
     plans_->learn({Chosen::far}, spent);
@@ -92,10 +110,13 @@ void Executor::choose_plan() noexcept {
   const Reached reached = reached_in_call();
   const auto& said = segment_.header().plans.at(clock_->calls);
   const std::uint64_t told = said.load(std::memory_order_relaxed);
-  if (large_.read != nullptr) all_read_ = reached == Reached::by_reading;
   reads_ = reached == Reached::by_reading && (told & kSaidRead) != 0;
-  timed_ = reached != Reached::nothing || large_.placed;
-  if (rank_ == 0) learn(reached, reads_);
+  timed_ = reached != Reached::nothing || large_.placed || large_.turn != nullptr;
+  if (rank_ == 0) learn(reached, (told & kSaidRead) != 0);
+  if (large_.turn != nullptr) {
+    large_.turn->found(reached == Reached::by_reading);
+    large_.turn->look_next((told & kSaidLook) != 0);
+  }
   const bool far = large_.placed && (told & kSaidFar) != 0;
   streams_ = streams_ || far;
   const bool within = reached == Reached::mapped && (told & kSaidStaged) == 0;

@@ -15,6 +15,7 @@ Executor::Executor(Segment segment, int rank, std::shared_ptr<SymmetricHeap> hea
     : segment_(segment),
       heap_(std::move(heap)),
       peers_(std::move(peers)),
+      room_(peers_ ? room_to_read() : nullptr),
       own_(&segment.rank(rank)),
       rank_(rank),
       assumed_(assumed),

@@ -15,6 +15,7 @@
 #include "base/placement.h"
 #include "engine/binding.h"
 #include "engine/plan_trial.h"
+#include "engine/read_turn.h"
 #include "engine/short_step.h"
 #include "engine/trial.h"
 #include "engine/watch.h"
@@ -51,8 +52,9 @@ struct Large {
   const Binding* within = nullptr;  // where any rank's buffer is within reach of the others; even
                                     // there stages are tried: to write a line that another core
                                     // has, or to read small pages, may take longer
-  const Binding* read = nullptr;    // where all may read each other's memory: the same plan of
-                                    // buffers that are all within reach
+  const Binding* read = nullptr;    // where all may read each other's memory: a plan of buffers
+                                    // that are all within reach;
+  ReadTurn* turn = nullptr;         // and whether it is told if they may; null where there is none
 
   bool agreed() const noexcept { return placed || within != nullptr; }
 };
@@ -125,11 +127,12 @@ class Executor {
   bool enter(int spins) noexcept;
   bool agree(int spins) noexcept;
   bool asks_of(Chosen what, std::optional<bool> wish = std::nullopt) noexcept;
-  bool says_far() noexcept;
+  bool says_far(bool tries_staged) noexcept;
+  ReadTurn::Decided says_staged(ReadTurn& turn) noexcept;
   void say_plan() noexcept;
   enum class Reached : std::uint8_t { nothing, mapped, by_reading };
   Reached reached_in_call() const noexcept;
-  void learn(Reached reached, bool reads) noexcept;
+  void learn(Reached reached, bool says_read) noexcept;
   void choose_plan() noexcept;
   std::optional<double> slowest(std::uint64_t call) const noexcept;
   void note_time() noexcept;
@@ -150,8 +153,14 @@ class Executor {
     return {soon_.data(), static_cast<std::uint32_t>(soon_.size()), 0, soon_bytes_};
   }
   std::size_t run_pieces(const BoundOp& op, int tile, Around around) noexcept;
-  int read_from(const BoundOp& op) const noexcept;
-  void read_piece(int peer, Fold& fold) noexcept;
+  static std::unique_ptr<std::byte[]> room_to_read();
+  bool reads_peers(const BoundOp& op) const noexcept;
+  void read_piece(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
+                  Fold& fold) noexcept;
+  void move_read(const BoundOperand* operand, std::size_t k, Fold& fold) noexcept;
+  void fold_read(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
+                 std::size_t elements) noexcept;
+  void read(const BoundOperand& source, const void* from, void* to, std::size_t elements) noexcept;
   bool counts(const BoundOperand& o) const noexcept;
   Fold empty_fold(const BoundOp& op) noexcept;
   Fold gather_operands(const BoundOp& op, const BoundOperand* operand, std::size_t tile_offset,
@@ -211,6 +220,7 @@ class Executor {
   Segment segment_;
   std::shared_ptr<SymmetricHeap> heap_;
   std::shared_ptr<PeerMemory> peers_;
+  std::unique_ptr<std::byte[]> room_;  // of what is read there to be summed
   RankControl* own_;
   int rank_;
   Watch* watch_ = nullptr;
@@ -254,7 +264,6 @@ class Executor {
   bool timed_ = false;     // how long this call takes counts
   bool reads_ = false;     // peers' buffers, by the kernel
   bool borrows_ = false;   // reaches for peers' buffers
-  bool all_read_ = false;  // of the last call that could: all ranks may
   std::optional<Placement> assumed_;
   std::unique_ptr<PlanTrial> plans_;  // of rank 0
   unsigned turns_ = 0;

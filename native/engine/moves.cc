@@ -104,29 +104,9 @@ void Executor::end_streaming() noexcept {
   unfenced_ = false;
 }
 
-// Whose memory an op reads by the kernel; -1: nobody's.
-int Executor::read_from(const BoundOp& op) const noexcept {
-  if (!reads_ || op.pieces == op.pieces_end) return -1;
-  const BoundOperand* source = binding_->operands() + binding_->pieces()[op.pieces].operands;
-  for (std::size_t k = 0; k < op.k; ++k) {
-    if (source[k].home == Home::remote && counts(source[k])) return source[k].rank;
-  }
-  return -1;
-}
-
-// Into one destination, and from there into the others.
-void Executor::read_piece(int peer, Fold& fold) noexcept {
-  const auto from = reinterpret_cast<std::uintptr_t>(fold.sources[0]);
-  const std::size_t bytes = fold.n * binding_->element_bytes();
-  unread_ = unread_ || !peers_->read(peer, fold.destinations[0], from, bytes);
-  if (unread_ || --fold.m == 0) return;
-  sources_[0] = *fold.destinations++;
-  kernel_(fold);
-}
-
 void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   // How long that takes says nothing of stores.
-  const Around choice = read_from(op) < 0 ? choice_of(op) : Around::nothing;
+  const Around choice = reads_peers(op) ? Around::nothing : choice_of(op);
   Trial* trial = trial_of(op, choice);
   if (trial == nullptr) {
     run_pieces(op, tile, Around::nothing);
@@ -189,7 +169,7 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noe
   const std::size_t skip = tiles_ == 1 ? 0 : static_cast<std::size_t>(tile) * most;
   const std::size_t start = stage_of(tile);
   const bool packed = binding_->payload() != nullptr;
-  const int peer = read_from(op);
+  const bool by_kernel = reads_peers(op);
   if (packed) unpack_messages(op, tile);
   std::size_t done = 0, moved = 0;
   for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
@@ -204,8 +184,8 @@ std::size_t Executor::run_pieces(const BoundOp& op, int tile, Around around) noe
     if (unmapped_) return moved;
     if (fold.m == 0) continue;
     fold.n = n;
-    if (peer >= 0) [[unlikely]]
-      read_piece(peer, fold);
+    if (by_kernel) [[unlikely]]
+      read_piece(op, operand, skip * size, fold);
     else
       kernel_(fold);
     moved += n * size;

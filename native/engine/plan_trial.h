@@ -54,7 +54,9 @@ class PlanTrial {
     asked.second = wish ? *wish : asked.trial->second();
     return asked.second;
   }
-  // Whether the answer was for the sake of learning.
+  // What it says of the call after the one that was asked for.
+  bool next(Chosen what) noexcept { return now_[static_cast<std::size_t>(what)].trial->second(); }
+  // Whether the last answer was for the sake of learning.
   bool tries(Chosen what) const noexcept {
     const Asked& asked = now_[static_cast<std::size_t>(what)];
     return asked.trial != nullptr && asked.trial->trying();

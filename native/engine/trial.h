@@ -51,7 +51,8 @@ class Trial {
   // In turns at first: what is used for the first time is slow.
   static constexpr unsigned kBeginning = 6, kTryOften = 16, kTrySeldom = 128;
   static constexpr double kMuch = 1.25;
-  static constexpr double kShare = 0.01, kLeast = 4;  // by_cost()
+  static constexpr double kShare = 0.01, kLeast = 4;  // by_cost(),
+  static constexpr unsigned kSeldomest = 1024;  // as what reads by the kernel may take 8 times
   // Between tries, however slow the usual way has become.
   static constexpr unsigned kRest = 8, kInARow = 2;
 
@@ -59,7 +60,7 @@ class Trial {
     const double other = per_byte_[second ? 1 : 0], usual = per_byte_[second ? 0 : 1];
     if (other == 0 || usual == 0) return kTryOften;  // not known yet
     const double more = other / usual - 1;
-    return static_cast<unsigned>(std::clamp(more / kShare, kLeast, double{kTrySeldom}));
+    return static_cast<unsigned>(std::clamp(more / kShare, kLeast, double{kSeldomest}));
   }
 
   bool much_worse(bool second) const noexcept {

@@ -90,16 +90,26 @@ constexpr std::array kRules = {
 constexpr std::size_t kReachedBytes = 64 << 10, kPlacedBytes = 8 << 10, kAheadBytes = 256 << 10;
 
 // What all ranks move to each other takes one copy in the place of two where they may read each
-// other's memory (transport/peer_memory.h), which the kernel does by pages: of less than 8 MiB that
-// takes 1.05 to 3 times as long. Of more, where the cores are decides, so ranks try both. From or
-// to a root it takes 1.3 to 1.8 times as long, since of two copies each core makes one. Of many
-// ranks it was not measured, and a plan more takes its time to be proved.
-constexpr std::size_t kReadBytes = 8 << 20;
+// other's memory (transport/peer_memory.h), which the kernel does by pages: whether that gains
+// depends on the machine, and on where the cores are, so ranks try both (HACKING.md, "Decisions").
+// From or to a root it takes 1.3 to 1.8 times as long, since of two copies each core makes one. Of
+// many ranks it was not measured, and a plan more takes its time to be proved. Shorter calls begin
+// without a word between the ranks.
+constexpr std::size_t kReadFrom = kAheadBytes + 1, kReadByCrowded = 8 << 20;
 constexpr int kMostReaders = 16;
 
-constexpr bool gains_by_reading(Kind kind, int ranks, std::size_t bytes) noexcept {
-  return bytes >= kReadBytes && ranks <= kMostReaders &&
-         (kind == Kind::allgather || kind == Kind::alltoall);
+constexpr bool may_gain_by_reading(Kind kind, int ranks, std::size_t bytes, bool crowded) noexcept {
+  if (ranks > kMostReaders || bytes < (crowded ? kReadByCrowded : kReadFrom)) return false;
+  return kind == Kind::allgather || kind == Kind::alltoall || (kind == Kind::allreduce && !crowded);
+}
+
+// Sums are made as in the staged plan, by the one algorithm that needs no room that others read.
+std::optional<Choice> by_reading(Kind kind, const Choice& staged, const Choice& within_reach) {
+  Choice choice = within_reach;
+  if (kind != Kind::allreduce) return choice;
+  choice.algorithm = find_algorithm(kind, "direct_two_shot");
+  choice.mode = Mode::pull;
+  return staged.algorithm == choice.algorithm ? std::optional(choice) : std::nullopt;
 }
 
 // So short a vector is one tile, of whatever kind: there is nothing to run ahead of, and a plan
@@ -285,7 +295,9 @@ Choices choose(Kind kind, int ranks, std::size_t bytes, const Wish& wish, const 
   if (!staged) return choices;
   if (bytes >= kReachedBytes && wish.mode == kUnchosen) {
     choices.within_reach = chosen(kind, ranks, bytes, wish, Buffers::reached);
-    choices.readable = gains_by_reading(kind, ranks, bytes);
+    if (may_gain_by_reading(kind, ranks, bytes, wish.crowded)) {
+      choices.read = by_reading(kind, choices.near, *choices.within_reach);
+    }
   }
   return choices;
 }

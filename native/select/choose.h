@@ -47,7 +47,7 @@ struct Wish {
 struct Choices {
   Choice near, far;                    // by how far apart the cores are
   std::optional<Choice> within_reach;  // where some rank's buffer is within reach of the others
-  bool readable = false;               // where all may read each other's memory, this runs, too
+  std::optional<Choice> read;          // where all may read each other's memory by the kernel
   bool placed = false;                 // it matters how far apart the cores are:
   bool ahead = false;                  // rank 0 says so before the call; else at its entrance
   std::uint64_t table = 0;             // the id of what was measured, where it chose

@@ -244,6 +244,24 @@ TEST(two_ranks_far_apart_take_one_shot) {
   }
 }
 
+TEST(long_calls_may_be_read_where_no_core_is_shared) {
+  const Choices sum = choose(Kind::allreduce, 2, 1 << 20);
+  CHECK(sum.read && sum.read->mode == Mode::pull && sum.within_reach->mode == Mode::push);
+  CHECK(sum.read->algorithm == sum.near.algorithm);
+  for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::alltoall}) {
+    CHECK(choose(kind, 2, 1 << 20).read && choose(kind, 4, 8 << 20).read);
+    CHECK(!choose(kind, 2, 256 << 10).read && !choose(kind, 17, 8 << 20).read);
+    CHECK(!choose(kind, 4, 1 << 20, {.crowded = true}).read);
+    const bool moves = kind != Kind::allreduce;
+    CHECK(choose(kind, 4, 8 << 20, {.crowded = true}).read.has_value() == moves);
+  }
+  // By another tree, or another way that a caller has named, it would not be the same call.
+  const int ring = find_algorithm(Kind::allreduce, "ring");
+  CHECK(!choose(Kind::allreduce, 2, 1 << 20, {.algorithm = ring}).read);
+  CHECK(!choose(Kind::allgather, 2, 1 << 20, {.mode = static_cast<int>(Mode::staged)}).read);
+  CHECK(!choose(Kind::broadcast, 2, 8 << 20).read);
+}
+
 // Which of them runs depends on timing and on where buffers lie: results must not. The sum of two
 // operands in rank order has one tree only.
 TEST(all_that_a_call_may_run_sums_alike) {
@@ -256,6 +274,7 @@ TEST(all_that_a_call_may_run_sums_alike) {
         const Choices choices = choose(static_cast<Kind>(kind), p, bytes);
         std::vector<Choice> others = {choices.far};
         if (choices.within_reach) others.push_back(*choices.within_reach);
+        if (choices.read) others.push_back(*choices.read);
         for (const Choice& other : others) {
           if (other.algorithm == choices.near.algorithm) continue;
           CHECK(p == 2 && tree(other).rank_order && tree(choices.near).rank_order);

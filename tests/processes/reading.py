@@ -76,6 +76,16 @@ def _alltoall(comm: cl.Communicator, in_place: bool) -> Iterator[tuple[Array, Ar
         yield got, np.stack([_part(r * p + comm.rank, n, turn) for r in range(p)])
 
 
+def _allreduce(comm: cl.Communicator, in_place: bool) -> Iterator[tuple[Array, Array]]:
+    out = np.zeros(LONG, np.uint8)
+    for turn in range(TURNS):
+        given = _part(comm.rank, LONG, turn)
+        got = given if in_place else out
+        comm.allreduce(given, got)
+        parts = [_part(r, LONG, turn) for r in range(comm.size)]
+        yield got, np.sum(parts, axis=0, dtype=np.uint8)
+
+
 def moved() -> dict[str, Any]:
     """Move long vectors in all ways; tell by which modes, and which were wrong."""
     comm = cl.init(timeout=60)
@@ -85,6 +95,8 @@ def moved() -> dict[str, Any]:
         "allgatherv": _allgatherv,
         "alltoall": lambda group: _alltoall(group, False),
         "alltoall in place": lambda group: _alltoall(group, True),
+        "allreduce": lambda group: _allreduce(group, False),
+        "allreduce in place": lambda group: _allreduce(group, True),
     }
     modes, wrong = dict[str, list[str]](), list[str]()
     for name, results in ways.items():
@@ -96,7 +108,8 @@ def moved() -> dict[str, Any]:
             if not np.array_equal(got, wanted):
                 wrong.append(name)
         modes[name] = sorted(seen)
-    return {"modes": modes, "wrong": wrong, "allowed": allowed(comm)}
+    crowded = len(os.sched_getaffinity(0)) < comm.size
+    return {"modes": modes, "wrong": wrong, "allowed": allowed(comm), "crowded": crowded}
 
 
 def denied() -> list[str]:
