@@ -69,10 +69,9 @@ struct Rank {
   }
 
   bool is_right() const {
+    const std::uint64_t of_calls = clock.calls * kRanks * (kRanks + 1) / 2;
     for (std::size_t i = 0; i < kCount; ++i) {
-      const float ones = static_cast<float>(i % 1000) * kRanks;
-      if (sum[i] != ones + static_cast<float>(clock.calls * kRanks * (kRanks + 1) / 2))
-        return false;
+      if (sum[i] != static_cast<float>(i % 1000 * kRanks + of_calls)) return false;
     }
     return true;
   }
