@@ -57,18 +57,18 @@ auto on_either(coll_comm* comm, F&& f) {
 
 // To construct a value in place from what a function returns.
 template <class F>
-struct Made {
+struct InPlace {
   F make;
   operator decltype(make())() { return make(); }
 };
 template <class F>
-Made(F) -> Made<F>;
+InPlace(F) -> InPlace<F>;
 
 // A handle for a communicator of either kind; of one machine, what makes it.
 template <class F>
 std::unique_ptr<coll_comm> handle_of(F make) {
   auto made = std::make_unique<coll_comm>();
-  made->communicator.emplace(Made{make});
+  made->communicator.emplace(InPlace{make});
   return made;
 }
 inline std::unique_ptr<coll_comm> handle_of(std::unique_ptr<WireCommunicator> wire) {

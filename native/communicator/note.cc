@@ -7,6 +7,7 @@
 #include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "communicator/reproducible.h"
+#include "kernels/half_pairs.h"
 
 namespace coll {
 
@@ -76,6 +77,16 @@ CallNote note_of(const Call& call, int ranks, const Made& made, const GivenSched
   return note;
 }
 
+namespace {
+
+// Of ranks of one machine all say the same.
+bool converts(const Call& call) noexcept {
+  const bool added = call.dtype == Dtype::float16 && call.op == Reduction::sum;
+  return is_narrow_float(call.dtype) && !(added && kernels::adds_halves());
+}
+
+}  // namespace
+
 Wish wish_of(const Call& call) noexcept {
   return {.algorithm = call.algorithm,
           .mode = call.mode,
@@ -83,7 +94,7 @@ Wish wish_of(const Call& call) noexcept {
           .canonical = wants_canonical(call),
           .one_fold = wants_one_fold(call),
           .unequal = call.kind == Kind::alltoall && call.counts != nullptr,
-          .converts = is_narrow_float(call.dtype)};
+          .converts = converts(call)};
 }
 
 }  // namespace coll

@@ -18,8 +18,14 @@ namespace kernels {
 
 namespace {
 
-// From so many bytes on the library goes around the caches, or by lines as well.
-constexpr std::size_t kLibraryPays = std::size_t{512} << 10;
+// From so many bytes on the library's memcpy() is as fast: it goes around the caches, or by lines
+// as well. Intel's CPUs write lines that another core has read faster by its `rep movsb`, at 25
+// GB/s where single stores take 21 (family 6, model 207): allreduces of 128 KiB take 0.94 of the
+// time. Of 16 to 32 KiB it takes 1.05 to 1.15.
+std::size_t library_pays() noexcept {
+  static const std::size_t bytes = __builtin_cpu_is("intel") != 0 ? 64 << 10 : 512 << 10;
+  return bytes;
+}
 
 // Whole lines, to where a line begins. Each is stored in one piece or two: a line written around
 // the caches in more may leave its buffer half full.
@@ -116,7 +122,7 @@ void stream_bytes(void* destination, const void* source, std::size_t bytes, cons
 
 void copy_aligned(void* destination, const void* source, std::size_t bytes,
                   InstructionSet set) noexcept {
-  if (kThreadSanitizer || bytes >= kLibraryPays) {
+  if (kThreadSanitizer || bytes >= library_pays()) {
     std::memcpy(destination, source, bytes);
     return;
   }

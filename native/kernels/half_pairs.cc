@@ -193,6 +193,10 @@ void sum_streaming_lines(const Fold& fold, std::uint32_t one) noexcept {
 
 }  // namespace
 
+bool adds_halves() noexcept {
+  return best_instruction_set() == InstructionSet::avx512 && has_fp16();
+}
+
 bool half_pair_summed(const Fold& fold, InstructionSet set) noexcept {
   if (fold.k != 2 || fold.m == 0 || fold.m > 2) return false;
   const bool streams = fold.streaming != 0 && fold.n * sizeof(Cell) >= kStreamingPays;
@@ -216,6 +220,8 @@ bool half_pair_summed(const Fold& fold, InstructionSet set) noexcept {
 }
 
 #else
+
+bool adds_halves() noexcept { return false; }
 
 bool half_pair_summed(const Fold& /*fold*/, InstructionSet /*set*/) noexcept { return false; }
 

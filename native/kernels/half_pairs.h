@@ -8,6 +8,12 @@
 
 namespace coll::kernels {
 
+// Whether the CPU adds float16 as it is, in one instruction.
+bool adds_halves() noexcept;
+
+// Whether the CPU adds two of them in one instruction, without a conversion.
+bool adds_halves() noexcept;
+
 // False where the fold is another one, or the CPU has no conversion: then nothing was done.
 bool half_pair_summed(const Fold& fold, InstructionSet set) noexcept;
 

@@ -38,7 +38,7 @@ struct Wish {
   bool canonical = false;   // results have the canonical tree of their operands,
   bool one_fold = false;    // made by one op
   bool unequal = false;     // blocks of an alltoall are not all of one size
-  bool converts = false;    // elements are narrow floats, which are converted to be folded
+  bool converts = false;    // elements are narrow floats that are converted to be folded
   bool crowded = false;     // there are fewer cores than ranks, on the machine that these share
   bool operator==(const Wish&) const = default;
 };

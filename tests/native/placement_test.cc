@@ -9,10 +9,12 @@
 #include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "bootstrap/environment.h"
+#include "communicator/note.h"
 #include "engine/plan_trial.h"
 #include "engine/trial.h"
 #include "groups_of_test.h"
 #include "instrumented.h"
+#include "kernels/half_pairs.h"
 #include "select/choose.h"
 
 namespace {
@@ -214,9 +216,15 @@ TEST(far_ranks_fold_narrow_floats_and_long_vectors_once) {
   };
   CHECK(far(256 << 10, narrow) == "direct_two_shot" && far(256 << 10, {}) == "direct_one_shot");
   CHECK(far(8 << 10, narrow) == "direct_one_shot" && far(8 << 20, narrow) == "direct_two_shot");
-  CHECK(far(512 << 10, {}) == "direct_two_shot");
+  CHECK(far(512 << 10, {}) == "direct_one_shot" && far((512 << 10) + 4, {}) == "direct_two_shot");
   CHECK(choose(Kind::allreduce, 2, 256 << 10, narrow).near ==
         choose(Kind::allreduce, 2, 256 << 10).near);
+  const auto converts = [](Dtype dtype, Reduction op) {
+    return wish_of({.kind = Kind::allreduce, .dtype = dtype, .op = op}).converts;
+  };
+  CHECK(converts(Dtype::bfloat16, Reduction::sum) && converts(Dtype::float16, Reduction::max));
+  CHECK(converts(Dtype::float16, Reduction::sum) == !kernels::adds_halves());
+  CHECK(!converts(Dtype::float32, Reduction::sum));
   CHECK(is_narrow_float(Dtype::float16) && is_narrow_float(Dtype::bfloat16));
   CHECK(!is_narrow_float(Dtype::float32) && !is_narrow_float(Dtype::int8));
 }
