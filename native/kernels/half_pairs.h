@@ -8,9 +8,6 @@
 
 namespace coll::kernels {
 
-// Whether the CPU adds float16 as it is, in one instruction.
-bool adds_halves() noexcept;
-
 // Whether the CPU adds two of them in one instruction, without a conversion.
 bool adds_halves() noexcept;
 
