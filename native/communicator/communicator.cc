@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "bootstrap/environment.h"
 #include "communicator/fingerprint.h"
@@ -15,6 +16,7 @@
 #include "kernels/user_op.h"
 #include "select/forced.h"
 #include "transport/system_calls.h"
+#include "transport/touch_slots.h"
 #include "transport/usable_cores.h"
 
 namespace coll {
@@ -98,6 +100,7 @@ void Communicator::check_alive() {
 }
 
 PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
+  if (choice.mode != Mode::inlined && !std::exchange(touched_, true)) touch_slots(segment_, rank_);
   PreparedPlan& plan = plans_.get(choice, root_of(call));
   check_blocks(call, plan.binding.uses_scratch());
   return plan;

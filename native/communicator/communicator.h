@@ -200,7 +200,8 @@ class Communicator {
   unsigned forks_;
   int pid_;  // of the process that made it
   std::atomic<bool> busy_{false};
-  bool active_ = false;  // a call was begun and is not finished
+  bool touched_ = false;  // its slots have all their pages
+  bool active_ = false;   // a call was begun and is not finished
   bool knows_failure_ = false;
   Patience patience_, polls_;
   Plans plans_;

@@ -146,6 +146,7 @@ class Executor {
   enum class Around : std::uint8_t { nothing, stages, pushed, results };
   Around choice_of(const BoundOp& op) const noexcept;
   Trial* trial_of(const BoundOp& op, Around choice) noexcept;
+  std::vector<Trial>& stores_of(const BoundOp& op, Around choice) noexcept;
   static bool goes(Home home, Around around) noexcept;
   bool is_there(const BoundOp& op, int tile) const noexcept;
   void look_ahead(const BoundOp& op, int tile) noexcept;
@@ -272,6 +273,7 @@ class Executor {
   std::vector<Trial> output_stores_ = std::vector<Trial>(48, Trial(1.05));
   // The same of slots, whose readers find what was written around the caches in memory only.
   std::vector<Trial> stage_stores_ = std::vector<Trial>(48, Trial(1.5));
+  std::vector<Trial> sum_stores_ = std::vector<Trial>(48, Trial(1.5));     // where sums are staged,
   std::vector<Trial> pushed_stores_ = std::vector<Trial>(48, Trial(1.5));  // and of peers' arrays
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;

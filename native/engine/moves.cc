@@ -56,6 +56,13 @@ Executor::Around Executor::choice_of(const BoundOp& op) const noexcept {
   return streams_ && writes(Home::remote) ? Around::pushed : Around::nothing;
 }
 
+// A sum takes longer than a copy whatever its stores, so the times of one say nothing of the other.
+std::vector<Trial>& Executor::stores_of(const BoundOp& op, Around choice) noexcept {
+  if (choice == Around::results) return output_stores_;
+  if (choice == Around::pushed) return pushed_stores_;
+  return op.k > 1 ? sum_stores_ : stage_stores_;
+}
+
 // Where the stores of an op are chosen; null where that is not worth it. Into a slot, or an array
 // of a peer's, for far cores: a line that the other has read is fetched back from it before it
 // is written, at 2 GB/s on an EPYC whose cores share no cache, where stores around the caches go at
@@ -65,9 +72,7 @@ Trial* Executor::trial_of(const BoundOp& op, Around choice) noexcept {
   const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
   if (bytes < least_timed(choice == Around::results)) return nullptr;
   const auto size = static_cast<std::size_t>(std::bit_width(bytes));
-  std::vector<Trial>& stores = choice == Around::results  ? output_stores_
-                               : choice == Around::stages ? stage_stores_
-                                                          : pushed_stores_;
+  std::vector<Trial>& stores = stores_of(op, choice);
   return &stores[std::min(size, stores.size() - 1)];
 }
 

@@ -42,8 +42,12 @@ class Trial {
       slow_ = known > 0 && now > kMuch * known ? slow_ + 1 : 0;
       if (slow_ >= kInARow) next_ = std::min(next_, std::max(uses_ + 1, rested_));
     }
-    // Falls at once and rises slowly: a use that was interrupted says nothing about the way.
-    known = known == 0 || now < known ? now : known + kRise * (now - known);
+    // Falls at once and rises slowly: a use that was interrupted says nothing about the way. Where
+    // all are alike, two in a row have to say so: arrays may be new.
+    double& last = last_[second ? 1 : 0];
+    const double slow = alert_ ? std::min(now, last) : now;
+    last = now;
+    known = known == 0 || now < known ? now : std::max(known, known + kRise * (slow - known));
   }
 
  private:
@@ -73,7 +77,7 @@ class Trial {
 
   double clearly_;
   bool alert_, trying_ = false;
-  double per_byte_[2] = {0, 0};  // ns
+  double per_byte_[2] = {0, 0}, last_[2] = {0, 0};  // ns
   unsigned uses_ = 0, interval_ = kTryOften / 2, next_ = kBeginning + kTryOften;
   unsigned rested_ = 0, slow_ = 0;
 };

@@ -8,11 +8,6 @@
 #include "mailbox/bell.h"
 
 namespace coll {
-namespace {
-
-constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
-
-}  // namespace
 
 Outbox::Outbox(const Segment& segment, int rank) : segment_(segment) {
   const int ranks = static_cast<int>(segment.shape().ranks);
@@ -24,7 +19,8 @@ Outbox::Outbox(const Segment& segment, int rank) : segment_(segment) {
 void Outbox::reserve(int to) {
   Lane& lane = lanes_[static_cast<std::size_t>(to)];
   if (lane.reserved) return;
-  if (sys::madvise(lane.ring.memory(), lane.ring.size(), kPopulateWrite) != 0 && errno != EINVAL) {
+  if (sys::madvise(lane.ring.memory(), lane.ring.size(), sys::kPopulateWrite) != 0 &&
+      errno != EINVAL) {
     // EINVAL: a kernel that cannot promise. EFAULT: SIGBUS, had we written.
     throw system_error("reserving " + std::to_string(lane.ring.size()) +
                            " bytes of shared memory for messages to rank " + std::to_string(to),

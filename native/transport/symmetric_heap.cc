@@ -14,7 +14,6 @@
 namespace coll {
 namespace {
 
-constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 constexpr std::size_t kLeastWindow = std::size_t{1} << 30;
 // As in memory.cc: a signal undoes an unfinished fallocate.
 constexpr std::size_t kLargePage = std::size_t{2} << 20, kBackedAtOnce = kLargePage;
@@ -95,7 +94,7 @@ void SymmetricHeap::back(std::size_t begin, std::size_t end) {
   grow_file(start + end);
   // Faults bring large pages where the mapping was advised to have them; fallocate() does not.
   std::byte* from = base_.load() + own_ * window_ + begin;
-  if (sys::madvise(from, end - begin, kPopulateWrite) != 0) {
+  if (sys::madvise(from, end - begin, sys::kPopulateWrite) != 0) {
     if (errno != EINVAL) throw system_error("backing the symmetric heap by memory", errno);
     back_by_file(start + begin, start + end);
   }

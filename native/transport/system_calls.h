@@ -47,6 +47,7 @@ int fstat(int fd, struct stat* status) noexcept;
 void* mmap(std::size_t size, int protection, int flags, int fd, off_t offset = 0) noexcept;
 int munmap(void* address, std::size_t size) noexcept;
 int madvise(void* address, std::size_t size, int advice) noexcept;
+inline constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 
 int socket(int domain, int type, int protocol) noexcept;
 int bind(int fd, const sockaddr* address, socklen_t size) noexcept;

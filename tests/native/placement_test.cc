@@ -92,6 +92,18 @@ TEST(one_slow_use_is_none) {
   CHECK(tried <= 9);
 }
 
+// As where every eighth call is the first one with its arrays.
+TEST(one_slow_use_does_not_make_the_other_way_better) {
+  Trial alert(1, true);
+  int other = 0;
+  for (int i = 0; i < 1280; ++i) {
+    const bool second = alert.second();
+    alert.note(second, 1, second ? 130 : i % 8 == 0 ? 500 : 100);
+    other += i >= 256 && second ? 1 : 0;
+  }
+  CHECK(other <= 1024 / 20);
+}
+
 // Of three ways that of the kernel has one question, and stages, where they are tried, take turns.
 TEST(stages_are_tried_as_for_near_and_for_far_cores_beside_what_is_read) {
   PlanTrial plans;

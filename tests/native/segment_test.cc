@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -23,6 +25,7 @@
 #include "transport/failure.h"
 #include "transport/faults.h"
 #include "transport/memory.h"
+#include "transport/touch_slots.h"
 
 namespace {
 
@@ -155,6 +158,23 @@ TEST(allocated_memory_is_zero_and_aligned) {
     CHECK(thrown<Error>([&] { Memory::allocate(size); }).status == Status::invalid_argument);
     CHECK(thrown<Error>([&] { Memory::shared(size); }).status == Status::invalid_argument);
   }
+}
+
+TEST(slots_have_their_pages_when_they_were_touched) {
+  const SegmentShape shape = shape_of(2);
+  const Memory memory = Memory::shared(Segment::bytes(shape));
+  const Segment segment = Segment::create(memory.data(), shape, 1);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t bytes = shape.depth * shape.slot_bytes, pages = (bytes + page - 1) / page;
+  const auto pages_of = [&](int rank) {  // how many of a rank's slots there are
+    std::vector<unsigned char> there(pages);
+    CHECK(::mincore(segment.slot_ring(rank), bytes, there.data()) == 0);
+    return std::count_if(there.begin(), there.end(),
+                         [](unsigned char is) { return (is & 1) != 0; });
+  };
+  CHECK(pages_of(0) == 0 && pages_of(1) == 0);
+  touch_slots(segment, 1);
+  CHECK(pages_of(0) == 0 && pages_of(1) == static_cast<std::ptrdiff_t>(pages));
 }
 
 TEST(shared_memory_can_grow_but_not_shrink) {
