@@ -61,7 +61,9 @@ TEST(ranks_that_share_cores_choose_what_does_less) {
   CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "bine");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, false) == "direct_two_shot");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, true) == "direct_one_shot");
-  CHECK(chosen(Kind::allreduce, 4, 8 << 10, true) == "direct_two_shot");
+  CHECK(chosen(Kind::allreduce, 4, 8 << 10, true) == "direct_one_shot");
+  CHECK(chosen(Kind::allreduce, 4, 32 << 10, true) == "direct_two_shot");
+  CHECK(chosen(Kind::allreduce, 3, 8 << 10, true) == "direct_two_shot");
   CHECK(chosen(Kind::reduce, 5, 4 << 20, true) == "bine");
   CHECK(chosen(Kind::reduce, 5, kLong, true) == "direct");
   CHECK(chosen(Kind::reduce_scatter, 3, 100 << 10, true) == "pairwise");
