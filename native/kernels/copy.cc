@@ -19,22 +19,20 @@ namespace kernels {
 
 namespace {
 
-// From so many bytes on the library's memcpy() is as fast: it goes around the caches, or by lines
-// as well. Intel's CPUs write lines that another core has read faster by its `rep movsb`, at 25
-// GB/s where single stores take 21 (family 6, model 207): allreduces of 128 KiB take 0.94 of the
-// time. Of 16 to 32 KiB it takes 1.05 to 1.15. AMD's of family 26 do so from 4 KiB on: two near
-// ranks' broadcasts and allgathers of 8 to 512 KiB take 0.75 to 0.9 of the time, allreduces 0.8 to
-// 0.95. Those of family 25 do not.
-constexpr unsigned kFastMoves = 26;
-
 unsigned family_of_amd() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__builtin_cpu_is("amd") == 0 || __get_cpuid(1, &a, &b, &c, &d) == 0) return 0;
   return (a >> 8 & 0xF) + (a >> 20 & 0xFF);
 }
 
+// From so many bytes on the library's memcpy() is as fast: it goes around the caches, or by lines
+// as well. Intel's CPUs write lines that another core has read faster by its `rep movsb`, at 25
+// GB/s where single stores take 21 (family 6, model 207): allreduces of 128 KiB take 0.94 of the
+// time. Of 16 to 32 KiB it takes 1.05 to 1.15. AMD's of family 26 do so from 4 KiB on: two near
+// ranks' broadcasts and allgathers of 8 to 512 KiB take 0.75 to 0.9 of the time, allreduces 0.8 to
+// 0.95. Those of family 25 do not.
 std::size_t library_pays() noexcept {
-  static const std::size_t bytes = family_of_amd() >= kFastMoves    ? 4 << 10
+  static const std::size_t bytes = family_of_amd() >= 26            ? 4 << 10
                                    : __builtin_cpu_is("intel") != 0 ? 64 << 10
                                                                     : 512 << 10;
   return bytes;
