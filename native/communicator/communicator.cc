@@ -100,7 +100,8 @@ void Communicator::check_alive() {
 }
 
 PreparedPlan& Communicator::plan_of(const Call& call, const Choice& choice) {
-  if (choice.mode != Mode::inlined && !std::exchange(touched_, true)) touch_slots(segment_, rank_);
+  const bool stages = ranks_ > 1 && choice.mode != Mode::inlined;
+  if (stages && !std::exchange(touched_, true)) touch_slots(segment_, rank_);
   PreparedPlan& plan = plans_.get(choice, root_of(call));
   check_blocks(call, plan.binding.uses_scratch());
   return plan;
