@@ -14,7 +14,7 @@ from collectives.errors import InvalidArgumentError
 from collectives.topology.checked import cost, number, refused, shown
 
 FORMAT = "collectives machine costs"
-VERSION = 1
+VERSION = 2
 LONGEST = 1 << 20  # bytes of a file
 POINTS = 4
 # What a slow machine that is shared may be measured to have, and no more: else it is no number of
@@ -46,9 +46,8 @@ class Curve:
 class CoreCosts:
     """Between two cores: seconds until a flag is seen, and seconds per byte.
 
-    ``read`` what the other has just written, by the bytes of a message; ``write`` over what it has
-    read, by all that the two have gone through since; ``streamed_*``: where the writer goes around
-    the caches. ``measured``: else in proportion to the other placement, or the usual ones.
+    ``read`` what the other has just written, and ``write`` into a slot whose turn it is again, as
+    in calls, by the bytes of a message; ``streamed_*``: where the writer goes around the caches. ``measured``: else in proportion to the other placement, or the usual ones.
     """
 
     flag: float

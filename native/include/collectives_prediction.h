@@ -18,8 +18,8 @@ typedef struct coll_curve {
   double seconds_per_byte[4];
 } coll_curve;
 
-/* Between two cores. To read, by the bytes of a message; to write, by all that the two have gone
- * through since the other has read what is overwritten. */
+/* Between two cores, by the bytes of a message, through slots that are used in turns as in calls.
+ */
 typedef struct coll_core_costs {
   double flag;               /* seconds until one sees what the other has stored */
   coll_curve read;           /* what the other has just written */

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/index.h"
+#include "plan/slot_turns.h"
 
 namespace coll {
 namespace {
@@ -47,40 +48,55 @@ double ask_or_answer(Meeting& meeting, int peer, std::uint64_t numbers, double s
 // One message each way, again and again.
 class Exchange {
  public:
-  Exchange(Meeting& meeting, int peer, const ProbedWork& work, double bytes, bool around)
+  Exchange(Meeting& meeting, int peer, const ProbedWork& work, double bytes, const Slots& slots,
+           bool around)
       : meeting_(meeting),
         peer_(peer),
         work_(work),
         bytes_(static_cast<std::size_t>(bytes)),
+        turns_(turns_of(meeting, bytes_, slots)),
         around_(around),
         own_(bytes_ / sizeof(float)),
         got_(bytes_ / sizeof(float)) {}
 
-  // Seconds per byte to stage and to fetch.
+  // Seconds per byte to stage and to fetch. Each place is used once before that counts.
   std::array<double, 2> measure(double seconds, std::uint64_t numbers) {
-    constexpr std::uint64_t kLeast = 9, kFirst = 3, kMost = 400;
+    constexpr std::uint64_t kLeast = 9, kMost = 1000;
     const bool lower = meeting_.rank() < peer_;
-    std::uint64_t count = kFirst;
+    const std::uint64_t first = meeting_.segment().shape().depth * turns_;
+    std::uint64_t count = first;
     const double begin = probe_clock();
     for (std::uint64_t i = 0; i < count; ++i) {
-      if (lower && i == kFirst - 1) {
-        const double each = (probe_clock() - begin) / (kFirst - 1);
+      if (lower && i == first - 1) {
+        const double each = (probe_clock() - begin) / static_cast<double>(std::max(i, kOne));
         const double wished = std::clamp(seconds / std::max(each, 1e-9), 0.0, double{kMost});
-        count = std::max(kLeast, static_cast<std::uint64_t>(wished));
+        count += std::max(kLeast, static_cast<std::uint64_t>(wished));
         meeting_.say(Word::count, count);
       }
       trip(i, numbers + i);
-      if (!lower && i == kFirst - 1) count = meeting_.said(peer_, Word::count);
+      if (i >= first) continue;
+      staged_.clear();
+      fetched_.clear();
+      if (!lower && i == first - 1) count = meeting_.said(peer_, Word::count);
     }
     const auto n = static_cast<double>(bytes_);
     return {typical(staged_) / n, typical(fetched_) / n};
   }
 
  private:
+  static constexpr std::uint64_t kOne = 1;
+
+  static std::uint64_t turns_of(const Meeting& meeting, std::size_t bytes, const Slots& slots) {
+    const SegmentShape& shape = meeting.segment().shape();
+    return slot_turns({.all = 2 * bytes, .longest = bytes}, shape.depth,
+                      shape.slot_bytes - Meeting::kControlBytes, slots.second_cache,
+                      slots.placement);
+  }
+
   std::byte* slot(int rank, std::uint64_t i) const {
     const SegmentShape& shape = meeting_.segment().shape();
     return meeting_.segment().slot_ring(rank) + i % shape.depth * shape.slot_bytes +
-           Meeting::kControlBytes;
+           Meeting::kControlBytes + i / shape.depth % turns_ * bytes_;
   }
 
   // Three slots and more are as many as need no word about what has been read.
@@ -100,6 +116,7 @@ class Exchange {
   int peer_;
   ProbedWork work_;
   std::size_t bytes_;
+  std::uint64_t turns_;
   bool around_;
   std::vector<float> own_, got_;
   std::vector<double> staged_, fetched_;
@@ -124,7 +141,7 @@ std::vector<double> flags_to_others(Meeting& meeting, double seconds) {
 }
 
 void measure_exchanges(Meeting& meeting, const ProbedWork& work, const Figures::Points& sizes,
-                       double seconds, Figures& figures) {
+                       const Slots& slots, double seconds, Figures& figures) {
   constexpr std::uint64_t kNumbers = 1 << 16;
   const int peer = partner_of(meeting, 1);
   const double each = seconds / (2 * CostCurve::kPoints);
@@ -134,7 +151,7 @@ void measure_exchanges(Meeting& meeting, const ProbedWork& work, const Figures::
       meeting.line_up();
       if (peer == meeting.rank()) continue;
       const auto [stage, fetch] =
-          Exchange(meeting, peer, work, sizes[i], around).measure(each, numbers);
+          Exchange(meeting, peer, work, sizes[i], slots, around).measure(each, numbers);
       (around ? figures.stream_stage : figures.stage)[i] = stage;
       (around ? figures.stream_fetch : figures.fetch)[i] = fetch;
     }

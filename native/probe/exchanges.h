@@ -15,9 +15,15 @@ namespace coll {
 // as there is time.
 std::vector<double> flags_to_others(Meeting& meeting, double seconds);
 
-// Messages between this rank and another one, both ways at one time, through slots that come round
-// as in calls. Of an odd number of ranks one has nobody.
+// How messages go through slots: as those of calls between cores so far apart.
+struct Slots {
+  Placement placement = Placement::near;
+  std::size_t second_cache = 0;  // bytes
+};
+
+// Messages between this rank and another one, both ways at one time. Of an odd number of ranks one
+// has nobody.
 void measure_exchanges(Meeting& meeting, const ProbedWork& work, const Figures::Points& sizes,
-                       double seconds, Figures& figures);
+                       const Slots& slots, double seconds, Figures& figures);
 
 }  // namespace coll

@@ -19,6 +19,10 @@ CostCurve curve(const Figures::Points& bytes, const Figures::Points& costs) {
 
 }  // namespace
 
+Placement placement_of(const Figures& median) {
+  return median.flag > kNearFlag ? Placement::far : Placement::near;
+}
+
 MachineCosts costs_of(const Figures& f, const ProbedSizes& sizes) {
   MachineCosts costs = usual_costs();
   costs.op = f.op;
@@ -34,7 +38,7 @@ MachineCosts costs_of(const Figures& f, const ProbedSizes& sizes) {
   costs.write = curve(sizes.wholes, write);
   costs.stream = curve(sizes.wholes, stream);
   if (std::isnan(f.flag)) return costs;  // one rank: nobody to measure it with
-  const Placement placement = f.flag <= kNearFlag ? Placement::near : Placement::far;
+  const Placement placement = placement_of(f);
   CoreCosts& between = costs.between[static_cast<std::size_t>(placement)];
   between.flag = f.flag;
   for (std::size_t i = 0; i < read.size(); ++i) {
@@ -44,8 +48,10 @@ MachineCosts costs_of(const Figures& f, const ProbedSizes& sizes) {
     between.streamed_write.seconds_per_byte[i] = without(f.stream_stage[i], costs.read.at(2 * n));
     between.streamed_read.seconds_per_byte[i] = without(f.stream_fetch[i], costs.write.at(2 * n));
   }
-  between.read.bytes = between.streamed_read.bytes = sizes.messages;
-  between.write.bytes = between.streamed_write.bytes = sizes.reused;
+  for (CostCurve* one :
+       {&between.read, &between.write, &between.streamed_read, &between.streamed_write}) {
+    one->bytes = sizes.messages;
+  }
   costs.measured[static_cast<std::size_t>(placement)] = true;
   derive_other_placement(costs, placement);
   return costs;

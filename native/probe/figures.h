@@ -26,11 +26,13 @@ struct Figures {
   Points stage = kNoPoints, fetch = kNoPoints, stream_stage = kNoPoints, stream_fetch = kNoPoints;
 };
 
-// The bytes at which curves are measured: all of a rank's data, a message, and what two ranks go
-// through until a message takes the place of another.
+// The bytes at which curves are measured: all of a rank's data, and a message.
 struct ProbedSizes {
-  Figures::Points wholes{}, messages{}, reused{};
+  Figures::Points wholes{}, messages{};
 };
+
+// How far apart the cores are, by the median of what each rank found.
+Placement placement_of(const Figures& median);
 
 // Of what each rank found the median, taken apart: reading costs what a second source does.
 MachineCosts costs_of(const Figures& median, const ProbedSizes& sizes);

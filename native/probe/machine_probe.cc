@@ -2,7 +2,6 @@
 #include "probe/machine_probe.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -32,14 +31,16 @@ constexpr double kFlagSeconds = 1e-3;
 
 double lines(double bytes) { return std::max(std::floor(bytes / 192), 1.0) * 192; }
 
-// Within the private cache, within the shared one, and beyond, as far as there is time to touch it.
+// Within the private cache, wholly out of it, within the shared one, and beyond, as far as there is
+// time to touch it. Of twice a cache a copy, which touches two thirds, still finds some.
 Figures::Points whole_sizes(const MachineCosts& costs, int ranks, double seconds) {
   constexpr double kTouchedPerSecond = 1e9, kMost = 32 * kMiB;
   const double touched = std::clamp(kOfFirstTouch * seconds * kTouchedPerSecond, kMiB, kMost);
   const double beyond = std::min(std::max(2 * costs.shared_cache / ranks, 8 * kMiB), touched);
-  const double half = std::min(costs.private_cache / 2, beyond / 4);
-  const double between = std::clamp(costs.shared_cache / (2 * ranks), 2 * half, beyond / 2);
-  return {lines(std::min(64 * kKiB, half / 2)), lines(half), lines(between), lines(beyond)};
+  const double half = std::min(costs.private_cache / 2, beyond / 16);
+  const double out = 8 * half;
+  const double between = std::clamp(costs.shared_cache / (2 * ranks), 1.25 * out, beyond / 1.25);
+  return {lines(half), lines(out), lines(between), lines(beyond)};
 }
 
 Figures::Points message_sizes(const Segment& segment) {
@@ -53,13 +54,6 @@ Figures::Points message_sizes(const Segment& segment) {
   }
   const auto whole = [&](double share) { return std::floor(most / share / kLine) * kLine; };
   return {whole(64), whole(16), whole(4), whole(1)};
-}
-
-// The slots of both ranks, and what each copies from and to.
-Figures::Points reused_bytes(const Segment& segment, const Figures::Points& messages) {
-  Figures::Points bytes = messages;
-  for (double& b : bytes) b *= 2 * segment.shape().depth + 2;
-  return bytes;
 }
 
 // The cores that the ranks have between them; 0: enough.
@@ -148,16 +142,14 @@ Probed probe_machine(const Segment& segment, int rank, const ProbedWork& work,
                      const ProbeTask& task) {
   MachineCosts known = usual_costs();
   known.private_cache = static_cast<double>(core_cache());
-  if (const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE); bytes > 0) {
+  if (const std::size_t bytes = shared_cache(); bytes > 0) {
     known.shared_cache = static_cast<double>(bytes);
   }
   const int ranks = static_cast<int>(segment.shape().ranks), cores = shared_cores(segment);
   const double enough = 4 * task.seconds + task.timeout;
   Meeting meeting(segment, rank, task.token, enough, cores > 0);
-  const auto messages = message_sizes(segment);
   const ProbedSizes sizes{.wholes = whole_sizes(known, ranks, task.seconds),
-                          .messages = messages,
-                          .reused = reused_bytes(segment, messages)};
+                          .messages = message_sizes(segment)};
   OwnWork own(work, sizes.wholes);
   meeting.line_up();
   Probed probed;
@@ -165,7 +157,9 @@ Probed probe_machine(const Segment& segment, int rank, const ProbedWork& work,
   Figures figures;
   figures.flag = flag_of(row, cores > 0);
   figures.turn = turn_seconds();
-  measure_exchanges(meeting, work, sizes.messages, kOfExchanges * task.seconds, figures);
+  const Slots slots{.placement = placement_of(agreed(meeting, figures)),
+                    .second_cache = core_cache()};
+  measure_exchanges(meeting, work, sizes.messages, slots, kOfExchanges * task.seconds, figures);
   meeting.line_up();
   own.measure(meeting, kOfOwnWork * task.seconds, figures);
   MachineCosts costs = costs_of(agreed(meeting, figures), sizes);

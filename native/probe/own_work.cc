@@ -39,10 +39,10 @@ void OwnWork::measure(Meeting& meeting, double seconds, Figures& figures) {
     const auto per_byte = [&](auto f) { return timed(each, f) / static_cast<double>(bytes); };
     meeting.line_up();
     figures.add[i] = per_byte([&] { work_.add(c, a, b, bytes); });
-    // The same data: from one of the three to the next, in turns.
+    // The same data: from that of the three which has rested longest to the next one.
     int turn = 0;
     const auto move = [&](bool around) {
-      turn = (turn + 1) % 3;
+      turn = (turn + 2) % 3;
       work_.copy(a + static_cast<std::size_t>((turn + 1) % 3) * n,
                  a + static_cast<std::size_t>(turn) * n, bytes, around);
     };

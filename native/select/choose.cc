@@ -38,18 +38,24 @@ struct Rule {
   bool crowded = false;   // fewer cores than ranks only
 };
 
-// Where ranks take turns on the cores, to do less in all counts, and not who does it. Four fold 4
-// to 16 KiB four times each in one round, which takes 0.7 to 0.8 of the time of two rounds on an
-// EPYC of family 26, and as long on one of family 25; three, whose two rounds are shorter, do not
-// gain.
-constexpr Rule of_crowded(Kind kind, int most_ranks, std::size_t most_bytes,
-                          const char* algorithm) {
+// Where ranks take turns on the cores, to do less in all counts, and not who does it. Three and
+// four fold 4 to 16 KiB as many times each in one round, which takes 0.6 to 0.8 of the time of two
+// rounds on an EPYC of family 26 (of three near ones that rest between their calls, 1.1), and as
+// long on one of family 25.
+constexpr Rule of_crowded(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm,
+                          Buffers buffers = Buffers::any) {
   return {.kind = kind,
           .most_ranks = most_ranks,
           .most_bytes = most_bytes,
           .algorithm = algorithm,
+          .buffers = buffers,
           .crowded = true};
 }
+
+// Where two of three ranks share a core, two shots split by three what two cores do: they wait for
+// the core that has two parts. The third hands its vector in and gets the sum, which takes 0.7 to
+// 0.8 of the time, near and far, and where its neighbour is another rank 0.9 to 1.1.
+constexpr std::size_t kTwoAndOne = 768 << 10, kMostOfTwoAndOne = 12 << 20;
 
 constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 64 << 10, "direct_one_shot", Buffers::own},
@@ -57,8 +63,10 @@ constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 512 << 10, "direct_one_shot", Buffers::own, true},
     Rule{Kind::allreduce, 2, 192 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
-    of_crowded(Kind::allreduce, 3, kAny, "direct_two_shot"),
     of_crowded(Kind::allreduce, 8, 16 << 10, "direct_one_shot"),
+    of_crowded(Kind::allreduce, 2, kAny, "direct_two_shot"),
+    of_crowded(Kind::allreduce, 3, kTwoAndOne, "direct_two_shot"),
+    of_crowded(Kind::allreduce, 3, kMostOfTwoAndOne, "recursive_doubling", Buffers::own),
     of_crowded(Kind::allreduce, 4, kAny, "direct_two_shot"),
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
@@ -149,10 +157,10 @@ constexpr std::size_t flowing_tile(std::size_t bytes) noexcept {
 // Far, in an allreduce of two by one shot, a tile comes while the next one is stored
 // (engine/moves.cc): in two to four.
 constexpr std::size_t kLeastFarTile = 64 << 10;
-// Far, in one of more, which share cores, each tile is a change of processes: four of two cores
-// take 5.5 ms for 8 MiB by tiles of 512 KiB, 6.3 by half as long ones. Near, or for less, these are
-// better: the caches hold them.
-constexpr std::size_t kLongFarTile = 512 << 10, kLongOfMany = 4 << 20;
+// Of more, which share cores, each tile is a change of processes. Far, four of two cores take 5.5
+// ms for 8 MiB by tiles of 512 KiB, 6.3 by half as long ones; near, or for less, these are better:
+// the caches hold them. Three by doubling take 0.8 to 0.95, near and far.
+constexpr std::size_t kLongTile = 512 << 10, kLongOfMany = 4 << 20;
 
 // Ranks that share cores run ahead of each other by tiles of a part where each of a few hands in
 // one: 100 to 260 KB of three and four take 0.8 to 0.95 of the time, but 500 KB 1.15, and those of
@@ -171,8 +179,9 @@ std::size_t tile_of_crowded(Kind kind, int ranks, std::size_t bytes) noexcept {
 
 std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
                        Placement placement) noexcept {
+  if (kind == Kind::allreduce && crowded && ranks == 3 && bytes > kTwoAndOne) return kLongTile;
   if (kind == Kind::allreduce && placement == Placement::far) {
-    if (ranks > 2) return bytes > kLongOfMany ? kLongFarTile : kTileBytes;
+    if (ranks > 2) return bytes > kLongOfMany ? kLongTile : kTileBytes;
     return bytes > kTileBytes ? kTileBytes : std::max(std::bit_ceil(bytes) / 4, kLeastFarTile);
   }
   if (is_short(ranks, bytes, crowded, placement)) return kTileBytes;

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "base/index.h"
-#include "plan/slot_turns.h"
 
 namespace coll {
 namespace {
@@ -14,27 +13,14 @@ namespace {
 // As engine/binding.h has them: from there on results are timed with both kinds of stores.
 constexpr double kBulkyTile = 32 << 10, kBulkyVector = 4 << 20;
 constexpr double kLineBytes = 64;
+// As engine/moves.cc and engine/executor.h have them: stages are written around the caches where
+// that is long enough, and clearly faster for who writes.
+constexpr double kLeastAround = 4096, kClearlyFaster = 1.5;
 
 int cells_of(const RankPlan& mine, const Operand& o) {
   int cells = 0;
   for (const PlaceRange& r : mine.ranges(o)) cells += r.cells;
   return cells;
-}
-
-// As the engine takes them (engine/binding.cc).
-double turns_of(const Plan& plan, const MachineCosts& machine, const MemoryTask& task,
-                const Tiling& tiling) {
-  if (plan.inlined()) return 1;
-  StageBytes tile;
-  for (const RankPlan& rank : plan.ranks) {
-    const auto bytes = static_cast<std::size_t>(rank.stage_cells * tiling.tile);
-    tile.longest = std::max(tile.longest, bytes);
-    tile.all += bytes;
-  }
-  const auto turns = slot_turns(tile, static_cast<std::size_t>(plan.depth),
-                                static_cast<std::size_t>(task.slot_bytes),
-                                static_cast<std::size_t>(machine.private_cache), task.placement);
-  return static_cast<double>(turns);
 }
 
 }  // namespace
@@ -68,13 +54,34 @@ OpCosts::OpCosts(const Plan& plan, const MachineCosts& machine, const MemoryTask
     double staged = 0;  // everybody's stage comes by
     for (const RankPlan& other : plan.ranks) staged += other.stage_cells;
     const double slots = std::min(plan.depth, tiles);
-    const double all = plan.depth * turns_of(plan, machine, task, tiling);
     const double buffers = cells * tiling.chunk;
     // Ranks that share a core share its cache.
     whole_.push_back(on_core * (buffers + staged * slots * tiling.tile));
-    reused_.push_back(on_core * (buffers * slots / tiles + staged * all * tiling.tile));
   }
   find_first_touches();
+  if (task.streams) find_stores(tiling.tile);
+}
+
+void OpCosts::find_stores(double cell_bytes) {
+  auto around = std::vector<std::vector<char>>();
+  for (int rank = 0; rank < static_cast<int>(plan_.ranks.size()); ++rank) {
+    const RankPlan& mine = plan_.ranks[index(rank)];
+    std::vector<char>& of_rank = around.emplace_back(mine.ops.size(), 0);
+    for (int op = 0; op < static_cast<int>(mine.ops.size()); ++op) {
+      double bytes = 0;
+      for (const Operand& o : mine.destinations(mine.ops[index(op)])) {
+        if (o.area >= 0) bytes += cells_of(mine, o) * cell_bytes;
+      }
+      if (bytes < kLeastAround) continue;
+      const double plain = moving(rank, op, cell_bytes, false);
+      of_rank[index(op)] = plain > kClearlyFaster * moving(rank, op, cell_bytes, true) ? 1 : 0;
+    }
+  }
+  around_ = std::move(around);
+}
+
+bool OpCosts::goes_around(int rank, int op) const {
+  return !around_.empty() && around_[index(rank)][index(op)] != 0;
 }
 
 void OpCosts::find_first_touches() {
@@ -106,25 +113,29 @@ double OpCosts::within_caches(int rank, bool first) const {
 double OpCosts::source(int rank, const Operand& o, bool first, double bytes) const {
   const double own = bytes * machine_.read.at(within_caches(rank, first));
   if (o.rank == rank) return own;
-  const bool around = o.area >= 0 && task_.streams;
+  const bool around =
+      o.area >= 0 && goes_around(o.rank, plan_.ranks[index(o.rank)].areas[index(o.area)].writer);
   const double way = bytes * (around ? between_.streamed_read : between_.read).at(bytes);
   // Of what comes with its flag, the flag's own way is the first line's.
   const double least = plan_.inlined() || bytes == 0 ? 0 : between_.flag;
   return std::max({way, least, o.area >= 0 ? 0 : own});
 }
 
-double OpCosts::destination(int rank, const Operand& o, bool first, double bytes,
-                            bool stages) const {
+double OpCosts::destination(int rank, const Operand& o, bool first, double bytes, bool stages,
+                            bool goes_around) const {
   const double own = bytes * machine_.write.at(within_caches(rank, first));
-  const double reused = o.area >= 0 ? reused_[index(rank)] : whole_[index(rank)];
-  const double shared = bytes * between_.write.at(reused);
-  if (o.area >= 0) return task_.streams ? bytes * between_.streamed_write.at(reused) : shared;
+  const double shared = bytes * between_.write.at(bytes);
+  if (o.area >= 0) return goes_around ? bytes * between_.streamed_write.at(bytes) : shared;
   const double plain = o.rank == rank ? own : std::max(own, shared);
   const double around = bytes * machine_.stream.at(within_caches(rank, first));
   return bulky_ && !stages ? std::min(plain, around) : plain;
 }
 
-double OpCosts::seconds(int rank, int number, double cell_bytes) const {
+double OpCosts::seconds(int rank, int op, double cell_bytes) const {
+  return machine_.op + moving(rank, op, cell_bytes, goes_around(rank, op));
+}
+
+double OpCosts::moving(int rank, int number, double cell_bytes, bool goes_around) const {
   const RankPlan& mine = plan_.ranks[index(rank)];
   const PlanOp& op = mine.ops[index(number)];
   const auto is_first = [&](const Operand& o) {
@@ -140,9 +151,10 @@ double OpCosts::seconds(int rank, int number, double cell_bytes) const {
     operands += bytes;
   }
   for (const Operand& o : destinations) {
-    seconds += destination(rank, o, is_first(o), cells_of(mine, o) * cell_bytes, stages);
+    const double bytes = cells_of(mine, o) * cell_bytes;
+    seconds += destination(rank, o, is_first(o), bytes, stages, goes_around);
   }
-  return machine_.op + std::max(seconds, operands * machine_.fold);
+  return std::max(seconds, operands * machine_.fold);
 }
 
 }  // namespace coll

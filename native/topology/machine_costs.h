@@ -23,8 +23,8 @@ struct CostCurve {
   bool operator==(const CostCurve&) const = default;
 };
 
-// Between two cores. To read, by the bytes of a message; to write, by all that the two have gone
-// through since the other has read what is overwritten: until then it may be in the other's cache.
+// Between two cores, by the bytes of a message. To write is into a slot as calls use it: from the
+// last time on that the other has read there, tiles have gone through others (plan/slot_turns.h).
 struct CoreCosts {
   double flag = 0;           // seconds until one sees what the other has stored
   CostCurve read;            // what the other has just written

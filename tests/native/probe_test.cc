@@ -133,9 +133,7 @@ TEST(figures_are_taken_apart) {
   f.add = {4, 4, 4, 4};
   f.stream = {2, 2, 2, 2};
   f.stage = f.fetch = f.stream_stage = f.stream_fetch = {7, 7, 7, 7};
-  const ProbedSizes sizes{.wholes = {1e3, 1e4, 1e5, 1e6},
-                          .messages = {1e2, 1e3, 1e4, 1e5},
-                          .reused = {1e3, 1e4, 1e5, 1e6}};
+  const ProbedSizes sizes{.wholes = {1e3, 1e4, 1e5, 1e6}, .messages = {1e2, 1e3, 1e4, 1e5}};
   const MachineCosts costs = costs_of(f, sizes);
   CHECK(costs.read.at(1) == 1 && costs.write.at(1) == 2 && costs.stream.at(1) == 1);
   CHECK(costs.fold == 2 && !costs.measured[0] && costs.measured[1]);
