@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well calls of two ranks of this machine are predicted: every plan beside its prediction.
 
-For each collective and size all candidate plans (algorithm, lag, tile, stages written to the caches
-or around them) are measured in turns, each call alone, and predicted from what the machine was
-found to cost at that moment. Printed are the median error, and in how many cells the better of the
-first two was predicted, of those in which they differ by more than 5 %, and beyond doubt.
+For each collective and size all candidate plans (algorithm, lag, tile) are measured in turns, each
+call alone, and predicted from what the machine was found to cost at that moment. Which stores they
+use is for the ranks to find out, as in any call. Printed are the median error, and in how many
+cells the better of the first two was predicted, of those in which they differ by more than 5 %, and
+beyond doubt.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 import time
@@ -35,6 +35,7 @@ from collectives.machine_probe import measured_costs
 from collectives.measure import Contender, bind, timed
 from collectives.names import KINDS, algorithm_index
 from collectives.prediction import predict
+from collectives.tuning.installed import install
 
 RANKS = 2
 SIZES = tuple(64 << i for i in range(10, 20, 2))  # 64 KiB to 16 MiB
@@ -53,7 +54,6 @@ class Candidate:
     algorithm: str
     lag: int
     tile_bytes: int
-    streams: bool
 
 
 @dataclass
@@ -88,11 +88,7 @@ def different(kind: str) -> list[str]:
 def candidates(kind: str) -> list[Candidate]:
     """Return all plans of a collective that are compared."""
     return [
-        Candidate(name, lag, tile, streams)
-        for name in different(kind)
-        for lag in LAGS
-        for tile in TILES
-        for streams in (False, True)
+        Candidate(name, lag, tile) for name in different(kind) for lag in LAGS for tile in TILES
     ]
 
 
@@ -100,21 +96,15 @@ def candidates(kind: str) -> list[Candidate]:
 
 
 class Ranks:
-    """What a rank has: a communicator for each kind of stores into stages."""
+    """What a rank has: its communicator."""
 
     def __init__(self) -> None:
         """Meet the other rank."""
-        comm = cl.init(timeout=60)
-        pin_to_core(comm.rank)
-        self.comms = {}
-        for streams, words in ((False, "near"), (True, "far")):
-            os.environ["COLLECTIVES_PLACEMENT"] = words
-            self.comms[streams] = comm.dup()
-        self.comm = comm
+        self.comm = cl.init(timeout=60)
+        pin_to_core(self.comm.rank)
 
-    def force(self, kind: str, candidate: Candidate) -> cl.Communicator:
-        """Return a communicator whose calls of the kind run the candidate."""
-        comm = self.comms[candidate.streams]
+    def force(self, kind: str, candidate: Candidate) -> None:
+        """Let calls of the kind run the candidate."""
         lines = ffi.new("coll_choice[2]")
         for far in (0, 1):
             line = lines[far]
@@ -123,8 +113,7 @@ class Ranks:
             line.algorithm = algorithm_index(kind, candidate.algorithm)
             line.mode, line.lag = lib.COLL_MODE_STAGED, candidate.lag
             line.tile_bytes = candidate.tile_bytes
-        comm._handle.call("tune", lib.coll_tune, lines, 2)
-        return comm
+        self.comm._handle.call("tune", lib.coll_tune, lines, 2)
 
     def goes_on(self, until: float) -> bool:
         """Whether there is time: rank 0 decides."""
@@ -144,7 +133,6 @@ def expected(costs: MachineCosts, kind: str, size: int, c: Candidate) -> float:
         lag=c.lag,
         tile_bytes=c.tile_bytes,
         far=costs.far.measured,
-        streams=c.streams,
         agrees=True,
         alone=True,
     )
@@ -153,15 +141,17 @@ def expected(costs: MachineCosts, kind: str, size: int, c: Candidate) -> float:
 def cell(ranks: Ranks, kind: str, size: int, budget: float) -> list[Timed]:
     """Measure all candidates of a cell in turns, until the time is spent."""
     load = Workload(kind, size)
-    buffers = Buffers(load, ranks.comm.rank, RANKS)
+    comm = ranks.comm
+    buffers = Buffers(load, comm.rank, RANKS)
+    call = bind(comm, buffers, Contender())
     found = [Timed(c) for c in candidates(kind)]
     until = time.monotonic() + budget
     turn = 0
     while turn == 0 or ranks.goes_on(until):
-        costs = measured_costs(ranks.comm, PROBE_S)
+        install(comm, [])  # the probe's own calls are those of any program
+        costs = measured_costs(comm, PROBE_S)
         for one in found if turn % 2 == 0 else reversed(found):
-            comm = ranks.force(kind, one.candidate)
-            call = bind(comm, buffers, Contender())
+            ranks.force(kind, one.candidate)
             # The first call after a change of plans binds its own.
             durations, wrong = timed(comm, buffers, call, 1 + BLOCK, turn)
             if wrong:

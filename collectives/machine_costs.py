@@ -47,7 +47,8 @@ class CoreCosts:
     """Between two cores: seconds until a flag is seen, and seconds per byte.
 
     ``read`` what the other has just written, and ``write`` into a slot whose turn it is again, as
-    in calls, by the bytes of a message; ``streamed_*``: where the writer goes around the caches. ``measured``: else in proportion to the other placement, or the usual ones.
+    in calls, by the bytes of a message; ``streamed_*``: where the writer goes around the caches.
+    ``measured``: else in proportion to the other placement, or the usual ones.
     """
 
     flag: float

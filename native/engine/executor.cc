@@ -135,6 +135,8 @@ void Executor::open() noexcept {
   met_ = credit_ = 0;
   entrance_ = Entrance::before;
   mismatch_ = user_failed_ = unmapped_ = unread_ = timed_ = reads_ = false;
+  copied_stores_.open();
+  summed_stores_.open();
   fingerprint_ = clock_->calls % kFingerprints;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/placement.h"
 #include "engine/binding.h"
+#include "engine/call_trial.h"
 #include "engine/plan_trial.h"
 #include "engine/read_turn.h"
 #include "engine/short_step.h"
@@ -146,6 +147,9 @@ class Executor {
   enum class Around : std::uint8_t { nothing, stages, pushed, results };
   Around choice_of(const BoundOp& op) const noexcept;
   Trial* trial_of(const BoundOp& op, Around choice) noexcept;
+  CallTrial<>& result_stores(const BoundOp& op) noexcept {
+    return op.k > 1 ? summed_stores_ : copied_stores_;
+  }
   std::vector<Trial>& stores_of(const BoundOp& op, Around choice) noexcept;
   static bool goes(Home home, Around around) noexcept;
   bool is_there(const BoundOp& op, int tile) const noexcept;
@@ -269,9 +273,9 @@ class Executor {
   std::unique_ptr<PlanTrial> plans_;  // of rank 0
   unsigned turns_ = 0;
   std::chrono::steady_clock::time_point agreed_;
-  // Of results, by the binary logarithm of their bytes in an op: what the caches hold counts.
-  std::vector<Trial> output_stores_ = std::vector<Trial>(48, Trial(1.05));
-  // The same of slots, whose readers find what was written around the caches in memory only.
+  CallTrial<> copied_stores_, summed_stores_;  // of results
+  // Of slots, by the binary logarithm of the bytes in an op. Their readers find what was written
+  // around the caches in memory only.
   std::vector<Trial> stage_stores_ = std::vector<Trial>(48, Trial(1.5));
   std::vector<Trial> sum_stores_ = std::vector<Trial>(48, Trial(1.5));     // where sums are staged,
   std::vector<Trial> pushed_stores_ = std::vector<Trial>(48, Trial(1.5));  // and of peers' arrays

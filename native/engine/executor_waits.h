@@ -60,6 +60,8 @@ inline bool Executor::differs(int peer, const std::atomic<std::uint64_t>* tick) 
 }
 
 inline void Executor::end() noexcept {
+  copied_stores_.end();
+  summed_stores_.end();
   const std::uint64_t finished = clock_->base + ticks_;
   auto& free = clock_->slot_free[ring_];
   if (tiles_ == 1) {

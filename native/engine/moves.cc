@@ -31,15 +31,6 @@ bool Executor::counts(const BoundOperand& o) const noexcept {
   return within == (o.when == When::within);
 }
 
-namespace {
-
-// A move of fewer bytes says nothing of its stores.
-constexpr std::size_t least_timed(bool results) noexcept {
-  return results ? Binding::kBulky : kernels::kStreamingPays;
-}
-
-}  // namespace
-
 // Whose stores are worth a choice in an op, as it runs in this call: in a mixed plan a slot is for
 // those who cannot be reached. Of cores that are not far only what overflows the caches.
 Executor::Around Executor::choice_of(const BoundOp& op) const noexcept {
@@ -58,19 +49,18 @@ Executor::Around Executor::choice_of(const BoundOp& op) const noexcept {
 
 // A sum takes longer than a copy whatever its stores, so the times of one say nothing of the other.
 std::vector<Trial>& Executor::stores_of(const BoundOp& op, Around choice) noexcept {
-  if (choice == Around::results) return output_stores_;
   if (choice == Around::pushed) return pushed_stores_;
   return op.k > 1 ? sum_stores_ : stage_stores_;
 }
 
-// Where the stores of an op are chosen; null where that is not worth it. Into a slot, or an array
-// of a peer's, for far cores: a line that the other has read is fetched back from it before it
-// is written, at 2 GB/s on an EPYC whose cores share no cache, where stores around the caches go at
+// Where the stores of an op into slots, or arrays of peers, are chosen; null where that is not
+// worth it. Of far cores: a line that the other has read is fetched back from it before it is
+// written, at 2 GB/s on an EPYC whose cores share no cache, where stores around the caches go at
 // 34; on a Xeon, whose cores share one, it comes at 30, and stores around it go at 8.
 Trial* Executor::trial_of(const BoundOp& op, Around choice) noexcept {
-  if (choice == Around::nothing) return nullptr;
+  if (choice == Around::nothing || choice == Around::results) return nullptr;
   const std::size_t bytes = binding_->pieces()[op.pieces].elements * binding_->element_bytes();
-  if (bytes < least_timed(choice == Around::results)) return nullptr;
+  if (bytes < kernels::kStreamingPays) return nullptr;
   const auto size = static_cast<std::size_t>(std::bit_width(bytes));
   std::vector<Trial>& stores = stores_of(op, choice);
   return &stores[std::min(size, stores.size() - 1)];
@@ -114,7 +104,9 @@ void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   const Around choice = reads_peers(op) ? Around::nothing : choice_of(op);
   Trial* trial = trial_of(op, choice);
   if (trial == nullptr) {
-    run_pieces(op, tile, Around::nothing);
+    const bool around = choice == Around::results && result_stores(op).around(binding_->bytes());
+    unfenced_ = unfenced_ || around;
+    run_pieces(op, tile, around ? choice : Around::nothing);
     return;
   }
   const bool streamed = trial->second();
@@ -124,7 +116,8 @@ void Executor::move_pieces(const BoundOp& op, int tile) noexcept {
   const std::size_t bytes = run_pieces(op, tile, streamed ? choice : Around::nothing);
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
   soon_.clear();  // ops that do not stage have no use for it
-  if (bytes >= least_timed(choice == Around::results)) trial->note(streamed, bytes, spent.count());
+  // Fewer bytes say nothing of their stores.
+  if (bytes >= kernels::kStreamingPays) trial->note(streamed, bytes, spent.count());
 }
 
 // All of a fold but its operands and their length.

@@ -23,6 +23,25 @@ int cells_of(const RankPlan& mine, const Operand& o) {
   return cells;
 }
 
+// A call whose vectors have one place does without a second one, as allreduce(x) is written.
+bool in_place(Kind kind) {
+  return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::broadcast;
+}
+
+// Whether what an op moves into a result of its rank lies there already.
+bool stays(const Plan& plan, int rank, const PlanOp& op, const Operand& o) {
+  const RankPlan& mine = plan.ranks[index(rank)];
+  const auto sources = mine.sources(op);
+  if (!in_place(plan.layout.kind) || sources.size() != 1) return false;
+  const Operand& from = sources.front();
+  if (from.rank != rank || o.rank != rank || from.area >= 0 || o.area >= 0) return false;
+  return std::ranges::equal(mine.ranges(from), mine.ranges(o),
+                            [](const PlaceRange& a, const PlaceRange& b) {
+                              return a.place == Place::input && b.place == Place::output &&
+                                     a.first == b.first && a.cells == b.cells;
+                            });
+}
+
 }  // namespace
 
 Tiling tiling_of(const Plan& plan, const MemoryTask& task) {
@@ -47,10 +66,9 @@ OpCosts::OpCosts(const Plan& plan, const MachineCosts& machine, const MemoryTask
   const auto p = static_cast<double>(plan.ranks.size());
   const double on_core = machine.cores > 0 ? std::max(p / machine.cores, 1.0) : 1;
   for (int rank = 0; rank < static_cast<int>(plan.ranks.size()); ++rank) {
-    double cells = 0;
-    for (const Buffer buffer : {Buffer::input, Buffer::output}) {
-      cells += plan.layout.cells(rank, buffer);
-    }
+    const int in = plan.layout.cells(rank, Buffer::input);
+    const int out = plan.layout.cells(rank, Buffer::output);
+    const double cells = in_place(plan.layout.kind) ? std::max(in, out) : in + out;
     double staged = 0;  // everybody's stage comes by
     for (const RankPlan& other : plan.ranks) staged += other.stage_cells;
     const double slots = std::min(plan.depth, tiles);
@@ -151,6 +169,7 @@ double OpCosts::moving(int rank, int number, double cell_bytes, bool goes_around
     operands += bytes;
   }
   for (const Operand& o : destinations) {
+    if (stays(plan_, rank, op, o)) continue;
     const double bytes = cells_of(mine, o) * cell_bytes;
     seconds += destination(rank, o, is_first(o), bytes, stages, goes_around);
   }

@@ -63,7 +63,16 @@ TEST(ranks_that_share_cores_choose_what_does_less) {
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, true) == "direct_one_shot");
   CHECK(chosen(Kind::allreduce, 4, 8 << 10, true) == "direct_one_shot");
   CHECK(chosen(Kind::allreduce, 4, 32 << 10, true) == "direct_two_shot");
-  CHECK(chosen(Kind::allreduce, 3, 8 << 10, true) == "direct_two_shot");
+  CHECK(chosen(Kind::allreduce, 3, 8 << 10, true) == "direct_one_shot");
+  CHECK(chosen(Kind::allreduce, 3, 768 << 10, true) == "direct_two_shot");
+  CHECK(chosen(Kind::allreduce, 3, kLong, true) == "recursive_doubling");
+  CHECK(chosen(Kind::allreduce, 3, kLong, false) == "direct_two_shot");
+  CHECK(chosen(Kind::allreduce, 3, 16 << 20, true) == "direct_two_shot");
+  for (const int ranks : {2, 4}) {
+    CHECK(chosen(Kind::allreduce, ranks, kLong, true) == "direct_two_shot");
+  }
+  const Choices reached = choose(Kind::allreduce, 3, kLong, {.crowded = true});
+  CHECK(reached.within_reach->algorithm == find_algorithm(Kind::allreduce, "direct_two_shot"));
   CHECK(chosen(Kind::reduce, 5, 4 << 20, true) == "bine");
   CHECK(chosen(Kind::reduce, 5, kLong, true) == "direct");
   CHECK(chosen(Kind::reduce_scatter, 3, 100 << 10, true) == "pairwise");
@@ -79,6 +88,8 @@ TEST(tiles_of_ranks_that_share_cores) {
   CHECK(tile(Kind::allgather, 3, 262'144, false) == 256 << 10);
   CHECK(tile(Kind::allgather, 4, 500'000, true) == 256 << 10);
   CHECK(tile(Kind::allgather, 5, 262'144, true) == 256 << 10);
+  CHECK(tile(Kind::allreduce, 3, kLong, true) == 512 << 10);
+  CHECK(tile(Kind::allreduce, 4, kLong, true) == 256 << 10);
   CHECK(tile(Kind::reduce, 8, kLong, true) == 128 << 10);
   CHECK(tile(Kind::reduce, 5, kLong, true) == 256 << 10);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans for near and far cores: rank 0 tells all, in every large call, which one runs.
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "bootstrap/environment.h"
 #include "communicator/note.h"
+#include "engine/call_trial.h"
 #include "engine/plan_trial.h"
 #include "engine/trial.h"
 #include "groups_of_test.h"
@@ -42,6 +44,58 @@ TEST(what_was_faster_of_late_is_taken) {
 }
 
 // Cores that move are noticed by what is usual before the next try is due.
+// Moments that the test makes up.
+struct Moments {
+  using time_point = std::chrono::steady_clock::time_point;
+  static time_point now() noexcept { return time_point(std::chrono::nanoseconds(at)); }
+  static inline long at = 0;
+};
+
+// All ops of a call go the same way, and how long it takes as a whole counts, of each size apart.
+TEST(stores_of_results_are_those_of_the_shorter_calls) {
+  CallTrial<Moments> trial;
+  const auto call = [&](std::size_t bytes, long ordinary, long around) {
+    trial.open();
+    const bool way = trial.around(bytes);
+    for (int op = 0; op < 3; ++op) {
+      Moments::at += 1;  // no op says how long its bytes are under way
+      CHECK(trial.around(bytes) == way);
+    }
+    Moments::at += way ? around : ordinary;
+    trial.end();
+    return way;
+  };
+  int small = 0, large = 0;
+  for (int i = 0; i < 400; ++i) {
+    small += call(4 << 20, 1000, 2000) && i >= 200 ? 1 : 0;
+    large += call(64 << 20, 40'000, 20'000) && i >= 200 ? 1 : 0;
+  }
+  CHECK(small < 10 && large > 190);
+  // A call that failed says nothing.
+  trial.open();
+  const bool way = trial.around(4 << 20);
+  Moments::at += 1;
+  trial.open();
+  CHECK(trial.around(4 << 20) == way);
+}
+
+// Cores that move are noticed by what is usual before the next try is due.
+// A call's first tile is slow whichever way it goes: tries of the other way must not fall on first
+// tiles alone, whatever the number of tiles.
+TEST(tries_fall_on_all_tiles_of_a_call) {
+  for (int tiles = 1; tiles <= 128; ++tiles) {
+    Trial trial(1.05);
+    int second = 0;
+    for (int use = 0; use < 4096; ++use) {
+      const bool first_tile = tiles > 1 && use % tiles == 0;
+      const bool way = trial.second();
+      second += way && use >= 2048 ? 1 : 0;
+      trial.note(way, 100, first_tile ? 1500 : way ? 1300 : 500);
+    }
+    CHECK(second < 2048 / 8);
+  }
+}
+
 TEST(what_has_become_slow_is_left_at_once) {
   Trial alert(1, true), calm;
   const auto use = [](Trial& trial, double first, double second) {

@@ -81,11 +81,32 @@ TEST(two_ranks_one_shot_by_hand) {
   const MachineCosts costs = powers();
   const double moved = n * (1e-9 + 1e-6) + n * (1e-9 + 1e-7 + 1e-8);
   CHECK(close(memory_seconds(plan, costs, {.bytes = n}), moved));
-  const double around = n * (1e-9 + 1e-4) + n * (1e-9 + 1e-5 + 1e-8);
+}
+
+// Stages go around the caches where that is clearly faster for who writes them.
+TEST(stages_go_around_the_caches_where_ranks_would_find_that_faster) {
   const Plan ahead = plan_of(Kind::allreduce, "direct_one_shot", 2, Mode::staged, 1);
+  const double n = 8192;
+  MachineCosts costs = powers();
+  const double moved = n * (1e-9 + 1e-6) + n * (1e-9 + 1e-7 + 1e-8);
+  CHECK(close(memory_seconds(ahead, costs, {.bytes = n, .streams = true}), moved));
+  for (CoreCosts& between : costs.between) between.write = between.streamed_write.scaled(2);
+  const double around = n * (1e-9 + 1e-4) + n * (1e-9 + 1e-5 + 1e-8);
   CHECK(close(memory_seconds(ahead, costs, {.bytes = n, .streams = true}), around));
+  const double plain = n * (1e-9 + 2e-4) + n * (1e-9 + 1e-7 + 1e-8);
+  CHECK(close(memory_seconds(ahead, costs, {.bytes = n}), plain));
   // Without lag, one tile is a list of steps, of which none goes around the caches.
-  CHECK(close(memory_seconds(plan, costs, {.bytes = n, .streams = true}), moved));
+  const Plan steps = plan_of(Kind::allreduce, "direct_one_shot", 2);
+  CHECK(close(memory_seconds(steps, costs, {.bytes = n, .streams = true}), plain));
+}
+
+// A broadcast's root has its result where its vector lies.
+TEST(what_is_in_its_place_is_not_moved) {
+  const Plan plan = plan_of(Kind::broadcast, "linear", 2);
+  MachineCosts costs;
+  costs.write = powers().write;
+  const double n = 1000;
+  CHECK(close(memory_seconds(plan, costs, {.bytes = n, .alone = true}), n * 1e-8));
 }
 
 TEST(flags_ops_and_calls_are_paid_for) {

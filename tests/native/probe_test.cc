@@ -13,6 +13,7 @@
 #include "collectives.h"
 #include "probe/figures.h"
 #include "probe/machine_probe.h"
+#include "transport/core_cache.h"
 
 using namespace coll;
 
@@ -140,4 +141,15 @@ TEST(figures_are_taken_apart) {
   CHECK(costs.at(Placement::far).write.at(1) == 6 && costs.at(Placement::far).read.at(1) == 5);
   CHECK(costs.at(Placement::near).flag < 1e-6);
   check_costs(costs);
+}
+
+TEST(sizes_of_caches_are_read_as_the_system_writes_them) {
+  CHECK(cache_bytes("32768K") == std::size_t{32} << 20);
+  CHECK(cache_bytes("2M") == std::size_t{2} << 20 && cache_bytes("1G") == std::size_t{1} << 30);
+  CHECK(cache_bytes("512") == 512);
+  for (const char* text : {"", "K", "-1K", "12T", "12KB", "99999999999999999999999"}) {
+    CHECK(cache_bytes(text) == 0);
+  }
+  const std::size_t found = shared_cache();  // not every system says it
+  CHECK(found == 0 || found >= 64 << 10);
 }

@@ -112,7 +112,7 @@ def changed(**values: Any) -> str:
         (b"\xff\xfe\xfa", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         (" " * (1 << 21), "has more than"),
-        (changed(version=2), "has version 2; this library reads 1"),
+        (changed(version=1), "has version 1; this library reads 2"),
         (changed(op=-1.0), "op is -1.0: give seconds"),
         (changed(op=math.nan), "op is nan: give seconds"),
         (changed(cores=0.5), "cores is 0.5"),
