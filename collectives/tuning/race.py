@@ -2,8 +2,10 @@
 """Plans against each other: interleaved, in pairs, until one has won or they are alike.
 
 Every candidate is a persistent call, so that nothing is chosen, planned or bound between two of
-them. What a round took on the slowest rank counts, which all ranks know from one allreduce: so they
-decide alike.
+them. What counts is the time from the first rank's begin to the last one's end, which all know from
+one allreduce: so they decide alike. Of ranks that take turns on a core the last one may find all
+done when it begins, and its own time says nothing. Ranks of several machines, whose clocks differ,
+count what the slowest one took.
 """
 
 from __future__ import annotations
@@ -60,13 +62,13 @@ class Runner:
         install(comm, alone if table is None else table)
         self.call: Callable[[], Any] = buffers.persistent(comm)
 
-    def time(self, calls: int) -> float:
-        """Return the seconds of one of so many calls."""
+    def run(self, calls: int) -> tuple[float, float]:
+        """Return when so many calls began and ended, in seconds."""
         call = self.call
         begin = time.perf_counter()
         for _ in range(calls):
             call()
-        return (time.perf_counter() - begin) / calls
+        return begin, time.perf_counter()
 
 
 def _how(choice: Choice) -> tuple[str, str, int, int]:
@@ -162,18 +164,21 @@ class Race:
     def rounds(self, count: int, calls: int | None = None) -> None:
         """Run every candidate once per round, in an order drawn by lot."""
         per = self._calls if calls is None else calls
-        taken = np.zeros((count, len(self.running) + 1))
+        one_clock = self.comm.transport == "memory"
+        spans = np.zeros((count, len(self.running) + 1, 2))  # begins, negative, and ends
         begin = time.perf_counter()
-        for row in taken:
+        for row in spans:
             for i in self._turn.permutation(len(self.running)):
                 self.buffers.touch()
                 self.comm.barrier()
-                row[i] = self.running[i].time(per)
-        taken[-1, -1] = time.perf_counter() - begin
-        self.comm.allreduce(taken, op="max")  # what the slowest rank took
+                began, ended = self.running[i].run(per)
+                row[i] = (-began, ended) if one_clock else (0.0, ended - began)
+        spans[-1, -1, 1] = time.perf_counter() - begin
+        self.comm.allreduce(spans, op="max")
+        taken = spans.sum(axis=2)
         self.spent += float(taken[-1, -1])
         for i, runner in enumerate(self.running):
-            self.samples[id(runner)].extend(taken[:, i].tolist())
+            self.samples[id(runner)].extend((taken[:, i] / per).tolist())
 
     def _batch(self) -> int:
         fastest = min(min(self.samples[id(runner)]) for runner in self.running)

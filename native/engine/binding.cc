@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "plan/slot_turns.h"
+#include "transport/slot_turns.h"
 
 namespace coll {
 namespace {

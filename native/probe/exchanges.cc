@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/index.h"
-#include "plan/slot_turns.h"
+#include "transport/slot_turns.h"
 
 namespace coll {
 namespace {

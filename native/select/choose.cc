@@ -40,8 +40,7 @@ struct Rule {
 
 // Where ranks take turns on the cores, to do less in all counts, and not who does it. Three and
 // four fold 4 to 16 KiB as many times each in one round, which takes 0.6 to 0.8 of the time of two
-// rounds on an EPYC of family 26 (of three near ones that rest between their calls, 1.1), and as
-// long on one of family 25.
+// rounds on an EPYC of family 26 (of three 0.9 of 32 KiB), and as long on one of family 25.
 constexpr Rule of_crowded(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm,
                           Buffers buffers = Buffers::any) {
   return {.kind = kind,
@@ -63,6 +62,7 @@ constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 512 << 10, "direct_one_shot", Buffers::own, true},
     Rule{Kind::allreduce, 2, 192 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
+    of_crowded(Kind::allreduce, 3, 32 << 10, "direct_one_shot"),
     of_crowded(Kind::allreduce, 8, 16 << 10, "direct_one_shot"),
     of_crowded(Kind::allreduce, 2, kAny, "direct_two_shot"),
     of_crowded(Kind::allreduce, 3, kTwoAndOne, "direct_two_shot"),
@@ -230,9 +230,9 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
 }
 
 // Two ranks send each other longer messages staged, whose lines rest longer before they are written
-// again (plan/slot_turns.h): up to a tenth less for 2 KiB, a fifth for 4 KiB, but of 1500 bytes a
-// tenth more. More of them wait for cores that they share; but a reduce of three or four takes a
-// quarter less.
+// again (transport/slot_turns.h): up to a tenth less for 2 KiB, a fifth for 4 KiB, but of 1500
+// bytes a tenth more. More of them wait for cores that they share; but a reduce of three or four
+// takes a quarter less.
 constexpr std::size_t kLongMessage = 1536;
 
 bool sends_inline(Kind kind, int ranks, std::size_t bytes) noexcept {

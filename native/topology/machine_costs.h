@@ -24,7 +24,8 @@ struct CostCurve {
 };
 
 // Between two cores, by the bytes of a message. To write is into a slot as calls use it: from the
-// last time on that the other has read there, tiles have gone through others (plan/slot_turns.h).
+// last time on that the other has read there, tiles have gone through others
+// (transport/slot_turns.h).
 struct CoreCosts {
   double flag = 0;           // seconds until one sees what the other has stored
   CostCurve read;            // what the other has just written

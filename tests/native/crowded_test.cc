@@ -63,7 +63,7 @@ TEST(ranks_that_share_cores_choose_what_does_less) {
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, true) == "direct_one_shot");
   CHECK(chosen(Kind::allreduce, 4, 8 << 10, true) == "direct_one_shot");
   CHECK(chosen(Kind::allreduce, 4, 32 << 10, true) == "direct_two_shot");
-  CHECK(chosen(Kind::allreduce, 3, 8 << 10, true) == "direct_one_shot");
+  CHECK(chosen(Kind::allreduce, 3, 32 << 10, true) == "direct_one_shot");
   CHECK(chosen(Kind::allreduce, 3, 768 << 10, true) == "direct_two_shot");
   CHECK(chosen(Kind::allreduce, 3, kLong, true) == "recursive_doubling");
   CHECK(chosen(Kind::allreduce, 3, kLong, false) == "direct_two_shot");
