@@ -30,12 +30,9 @@ def on_machine(ranks: int, asked: dict[str, Any]) -> dict[str, Any]:
     """Run a job on this machine, each rank on a core of its own or the next one in turn.
 
     Which ranks share a core decides which plan is best: left to the system, that changes between
-    the run that tunes and the one that measures. Where cores cannot have equally many ranks, no
-    place is that of programs, and what is best at one is bad at the next (a reduce of three by a
-    chain takes 0.75 or 2.5 times as long): then they are left to it.
+    the run that tunes and the one that measures.
     """
-    cores = len(os.sched_getaffinity(0))
-    asked = asked | {"pin": ranks <= cores or ranks % cores == 0}
+    asked = asked | {"pin": True}
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "found.json"
         command = [sys.executable, "-m", "collectives.launch", "-n", str(ranks), "-m", RANK]

@@ -37,6 +37,7 @@ Communicator::Communicator(Membership&& membership, int rank, double timeout, bo
       timeout_(timeout),
       most_spins_(company.most_spins),
       crowded_(company.crowded.value_or(entered_crowded(segment_))),
+      in_turns_(company.crowded ? company.in_turns : crowded_ && entered_in_turns(segment_)),
       interruptible_(interruptible),
       shares_memory_(shares_memory),
       forks_(process_forks()),
@@ -61,8 +62,9 @@ Communicator::~Communicator() = default;
 
 // Where the ranks of this group share cores, those of its parts do.
 Communicator Communicator::branch(Membership&& place, int rank) const {
+  const bool all = static_cast<int>(place.segment.shape().ranks) == ranks_;
   return Communicator(std::move(place), rank, timeout_, interruptible_, shares_memory_,
-                      {policy_.spins, crowded_});
+                      {policy_.spins, crowded_, all && in_turns_});
 }
 
 int Communicator::world_rank() const noexcept {

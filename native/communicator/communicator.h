@@ -37,6 +37,7 @@ namespace coll {
 struct Company {
   int most_spins = std::numeric_limits<int>::max();  // else what their own cores suggest
   std::optional<bool> crowded;  // as of a Wish; else by their own cores, all having entered
+  bool in_turns = false;        // as of a Wish, where `crowded` is given
 };
 
 class Communicator {
@@ -81,6 +82,7 @@ class Communicator {
   // What a call of so many bytes would run; Error as of choose().
   Choices choices(Kind kind, std::size_t bytes, Wish wish) const {
     wish.crowded = crowded_;
+    wish.in_turns = in_turns_;
     return choose(kind, ranks_, bytes, wish, tuned_);
   }
   // Ends this group with a cause that all its ranks report, unless it has ended before.
@@ -196,7 +198,7 @@ class Communicator {
   int rank_, ranks_;
   double timeout_;
   int most_spins_;
-  bool crowded_, interruptible_, shares_memory_;
+  bool crowded_, in_turns_, interruptible_, shares_memory_;
   unsigned forks_;
   int pid_;  // of the process that made it
   std::atomic<bool> busy_{false};

@@ -36,6 +36,7 @@ struct Rule {
   bool far = false;       // far cores only
   bool converts = false;  // narrow floats only
   bool crowded = false;   // fewer cores than ranks only
+  bool in_turns = false;  // and these one after the other
 };
 
 // Where ranks take turns on the cores, to do less in all counts, and not who does it. Three and
@@ -52,9 +53,22 @@ constexpr Rule of_crowded(Kind kind, int most_ranks, std::size_t most_bytes, con
 }
 
 // Where two of three ranks share a core, two shots split by three what two cores do: they wait for
-// the core that has two parts. The third hands its vector in and gets the sum, which takes 0.7 to
-// 0.8 of the time, near and far, and where its neighbour is another rank 0.9 to 1.1.
+// the core that has two parts. The third hands its vector in and gets the sum, which takes 0.65 to
+// 0.8 of the time, near and far, and where its neighbour is another rank 0.9 to 1.1, of less than
+// kTwoAndOne up to 1.3. A chain of three takes 0.75 to 0.9 of the time for a reduce where each
+// sends to another core, and else 2.5 times as long; of four so 256 KiB to 1 MiB by Bine's tree
+// take 0.85, and else 1.25.
 constexpr std::size_t kTwoAndOne = 768 << 10, kMostOfTwoAndOne = 12 << 20;
+
+constexpr Rule of_turns(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm) {
+  return {.kind = kind,
+          .most_ranks = most_ranks,
+          .most_bytes = most_bytes,
+          .algorithm = algorithm,
+          .buffers = Buffers::own,
+          .crowded = true,
+          .in_turns = true};
+}
 
 constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 64 << 10, "direct_one_shot", Buffers::own},
@@ -62,17 +76,18 @@ constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 512 << 10, "direct_one_shot", Buffers::own, true},
     Rule{Kind::allreduce, 2, 192 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
-    of_crowded(Kind::allreduce, 3, 32 << 10, "direct_one_shot"),
     of_crowded(Kind::allreduce, 8, 16 << 10, "direct_one_shot"),
     of_crowded(Kind::allreduce, 2, kAny, "direct_two_shot"),
+    of_turns(Kind::allreduce, 3, kTwoAndOne, "recursive_doubling"),
+    of_crowded(Kind::allreduce, 3, 32 << 10, "direct_one_shot"),
     of_crowded(Kind::allreduce, 3, kTwoAndOne, "direct_two_shot"),
     of_crowded(Kind::allreduce, 3, kMostOfTwoAndOne, "recursive_doubling", Buffers::own),
     of_crowded(Kind::allreduce, 4, kAny, "direct_two_shot"),
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
     Rule{Kind::allreduce, kManyRanks, kAny, "circulant"},
-    Rule{Kind::reduce_scatter, 16, 16 << 10, "direct"},
-    of_crowded(Kind::reduce_scatter, 3, 256 << 10, "pairwise"),
+    of_crowded(Kind::reduce_scatter, 3, kTwoAndOne, "direct"),
+    of_turns(Kind::reduce_scatter, 3, kMostOfTwoAndOne, "recursive_halving"),
     Rule{Kind::reduce_scatter, 16, kAny, "direct"},
     Rule{Kind::reduce_scatter, kManyRanks, kAny, "circulant"},
     Rule{Kind::allgather, 16, kAny, "direct"},
@@ -80,9 +95,8 @@ constexpr std::array kRules = {
     Rule{Kind::broadcast, 16, kAny, "linear"},
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, 16, 64 << 10, "direct"},
-    of_crowded(Kind::reduce, 5, 4 << 20, "bine"),
-    of_crowded(Kind::reduce, 8, 512 << 10, "bine"),
-    Rule{Kind::reduce, 8, 512 << 10, "binomial"},
+    of_turns(Kind::reduce, 3, kAny, "chain"),
+    of_turns(Kind::reduce, 4, 1536 << 10, "bine"),
     of_crowded(Kind::reduce, 8, kAny, "direct"),
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
     Rule{Kind::barrier, 16, kAny, "direct"},
@@ -165,18 +179,12 @@ constexpr std::size_t kLeastFarTile = 64 << 10;
 // the caches hold them. Three by doubling take 0.8 to 0.95, near and far.
 constexpr std::size_t kLongTile = 512 << 10, kLongOfMany = 4 << 20;
 
-// Ranks that share cores run ahead of each other by tiles of a part where each of a few hands in
-// one: 100 to 260 KB of three and four take 0.8 to 0.95 of the time, but 500 KB 1.15, and those of
-// five up to 1.3. A reduce of eight takes 0.9 by half of the usual length, one of fewer 1.1 to 1.2.
-constexpr std::size_t kLeastTileOfParts = 16 << 10, kMostInParts = 384 << 10;
+// Of ranks that share cores a reduce of eight takes 0.9 by half of the usual length, one of fewer
+// 1.1 to 1.2.
 constexpr std::size_t kTileOfManyReducing = 128 << 10;
-constexpr int kFewRanks = 4, kFewReducing = 5;
+constexpr int kFewReducing = 5;
 
-std::size_t tile_of_crowded(Kind kind, int ranks, std::size_t bytes) noexcept {
-  if (kind == Kind::allgather && ranks <= kFewRanks && bytes <= kMostInParts) {
-    const std::size_t part = bytes / static_cast<std::size_t>(ranks) + 1;
-    return std::max(std::bit_ceil(part) / 4, kLeastTileOfParts);
-  }
+std::size_t tile_of_crowded(Kind kind, int ranks) noexcept {
   return kind == Kind::reduce && ranks > kFewReducing ? kTileOfManyReducing : kTileBytes;
 }
 
@@ -188,7 +196,7 @@ std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
     return bytes > kTileBytes ? kTileBytes : std::max(std::bit_ceil(bytes) / 4, kLeastFarTile);
   }
   if (is_short(ranks, bytes, crowded, placement)) return kTileBytes;
-  const std::size_t longest = crowded ? tile_of_crowded(kind, ranks, bytes) : kTileBytes;
+  const std::size_t longest = crowded ? tile_of_crowded(kind, ranks) : kTileBytes;
   const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
   if (!flows) return longest;
   if (ranks == 2) return flowing_tile(bytes);
@@ -200,7 +208,8 @@ int by_rule(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers b
   for (const Rule& rule : kRules) {
     const bool there = (rule.buffers == Buffers::any || rule.buffers == buffers) &&
                        (!rule.far || placement == Placement::far) &&
-                       (!rule.converts || wish.converts) && (!rule.crowded || wish.crowded);
+                       (!rule.converts || wish.converts) && (!rule.crowded || wish.crowded) &&
+                       (!rule.in_turns || wish.in_turns);
     if (there && rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
       return find_algorithm(kind, rule.algorithm);
     }
@@ -230,10 +239,11 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
 }
 
 // Two ranks send each other longer messages staged, whose lines rest longer before they are written
-// again (transport/slot_turns.h): up to a tenth less for 2 KiB, a fifth for 4 KiB, but of 1500
-// bytes a tenth more. More of them wait for cores that they share; but a reduce of three or four
-// takes a quarter less.
-constexpr std::size_t kLongMessage = 1536;
+// again (transport/slot_turns.h): of 4 KiB an EPYC of family 25 takes up to a fifth less, one of
+// family 26 up to a fifth more; of 2 KiB these are a tenth and a quarter. More of them wait for
+// cores that they share; but a reduce of three or four takes a quarter less.
+constexpr std::size_t kLongMessage = 3072;
+constexpr int kFewRanks = 4;
 
 bool sends_inline(Kind kind, int ranks, std::size_t bytes) noexcept {
   const bool whole = kind == Kind::allreduce || kind == Kind::broadcast;

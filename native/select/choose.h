@@ -39,7 +39,8 @@ struct Wish {
   bool one_fold = false;    // made by one op
   bool unequal = false;     // blocks of an alltoall are not all of one size
   bool converts = false;    // elements are narrow floats that are converted to be folded
-  bool crowded = false;     // there are fewer cores than ranks, on the machine that these share
+  bool crowded = false;     // there are fewer cores than ranks, on the machine that these share,
+  bool in_turns = false;    // and each rank is pinned to another one than the rank before it
   bool operator==(const Wish&) const = default;
 };
 

@@ -74,4 +74,14 @@ bool entered_crowded(const Segment& segment) noexcept {
   return are_shared(segment, &WatchLine::entered_with);
 }
 
+bool entered_in_turns(const Segment& segment) noexcept {
+  std::uint64_t before = 0;
+  for (int r = 0; r < ranks_of(segment); ++r) {
+    const std::uint64_t cores = said(segment, r, &WatchLine::entered_with);
+    if (std::popcount(cores) != 1 || cores == before) return false;
+    before = cores;
+  }
+  return true;
+}
+
 }  // namespace coll

@@ -25,5 +25,7 @@ bool share_cores(const Segment& segment) noexcept;
 // Whether they must have when they entered, as all have: the same on all of them and for ever,
 // whatever threads are pinned to since.
 bool entered_crowded(const Segment& segment) noexcept;
+// Whether each was pinned to one core then, and to another one than the rank before it.
+bool entered_in_turns(const Segment& segment) noexcept;
 
 }  // namespace coll

@@ -2,6 +2,7 @@
 // Whether the ranks of a group had a core each when it began decides what is chosen.
 #include <sched.h>
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -58,7 +59,7 @@ TEST(ranks_that_share_cores_choose_what_does_less) {
   CHECK(chosen(Kind::reduce, 8, kLong, false) == "binomial");
   CHECK(chosen(Kind::reduce, 8, kLong, true) == "direct");
   CHECK(chosen(Kind::reduce, 8, 128 << 10, false) == "binomial");
-  CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "bine");
+  CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "direct");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, false) == "direct_two_shot");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, true) == "direct_one_shot");
   CHECK(chosen(Kind::allreduce, 4, 8 << 10, true) == "direct_one_shot");
@@ -73,21 +74,43 @@ TEST(ranks_that_share_cores_choose_what_does_less) {
   }
   const Choices reached = choose(Kind::allreduce, 3, kLong, {.crowded = true});
   CHECK(reached.within_reach->algorithm == find_algorithm(Kind::allreduce, "direct_two_shot"));
-  CHECK(chosen(Kind::reduce, 5, 4 << 20, true) == "bine");
-  CHECK(chosen(Kind::reduce, 5, kLong, true) == "direct");
-  CHECK(chosen(Kind::reduce_scatter, 3, 100 << 10, true) == "pairwise");
-  CHECK(chosen(Kind::reduce_scatter, 3, 100 << 10, false) == "direct");
+}
+
+// Of three ranks on two cores who shares one with whom decides.
+TEST(three_in_turns_go_from_core_to_core) {
+  const auto three = [](Kind kind, std::size_t bytes, bool in_turns) {
+    return name_of(choose(kind, 3, bytes, {.crowded = true, .in_turns = in_turns}));
+  };
+  CHECK(three(Kind::reduce, kLong, true) == "chain");
+  CHECK(three(Kind::reduce, kLong, false) == "direct");
+  CHECK(three(Kind::allreduce, 500'000, true) == "recursive_doubling");
+  CHECK(three(Kind::allreduce, 500'000, false) == "direct_two_shot");
+  CHECK(three(Kind::reduce_scatter, kLong, true) == "recursive_halving");
+  CHECK(three(Kind::reduce_scatter, kLong, false) == "direct");
+  const Wish in_turns{.crowded = true, .in_turns = true};
+  CHECK(name_of(choose(Kind::reduce, 4, kLong, in_turns)) == "direct");
+  CHECK(name_of(choose(Kind::reduce, 4, 1 << 20, in_turns)) == "bine");
+}
+
+TEST(ranks_enter_in_turns_where_neighbours_are_on_other_cores) {
+  const std::vector<Membership> group = local_group(shape_of(3));
+  const Segment& segment = group.front().segment;
+  const auto entered = [&](std::uint64_t first, std::uint64_t second, std::uint64_t third) {
+    const std::array cores = {first, second, third};
+    for (int r = 0; r < 3; ++r) {
+      segment.rank(r).watch.entered_with.store(cores[static_cast<std::size_t>(r)],
+                                               std::memory_order_relaxed);
+    }
+    return entered_in_turns(segment);
+  };
+  CHECK(entered(1, 2, 1) && entered(1, 2, 4));
+  CHECK(!entered(1, 1, 2) && !entered(1, 2, 2) && !entered(3, 3, 3) && !entered(1, 2, 3));
 }
 
 TEST(tiles_of_ranks_that_share_cores) {
   const auto tile = [](Kind kind, int ranks, std::size_t bytes, bool crowded) {
     return choose(kind, ranks, bytes, {.crowded = crowded}).near.tile_bytes;
   };
-  CHECK(tile(Kind::allgather, 3, 100'000, true) == 16 << 10);
-  CHECK(tile(Kind::allgather, 3, 262'144, true) == 32 << 10);
-  CHECK(tile(Kind::allgather, 3, 262'144, false) == 256 << 10);
-  CHECK(tile(Kind::allgather, 4, 500'000, true) == 256 << 10);
-  CHECK(tile(Kind::allgather, 5, 262'144, true) == 256 << 10);
   CHECK(tile(Kind::allreduce, 3, kLong, true) == 512 << 10);
   CHECK(tile(Kind::allreduce, 4, kLong, true) == 256 << 10);
   CHECK(tile(Kind::reduce, 8, kLong, true) == 128 << 10);

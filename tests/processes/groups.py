@@ -111,3 +111,13 @@ def interrupt(folder: str) -> list[str]:
         caught = type(error).__name__
     interrupted.touch()
     return [caught, repr(comm)]
+
+
+def of_pinned(places: str) -> list[str]:
+    """Pin ranks to two cores, a digit each, and return who reduces 1 MiB: also in groups."""
+    cores = sorted(os.sched_getaffinity(0))
+    place = int(places[int(os.environ["COLLECTIVES_RANK"])])
+    os.sched_setaffinity(0, {cores[place % len(cores)]})
+    comm = cl.init(timeout=30)
+    with comm.dup() as same, cast(cl.Communicator, comm.split(comm.rank // 3)) as part:
+        return [one.explain("reduce", 1 << 20).choice.algorithm for one in (comm, same, part)]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,9 @@ def test_ctrl_c_ends_a_split_everywhere(tmp_path: Path) -> None:
     first, *others = found(3, "groups.interrupt", tmp_path, tmp_path)
     assert first[0] == "KeyboardInterrupt"
     assert [other[0] for other in others] == ["AbortedError"] * 2
+
+
+def test_who_shares_a_core_with_whom_decides(tmp_path: Path) -> None:
+    two = len(os.sched_getaffinity(0)) > 1
+    for places, chosen in (("010", "chain" if two else "direct"), ("011", "direct")):
+        assert found(3, "groups.of_pinned", tmp_path, places) == [[chosen] * 3] * 3
