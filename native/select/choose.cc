@@ -56,9 +56,11 @@ constexpr Rule of_crowded(Kind kind, int most_ranks, std::size_t most_bytes, con
 // the core that has two parts. The third hands its vector in and gets the sum, which takes 0.65 to
 // 0.8 of the time, near and far, and where its neighbour is another rank 0.9 to 1.1, of less than
 // kTwoAndOne up to 1.3. A chain of three takes 0.75 to 0.9 of the time for a reduce where each
-// sends to another core, and else 2.5 times as long; of four so 256 KiB to 1 MiB by Bine's tree
-// take 0.85, and else 1.25.
+// sends to another core, and else 2.5 times as long (of 8 MiB now and then there, too); of four so
+// 256 KiB to 1 MiB by Bine's tree take 0.85, and else 1.25.
 constexpr std::size_t kTwoAndOne = 768 << 10, kMostOfTwoAndOne = 12 << 20;
+// A reduce_scatter by halving takes 0.77 to 0.9 there; of 2 MiB once 1.4.
+constexpr std::size_t kLeastHalved = 2560 << 10;
 
 constexpr Rule of_turns(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm) {
   return {.kind = kind,
@@ -86,7 +88,7 @@ constexpr std::array kRules = {
     Rule{Kind::allreduce, kManyRanks, 2048, "recursive_doubling"},
     Rule{Kind::allreduce, 16, kAny, "direct_two_shot"},
     Rule{Kind::allreduce, kManyRanks, kAny, "circulant"},
-    of_crowded(Kind::reduce_scatter, 3, kTwoAndOne, "direct"),
+    of_crowded(Kind::reduce_scatter, 3, kLeastHalved, "direct"),
     of_turns(Kind::reduce_scatter, 3, kMostOfTwoAndOne, "recursive_halving"),
     Rule{Kind::reduce_scatter, 16, kAny, "direct"},
     Rule{Kind::reduce_scatter, kManyRanks, kAny, "circulant"},
@@ -95,7 +97,7 @@ constexpr std::array kRules = {
     Rule{Kind::broadcast, 16, kAny, "linear"},
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, 16, 64 << 10, "direct"},
-    of_turns(Kind::reduce, 3, kAny, "chain"),
+    of_turns(Kind::reduce, 3, 4 << 20, "chain"),
     of_turns(Kind::reduce, 4, 1536 << 10, "bine"),
     of_crowded(Kind::reduce, 8, kAny, "direct"),
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},

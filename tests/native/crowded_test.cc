@@ -81,8 +81,9 @@ TEST(three_in_turns_go_from_core_to_core) {
   const auto three = [](Kind kind, std::size_t bytes, bool in_turns) {
     return name_of(choose(kind, 3, bytes, {.crowded = true, .in_turns = in_turns}));
   };
-  CHECK(three(Kind::reduce, kLong, true) == "chain");
-  CHECK(three(Kind::reduce, kLong, false) == "direct");
+  CHECK(three(Kind::reduce, 4 << 20, true) == "chain");
+  CHECK(three(Kind::reduce, 4 << 20, false) == "direct");
+  CHECK(three(Kind::reduce, kLong, true) == "direct");
   CHECK(three(Kind::allreduce, 500'000, true) == "recursive_doubling");
   CHECK(three(Kind::allreduce, 500'000, false) == "direct_two_shot");
   CHECK(three(Kind::reduce_scatter, kLong, true) == "recursive_halving");
