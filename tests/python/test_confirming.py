@@ -31,7 +31,9 @@ def test_who_does_not_win_again_gives_way_to_the_rules(
 ) -> None:
     # Of the calls that run no clock is asked: a test does not fail on speed.
     monkeypatch.setattr(
-        Runner, "time", lambda self, _: times if self.choice.algorithm == "ring" else 1.0
+        Runner,
+        "run",
+        lambda self, calls: (0.0, calls * (times if self.choice.algorithm == "ring" else 1.0)),
     )
 
     def work(comm: cl.Communicator) -> tuple[Choice, Choice]:

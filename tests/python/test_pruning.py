@@ -20,7 +20,7 @@ OTHER = Choice("allreduce", 1 << 20, "chain", "staged", 3, 12345)  # which no pr
 
 @pytest.mark.parametrize("p", [2, 3])
 def test_what_is_far_behind_is_left_out_on_all_ranks(p: int) -> None:
-    costs = usual_costs()
+    costs = usual_costs().placed(far=True)
     every = [*candidates("allreduce", p, 1 << 20, True), OTHER]
 
     def work(comm: cl.Communicator) -> list[Choice]:
