@@ -35,8 +35,9 @@ def predict(
 
     ``nbytes`` of a rank's longest buffer; ``tile_bytes`` of its stage in a tile (0: as many as a
     slot holds). ``far``: the cores share no cache; then, unless ``streams`` says otherwise, stages
-    are written around the caches. ``agrees``: all ranks wait for all at the beginning, as large
-    calls do. ``alone``: of a call that all ranks begin together, until its last rank has left it.
+    go around the caches where that is faster. ``agrees``: all ranks wait for all at the beginning,
+    as large calls do. ``alone``: of a call that all ranks begin together, until its last rank has
+    left it. An allreduce, a reduce and a broadcast work in place.
 
     Raises:
         InvalidArgumentError: there is no such algorithm or mode, or a number is none.

@@ -66,7 +66,7 @@ typedef struct coll_prediction {
   int32_t mode;      /* COLL_MODE_STAGED, ...; between machines it does not count */
   int32_t lag;       /* tiles between one round and the next */
   int32_t far;       /* 1: the cores share no cache */
-  int32_t streams;   /* 1: stages are written around the caches */
+  int32_t streams;   /* 1: stages go around the caches where that is faster */
   int32_t agrees;    /* 1: all ranks wait for all at the beginning, as in large calls */
   int32_t depth;     /* slots, or tiles under way between machines; 0: as many as usual */
   int32_t pace;      /* between machines; 0: any */
