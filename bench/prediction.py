@@ -26,16 +26,15 @@ import numpy as np
 
 import collectives as cl
 from bench.record import RESULTS, ROOT, save
-from collectives._ffi import ffi, lib
 from collectives.cli.worker import pin_to_core
 from collectives.exact import Buffers, Workload
 from collectives.intervals import of_median
 from collectives.machine_costs import MachineCosts
 from collectives.machine_probe import measured_costs
 from collectives.measure import Contender, bind, timed
-from collectives.names import KINDS, algorithm_index
 from collectives.prediction import predict
 from collectives.tuning.installed import install
+from collectives.tuning.table import Choice
 
 RANKS = 2
 SIZES = tuple(64 << i for i in range(10, 20, 2))  # 64 KiB to 16 MiB
@@ -105,15 +104,8 @@ class Ranks:
 
     def force(self, kind: str, candidate: Candidate) -> None:
         """Let calls of the kind run the candidate."""
-        lines = ffi.new("coll_choice[2]")
-        for far in (0, 1):
-            line = lines[far]
-            line.size = ffi.sizeof("coll_choice")
-            line.kind, line.far = KINDS[kind], far
-            line.algorithm = algorithm_index(kind, candidate.algorithm)
-            line.mode, line.lag = lib.COLL_MODE_STAGED, candidate.lag
-            line.tile_bytes = candidate.tile_bytes
-        self.comm._handle.call("tune", lib.coll_tune, lines, 2)
+        how = candidate.algorithm, "staged", candidate.lag, candidate.tile_bytes
+        install(self.comm, [Choice(kind, 0, *how), Choice(kind, 0, *how, far=True)])
 
     def goes_on(self, until: float) -> bool:
         """Whether there is time: rank 0 decides."""

@@ -80,6 +80,7 @@ OpCosts::OpCosts(const Plan& plan, const MachineCosts& machine, const MemoryTask
   if (task.streams) find_stores(tiling.tile);
 }
 
+// What is read is taken to have come by ordinary stores: how it did is not known before all are.
 void OpCosts::find_stores(double cell_bytes) {
   auto around = std::vector<std::vector<char>>();
   for (int rank = 0; rank < static_cast<int>(plan_.ranks.size()); ++rank) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kKiB = 1024, kMiB = kKiB * kKiB;
 constexpr std::array kMessages = {4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB};
-constexpr std::array kWholes = {512 * kKiB, 2 * kMiB, 8 * kMiB, 64 * kMiB};
+constexpr std::array kWholes = {64 * kKiB, 1 * kMiB, 4 * kMiB, 64 * kMiB};
 
 // Of rates in bytes per nanosecond.
 CostCurve of_rates(const std::array<double, CostCurve::kPoints>& bytes,
@@ -75,13 +75,13 @@ MachineCosts usual_costs() {
   costs.call = 100e-9;
   costs.turn = 0.6e-6;
   costs.fold = 1e-9 / 70;
-  costs.read = of_rates(kWholes, {100, 55, 50, 18});
-  costs.write = of_rates(kWholes, {90, 50, 46, 12});
+  costs.read = of_rates(kWholes, {110, 100, 50, 18});
+  costs.write = of_rates(kWholes, {100, 90, 46, 12});
   costs.stream = of_rates(kWholes, {20, 20, 20, 20});
   CoreCosts& near = costs.between[static_cast<std::size_t>(Placement::near)];
   near.flag = 35e-9;
   near.read = of_rates(kMessages, {20, 25, 29, 32});
-  near.write = of_rates(kMessages, {30, 40, 45, 45});
+  near.write = of_rates(kMessages, {45, 45, 45, 45});
   near.streamed_read = of_rates(kMessages, {11, 11, 11, 11});
   near.streamed_write = of_rates(kMessages, {34, 34, 34, 34});
   CoreCosts& far = costs.between[static_cast<std::size_t>(Placement::far)];
