@@ -17,7 +17,7 @@ from collectives.fusion import Deferred, abandon, agreed, batches, fused, fusion
 from collectives.gpu_arrays import Place, place_of
 from collectives.gpu_streams import as_pointer, follow, lead
 from collectives.handle import Handle
-from collectives.names import KINDS, NCCL, Options, rest_of
+from collectives.names import KINDS, RIVALS, Options, rest_of
 from collectives.operations import Operation, operation_of, raise_failure_of
 from collectives.pending import Block, Pending
 from collectives.structures import for_each
@@ -247,11 +247,12 @@ class Caller:
 
     def _own(self, number: int, root: int) -> int:
         """Return what the native layer calls an algorithm of the program (collectives.own)."""
-        if number == NCCL:
-            raise UnsupportedError(
-                "algorithm 'nccl' is for calls of arrays on GPUs, and not for persistent ones: "
-                "leave it out"
-            )
+        for name, of_rival in RIVALS.items():
+            if number == of_rival:
+                raise UnsupportedError(
+                    f"algorithm {name!r} is for calls of arrays on GPUs, and not for persistent "
+                    "ones: leave it out"
+                )
         known = self._schedules.get((number, root))
         if known is not None:
             return known

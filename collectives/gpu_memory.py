@@ -117,3 +117,13 @@ def _current() -> int:
     if torch is not None and torch.cuda.is_initialized():
         return int(torch.cuda.current_device())
     return 0
+
+
+def allocated(device: int, nbytes: int) -> Any:
+    """Return a pointer to so many bytes of a GPU, or to one, which are freed with it.
+
+    Raises CollectiveError where there is no room.
+    """
+    place = ffi.new("void **")
+    check(lib.coll_gpu_allocate(device, max(nbytes, 1), place))
+    return ffi.gc(place[0], lambda memory: lib.coll_gpu_free(device, memory))

@@ -126,12 +126,19 @@ class Groups(Caller):
         return Mesh(along)
 
     def _form(
-        self, name: str, function: Callable[..., int], *arguments: Any
+        self,
+        name: str,
+        function: Callable[..., int],
+        *arguments: Any,
+        call: Callable[..., None] | None = None,
     ) -> Communicator | None:
-        """Form a group natively; own what comes of it, whatever interrupts this rank."""
+        """Form a group natively; own what comes of it, whatever interrupts this rank.
+
+        ``call``: of a handle, within the turn of another call.
+        """
         made = ffi.new("coll_comm **")
         try:
-            self._call(name, function, *arguments, made)
+            (call or self._call)(name, function, *arguments, made)
             if made[0] == NOTHING:
                 return None
             handle, tracer = Handle(made[0]), self._handle.tracer

@@ -40,9 +40,10 @@ class LastCall:
     are those of the vector, and the two are 0, as for all else. ``busbw`` and ``waiting`` are NaN.
 
     ``way`` is that of arrays on GPUs: "launch" where GPUs ran it, which is not timed, "nccl" where
-    NCCL did (algorithm and mode are "nccl", too; nor is that timed), or "host",
-    through memory of the host, in so many ``blocks``, of which the first had this algorithm and
-    mode; ``reason`` says why there was no launch. Of arrays of the host both are "".
+    NCCL did, "mixed" where it did within hosts and ours between them (algorithm and mode are the
+    same word; nor is that timed), or "host", through memory of the host, in so many ``blocks``, of
+    which the first had this algorithm and mode; ``reason`` says why there was no launch. Of
+    arrays of the host both are "".
     """
 
     kind: str
@@ -67,6 +68,8 @@ class LastCall:
             return f"{how} in a launch on the GPU, which is not timed"
         if self.way == "nccl":
             return f"{what} by NCCL, which is not timed"
+        if self.way == "mixed":
+            return f"{what} by NCCL within hosts and ours between them, which is not timed"
         if self.way == "host":
             blocks = f" in {self.blocks} blocks" if self.blocks > 1 else ""
             how = f"{how}, GPUs through memory of the host{blocks} ({self.reason})"

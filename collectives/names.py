@@ -78,10 +78,11 @@ Options: TypeAlias = tuple[int, int, float, int, int]
 # Algorithms that the program has defined (collectives.own): kind and name to a number below -1.
 OWN: dict[tuple[str, str], int] = {}
 
-# NCCL in the place of an algorithm, of arrays on GPUs, and the collectives that it has
-# (collectives.rivals).
-NCCL_NAME, NCCL = "nccl", -(2**31)
-OF_NCCL = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall")
+# Ways of NCCL in the place of an algorithm, of arrays on GPUs, and the collectives that they have:
+# alone, and within hosts with ours between them (collectives.rivals).
+RIVALS = {"nccl": -(2**31), "mixed": 1 - 2**31}
+_OF_MIXED = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce")
+OF_RIVALS = {"nccl": (*_OF_MIXED, "alltoall"), "mixed": _OF_MIXED}
 
 # What a call gets that leaves everything to the library.
 AUTOMATIC: Options = (
@@ -137,9 +138,11 @@ def how(
     """Turn a call's options to numbers."""
     index, code, seconds, wide, _ = AUTOMATIC
     if algorithm is not None:
-        own = OWN.get((call, algorithm)) if isinstance(algorithm, str) else None
-        if own is None and algorithm == NCCL_NAME and call in OF_NCCL:
-            own = NCCL
+        own = None
+        if isinstance(algorithm, str):
+            own = OWN.get((call, algorithm))
+            if own is None and call in OF_RIVALS.get(algorithm, ()):
+                own = RIVALS[algorithm]
         index = algorithm_index(call, algorithm) if own is None else own
     if mode is not None:
         code = MODES[choose_from(mode, MODES, f"{call}: mode")]

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import DTYPES, NAMES, Operand
 from collectives.errors import InvalidArgumentError, UnsupportedError
+from collectives.gpu_memory import allocated
 from collectives.names import op_code
 from collectives.sparse.on_gpu import MOST, request_of
 
@@ -25,7 +26,7 @@ class GpuKept:
         """Take the memory; the residual is zero."""
         self.of = (like.elements, like.dtype, like.device)
         wide = 8 if like.dtype == DTYPES["float64"] else 4
-        self._memory = [_taken(like.device, like.elements * wide)]
+        self._memory = [allocated(like.device, like.elements * wide)]
         selection = ffi.new("coll_gpu_selection *")
         selection.size = ffi.sizeof("coll_gpu_selection")
         selection.dtype, selection.index_bytes = like.dtype, _INDEX_BYTES
@@ -34,16 +35,10 @@ class GpuKept:
         room = ffi.new("size_t *")
         check(lib.coll_gpu_top_k_room(like.device, selection, room))
         for name, size in (("room", room[0]), ("indices", wanted * 4), ("values", wanted * wide)):
-            self._memory.append(_taken(like.device, int(size)))
+            self._memory.append(allocated(like.device, int(size)))
             setattr(selection, name, self._memory[-1])
         self.selection = selection
         self.wanted = wanted
-
-
-def _taken(device: int, size: int) -> Any:
-    place = ffi.new("void **")
-    check(lib.coll_gpu_allocate(device, max(size, 1), place))
-    return ffi.gc(place[0], lambda memory: lib.coll_gpu_free(device, memory))
 
 
 def top_k_allreduce(

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from collectives import arrays
 from collectives.last import LastCall
-from collectives.names import AUTOMATIC, OPS, choose_from
-from collectives.rivals.fitting import fitting, lacks
+from collectives.names import AUTOMATIC, OPS, RIVALS, choose_from
+from collectives.rivals.fitting import fitting
+from collectives.rivals.trial import OURS
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
 class GpuExplanation:
     """Who runs a call of arrays on GPUs, and why. Printed, it is a few lines.
 
-    ``choice`` is "nccl", "ours", or "open": the first such call decides. ``ours`` and ``nccl`` are
-    medians of seconds in so many ``pairs`` of calls on vectors of ``measured_at`` bytes; None where
-    nothing was measured. ``why`` tells the reason, also why there is no NCCL.
+    ``choice`` is "nccl", "mixed" (NCCL within hosts, ours between them), "ours", or "open": the
+    first such call decides. ``ours``, ``nccl`` and ``mixed`` are medians of seconds in so many
+    ``rounds`` of calls on vectors of ``measured_at`` bytes; None where that was not measured.
+    ``why`` tells the reason, also why there is no NCCL.
     """
 
     kind: str
@@ -35,7 +38,8 @@ class GpuExplanation:
     why: str
     ours: float | None = None
     nccl: float | None = None
-    pairs: int = 0
+    mixed: float | None = None
+    rounds: int = 0
     measured_at: int | None = None
 
     def __str__(self) -> str:
@@ -45,10 +49,11 @@ class GpuExplanation:
             f"{'rank' if self.ranks == 1 else 'ranks'}: {self.choice}",
             f"  {self.why}",
         ]
-        if self.ours is not None and self.nccl is not None:
+        if self.rounds:
+            each = ((way, getattr(self, way)) for way in (OURS, *RIVALS))
+            told = (f"{way} {seconds * 1e6:.3g} us" for way, seconds in each if seconds is not None)
             lines.append(
-                f"  ours {self.ours * 1e6:.3g} us, nccl {self.nccl * 1e6:.3g} us: medians of "
-                f"{self.pairs} pairs at {self.measured_at} bytes"
+                f"  {', '.join(told)}: medians of {self.rounds} rounds at {self.measured_at} bytes"
             )
         return "\n".join(lines)
 
@@ -60,7 +65,8 @@ def explained(comm: Communicator, kind: str, nbytes: int, dtype: str) -> GpuExpl
     choice, why, found = "open", "nobody has asked for NCCL yet: the first such call does", None
     if rival is not None:
         choice, why, found = _known(rival, kind, nbytes, arrays.DTYPES[dtype])
-    measured = found if found is not None and found.pairs > 0 else None
+    measured = found if found is not None and found.rounds > 0 else None
+    seconds = measured.seconds if measured else {}
     return GpuExplanation(
         kind=kind,
         nbytes=nbytes,
@@ -68,9 +74,10 @@ def explained(comm: Communicator, kind: str, nbytes: int, dtype: str) -> GpuExpl
         ranks=comm.size,
         choice=choice,
         why=why,
-        ours=measured.ours if measured else None,
-        nccl=measured.nccl if measured else None,
-        pairs=measured.pairs if measured else 0,
+        ours=seconds.get(OURS),
+        nccl=seconds.get("nccl"),
+        mixed=seconds.get("mixed"),
+        rounds=measured.rounds if measured else 0,
         measured_at=measured.nbytes if measured else None,
     )
 
@@ -84,22 +91,31 @@ def _known(
         return "ours", f"nccl is left out: {fit}", None
     if why := rival.closed_to(kind):
         return "ours", why, None
-    if rival.why is None:
+    if not rival.asked:
         return "open", "nobody has asked for NCCL yet: the first such call does", None
-    if why := rival.why or lacks(fit, rival.version):
-        return "ours", f"nccl is left out: {why}", None
-    if rival.wishes(kind):
-        return "nccl", "wished for by COLLECTIVES_ALGORITHM", None
+    lacking = rival.lacking(fit)
+    wished = rival.wished(kind)
+    if wished and not lacking[wished]:
+        return wished, "wished for by COLLECTIVES_ALGORITHM", None
+    if wished or all(lacking.values()):
+        return "ours", left_out(lacking, wished), None
     found = rival.decisions.get((kind, dtype, nbytes.bit_length()))
     if found is None:
         return "open", "nothing was measured for this length yet: the first such call does it", None
-    return ("nccl" if found.by_nccl else "ours"), found.why, found
+    return found.by, found.why, found
+
+
+def left_out(lacking: Mapping[str, str], wished: str = "") -> str:
+    """Return why ways are left out, or the one that is wished for."""
+    told = {wished: lacking[wished]} if wished else lacking
+    return "; ".join(f"{way} is left out: {why}" for way, why in told.items() if why)
 
 
 @dataclass(frozen=True)
 class NcclTaken:
     """The last collective of a rank where NCCL made it; ``sequence`` of the agreement before it."""
 
+    way: str
     kind: str
     nbytes: int
     sequence: int
@@ -108,12 +124,12 @@ class NcclTaken:
         """Return it as ``comm.last``."""
         return LastCall(
             kind=self.kind,
-            algorithm="nccl",
-            mode="nccl",
+            algorithm=self.way,
+            mode=self.way,
             nbytes=self.nbytes,
             seconds=math.nan,
             busbw=math.nan,
             waiting=math.nan,
             sequence=self.sequence,
-            way="nccl",
+            way=self.way,
         )

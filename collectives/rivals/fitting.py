@@ -77,24 +77,22 @@ def arguments(
     fit: Fit, source: Operand, target: Operand | None, root: int, size: int
 ) -> tuple[int, ...]:
     """Return what comes before communicator and stream."""
-    to = 0 if target is None else _address(target)
+    to = 0 if target is None else address(target)
     count = source.elements
     if fit.kind == "reduce_scatter" or fit.kind == "alltoall":
         count //= size
     end = {"broadcast": (root,), "reduce": (fit.op, root)}.get(fit.kind, ())
     if fit.kind in ("allreduce", "reduce_scatter"):
         end = (fit.op,)
-    return (_address(source), to, count * fit.unit, fit.dtype, *end)
+    return (address(source), to, count * fit.unit, fit.dtype, *end)
 
 
 def lies_well(fit: Fit, source: Operand, target: Operand | None, rank: int, size: int) -> bool:
     """Whether arrays lie apart, or in place as NCCL wants it. On this rank."""
-    if target is None:
+    if target is None or _apart(source, target):
         return True
-    begin, to = _address(source), _address(target)
+    begin, to = address(source), address(target)
     length, room = bytes_of(source), bytes_of(target)
-    if begin >= to + room or to >= begin + length:
-        return True
     if fit.kind == "alltoall":
         return False
     if fit.kind == "allgather":
@@ -102,6 +100,16 @@ def lies_well(fit: Fit, source: Operand, target: Operand | None, rank: int, size
     if fit.kind == "reduce_scatter":
         return to == begin + rank * room
     return begin == to
+
+
+def lies_apart(source: Operand, target: Operand | None) -> bool:
+    """Whether arrays are one array, or have nothing in common. On this rank."""
+    return target is None or address(source) == address(target) or _apart(source, target)
+
+
+def _apart(source: Operand, target: Operand) -> bool:
+    begin, to = address(source), address(target)
+    return begin >= to + bytes_of(target) or to >= begin + bytes_of(source)
 
 
 def bytes_of(side: Operand) -> int:
@@ -114,5 +122,6 @@ def whole(source: Operand, target: Operand | None) -> int:
     return max(bytes_of(source), 0 if target is None else bytes_of(target))
 
 
-def _address(side: Operand) -> int:
+def address(side: Operand) -> int:
+    """Return where an array begins."""
     return int(ffi.cast("uintptr_t", side.pointer))

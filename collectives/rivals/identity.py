@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which GPU a number means, as CUDA's driver tells: ranks of other processes number otherwise."""
+"""Which GPU a number means, as CUDA's driver tells, and which host this is.
+
+Ranks of other processes number GPUs otherwise.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 
 from collectives.errors import UnsupportedError
+from collectives.launchers import meeting
 
 BYTES = 16
 
@@ -28,3 +33,8 @@ def uuid_of(device: int) -> bytes:
         if code != 0:
             raise UnsupportedError(f"the driver of CUDA does not tell GPU {device}: {name}: {code}")
     return uuid.raw
+
+
+def this_host() -> bytes:
+    """Return what no other host has. Raises OSError where /proc does not tell."""
+    return hashlib.blake2b(meeting.host().encode(), digest_size=BYTES).digest()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL's communicator of the ranks of ours: made by all of them, or by none."""
+"""NCCL's communicators of the ranks of ours: made by all of them, or by none."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,15 +34,17 @@ class Joined(NamedTuple):
     why: str
 
 
-def joined(comm: Caller, device: int, sharing: int) -> Joined:
-    """Make it. Every rank must call it; on all of them it is there, or it is not.
+def joined(comm: Caller, device: int, sharing: int, members: Sequence[int]) -> Joined:
+    """Make that of ``members``, in their order, of which this rank is one.
 
+    Every rank must call it, with its own group; on all of them it is there, or it is not.
     ``sharing``: so many ranks are on one GPU.
     """
-    rows = told(comm, _offer() if comm.rank == 0 else _YES, "the id of an NCCL communicator")
+    first = members[0]
+    rows = told(comm, _offer() if comm.rank == first else _YES, "the id of an NCCL communicator")
     if why := _first_no(rows):
         return Joined(None, why)
-    made, answer = _met(comm, rows[0][1 : 1 + _ID], device, sharing)
+    made, answer = _met(comm.rank, members, rows[first][1 : 1 + _ID], device, sharing)
     try:
         # Who failed at once waits here for those that wait for it in NCCL.
         patience = max(2 * _MEETING_S, comm._handle.timeout)
@@ -56,7 +59,7 @@ def joined(comm: Caller, device: int, sharing: int) -> Joined:
 
 
 def _offer() -> bytes:
-    """Return the row of rank 0: an id, or why there is none."""
+    """Return the row of a first member: an id, or why there is none."""
     try:
         return _YES + unique_id()
     except Exception as error:  # whatever it is, the others wait for what this rank says
@@ -64,14 +67,15 @@ def _offer() -> bytes:
 
 
 def _met(
-    comm: Caller, uid: bytes, device: int, sharing: int
+    rank: int, members: Sequence[int], uid: bytes, device: int, sharing: int
 ) -> tuple[nccl.Communicator | None, bytes]:
     """Return this rank's communicator, and what it tells the others."""
     made = None
     config = Config(max_ctas=max(_BLOCKS // sharing, 1)) if sharing > 1 else None
     try:
         with _current(device):
-            made = init_rank(comm.size, uid, comm.rank, config=config, timeout=_MEETING_S)
+            place = members.index(rank)
+            made = init_rank(len(members), uid, place, config=config, timeout=_MEETING_S)
         if made.device != device:
             raise UnsupportedError(
                 f"the arrays are on GPU {device}, and CUDA's current one is {made.device}: make "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our call and NCCL's against each other, in turns, on memory of their own: who is faster.
+"""Our call and those of NCCL against each other, in turns, on memory of their own: who is faster.
 
 What a call took on the slowest rank counts, which all ranks know from one allreduce, so they decide
 alike.
@@ -8,16 +8,18 @@ alike.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from collectives._ffi import check, ffi, lib
 from collectives.arrays import Operand
 from collectives.errors import CollectiveError
 from collectives.gpu_arrays import Place
+from collectives.gpu_memory import allocated
 from collectives.gpu_streams import as_pointer
 from collectives.rivals.fitting import bytes_of
 from collectives.rivals.talk import all_agree, largest
@@ -25,7 +27,8 @@ from collectives.rivals.talk import all_agree, largest
 if TYPE_CHECKING:
     from collectives.caller import Caller
 
-SECONDS = 0.1  # for the pairs of a class of calls
+OURS = "ours"
+SECONDS = 0.1  # for the rounds of a class of calls
 LEAST, MOST = 3, 15  # of them, however long they take
 _ALIKE = 0.02  # relative difference that is none: then ours runs
 
@@ -34,22 +37,26 @@ Run = Callable[[Operand, Operand | None], bool]
 
 
 class NcclFailedError(Exception):
-    """NCCL could not make a call on some rank; all ranks get this."""
+    """A way of NCCL could not make a call on some rank; all ranks get this."""
+
+    def __init__(self, way: str) -> None:
+        """Of which way."""
+        super().__init__(way)
+        self.way = way
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether NCCL runs a class of calls, and why.
+    """Who runs a class of calls, "ours" or a way of NCCL, and why.
 
-    ``ours`` and ``nccl`` are medians of seconds, over so many ``pairs``, of vectors of ``nbytes``;
-    0 where nothing was measured.
+    ``seconds`` are medians of all that were raced, over so many ``rounds``, of vectors of
+    ``nbytes``; none where nothing was measured.
     """
 
-    by_nccl: bool
+    by: str
     why: str
-    ours: float = 0.0
-    nccl: float = 0.0
-    pairs: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    rounds: int = 0
     nbytes: int = 0
     spent: float = 0.0  # seconds, of the slowest rank
 
@@ -65,12 +72,11 @@ def trial(
     comm: Caller,
     place: Place,
     sides: tuple[Operand, Operand | None],
-    ours: Run,
-    theirs: Run,
+    runs: Mapping[str, Run],
     nbytes: int,
     words: str,
 ) -> Decision:
-    """Measure and decide. Every rank must call it, with the same ``words``.
+    """Measure and decide. Every rank must call it, with the same ``words``; "ours" is one of them.
 
     Raises NcclFailedError, on all ranks alike.
     """
@@ -79,31 +85,49 @@ def trial(
     except CollectiveError:
         own = None
     if not all_agree(comm, own is not None, words) or own is None:
-        return Decision(False, "there was no memory on the GPU to measure with, on some rank")
-    runs = (ours, theirs)
-    warm = np.array([[_sample(comm, place, run, own, words) for run in runs] for _ in range(2)])
+        return Decision(OURS, "there was no memory on the GPU to measure with, on some rank")
+
+    def sample(way: str) -> float:
+        return _sample(comm, place, runs[way], way, own, words)
+
+    ways = list(runs)
+    warm = np.array([[sample(way) for way in ways] for _ in range(2)])
     largest(comm, warm, words)
-    pairs = int(np.clip(SECONDS / max(float(warm[1].sum()), 1e-9), LEAST, MOST))
-    taken = np.zeros((pairs, 2))
+    rounds = int(np.clip(SECONDS / max(float(warm[1].sum()), 1e-9), LEAST, MOST))
+    taken = np.zeros((rounds, len(ways)))
     for number, row in enumerate(taken):
-        for which in (0, 1) if number % 2 else (1, 0):
-            row[which] = _sample(comm, place, runs[which], own, words)
+        for turn in range(len(ways)):
+            which = (number + turn) % len(ways)
+            row[which] = sample(ways[which])
     largest(comm, taken, words)
-    ratio = float(np.median(taken[:, 1] / taken[:, 0]))
-    faster = "NCCL" if ratio < 1 - _ALIKE else "ours"
+    by, why = _fastest(dict(zip(ways, taken.T, strict=True)))
     return Decision(
-        by_nccl=faster == "NCCL",
-        why=f"{faster} was faster" if abs(ratio - 1) > _ALIKE else "they are alike",
-        ours=float(np.median(taken[:, 0])),
-        nccl=float(np.median(taken[:, 1])),
-        pairs=pairs,
+        by=by,
+        why=why,
+        seconds=dict(zip(ways, np.median(taken, axis=0).tolist(), strict=True)),
+        rounds=rounds,
         nbytes=nbytes,
         spent=float(warm.sum() + taken.sum()),
     )
 
 
+def _fastest(taken: Mapping[str, npt.NDArray[np.float64]]) -> tuple[str, str]:
+    """Return who runs such calls, and why, by what each took in the same rounds."""
+    ratios = {way: float(np.median(each / taken[OURS])) for way, each in taken.items()}
+    rival = min((way for way in ratios if way != OURS), key=lambda way: ratios[way])
+    if abs(ratios[rival] - 1) <= _ALIKE:
+        return OURS, "they are alike"
+    by = rival if ratios[rival] < 1 else OURS
+    return by, f"{by} was faster"
+
+
 def _sample(
-    comm: Caller, place: Place, run: Run, sides: tuple[Operand, Operand | None], words: str
+    comm: Caller,
+    place: Place,
+    run: Run,
+    way: str,
+    sides: tuple[Operand, Operand | None],
+    words: str,
 ) -> float:
     """Return the seconds of a call, until it is done on the GPU."""
     _wait(comm, place)
@@ -111,9 +135,10 @@ def _sample(
     begin = time.perf_counter()
     made = run(*sides)
     # Where a rank has not made its part, the others would wait on the GPU for ever. That is asked
-    # of both, so that both take the same time for it.
-    if not all_agree(comm, made, words):
-        raise NcclFailedError
+    # of all ways, so that all take the same time for it. Who failed at once waits here for those
+    # that wait for it in a call of ours.
+    if not all_agree(comm, made, words, 2 * comm._handle.timeout):
+        raise NcclFailedError(way)
     _wait(comm, place)
     return time.perf_counter() - begin
 
@@ -134,8 +159,5 @@ def _scratch(
 
 
 def _like(place: Place, side: Operand) -> Operand:
-    memory: Any = ffi.new("void **")
-    check(lib.coll_gpu_allocate(place.device, max(bytes_of(side), 1), memory))
-    device = place.device
-    held = ffi.gc(memory[0], lambda address: lib.coll_gpu_free(device, address))
+    held = allocated(place.device, bytes_of(side))
     return side._replace(pointer=held, array=held, origin=held, packed=None, stream=place.stream)

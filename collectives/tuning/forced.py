@@ -11,7 +11,7 @@ from collectives._ffi import check, lib
 from collectives.catalogue import algorithms
 from collectives.defined import own_algorithm
 from collectives.errors import UnsupportedError
-from collectives.names import KINDS, NCCL_NAME, choose_from
+from collectives.names import KINDS, RIVALS, choose_from
 from collectives.tuning.candidates import INLINE_BYTES
 from collectives.tuning.table import Choice
 
@@ -36,12 +36,12 @@ def check_wishes(words: str, p: int) -> None:
 
 def wished_kinds(words: str) -> tuple[str, ...]:
     """Return the collectives for which COLLECTIVES_ALGORITHM wishes for one of our algorithms."""
-    return tuple(kind for kind, _, name in _parts(words) if name != NCCL_NAME)
+    return tuple(kind for kind, _, name in _parts(words) if name not in RIVALS)
 
 
-def wished_of_nccl(words: str) -> tuple[str, ...]:
-    """Return those which it wishes NCCL to run, of arrays on GPUs."""
-    return tuple(kind for kind, _, name in _parts(words) if name == NCCL_NAME)
+def wished_of_rivals(words: str) -> dict[str, str]:
+    """Return those which it wishes a way of NCCL to run, of arrays on GPUs, and which way."""
+    return {kind: name for kind, _, name in _parts(words) if name in RIVALS}
 
 
 def _parts(words: str) -> list[tuple[str, str, str]]:

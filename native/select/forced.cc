@@ -18,9 +18,12 @@ namespace {
 // As long as large messages flow well through slots, and over a network.
 constexpr std::size_t kForcedTile = 256 << 10, kForcedWireTile = 64 << 10;
 
-// What NCCL is wished for, of arrays on GPUs (collectives/rivals): no plan of ours, so no line.
-constexpr std::string_view kOfNccl[] = {"allreduce:nccl", "reduce_scatter:nccl", "allgather:nccl",
-                                        "broadcast:nccl", "reduce:nccl",         "alltoall:nccl"};
+// What NCCL is wished for, of arrays on GPUs, alone or within hosts (collectives/rivals): no plan
+// of ours, so no line.
+constexpr std::string_view kOfNccl[] = {
+    "allreduce:nccl",  "reduce_scatter:nccl", "allgather:nccl",  "broadcast:nccl",
+    "reduce:nccl",     "alltoall:nccl",       "allreduce:mixed", "reduce_scatter:mixed",
+    "allgather:mixed", "broadcast:mixed",     "reduce:mixed"};
 
 [[noreturn]] void refuse_words(std::string_view words, const std::string& why) {
   throw Error(Status::invalid_argument,
@@ -45,6 +48,7 @@ const Algorithm& named(std::string_view words, std::string_view one) {
 
 void each(std::string_view words, const std::function<void(const Algorithm&)>& f) {
   std::set<Kind> seen;
+  std::set<std::string_view> of_nccl;
   for (std::string_view rest = words; !rest.empty();) {
     const std::size_t comma = rest.find(',');
     const std::string_view one = rest.substr(0, comma);
@@ -54,6 +58,8 @@ void each(std::string_view words, const std::function<void(const Algorithm&)>& f
         refuse_words(words, std::string(name_of(a.kind)) + " is there twice");
       }
       f(a);
+    } else if (const auto kind = one.substr(0, one.find(':')); !of_nccl.insert(kind).second) {
+      refuse_words(words, std::string(kind) + " is there twice");
     }
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);

@@ -259,7 +259,7 @@ def nccl_chosen(rank: int, size: int, _: Path) -> None:
                 assert bool((x == total).all()), (n, algorithm)
         told = comm.explain("allreduce", 4 * n, device="cuda")
         assert told.choice in ("ours", "nccl"), told
-        assert told.pairs >= 3, told
+        assert told.rounds >= 3, told
         print(told)
     x = torch.full((7,), rank, device=device, dtype=torch.int32)
     whole = torch.zeros(7 * size, device=device, dtype=torch.int32)
@@ -272,6 +272,36 @@ def nccl_chosen(rank: int, size: int, _: Path) -> None:
     last = comm.last
     assert last is not None
     assert last.way == "nccl"
+    comm.close()
+
+
+def nccl_mixed(rank: int, size: int, _: Path) -> None:
+    """NCCL within what ranks take for two hosts of half of them each, ours between them."""
+    torch: Any = importlib.import_module("torch")
+    shared = torch.cuda.device_count() < size
+    device = torch.device("cuda", 0 if shared else rank)
+    torch.cuda.set_device(device)
+    standing: Any = importlib.import_module("collectives.rivals.standing")
+    standing.this_host = lambda: bytes([2 * rank // size]) * 16
+    comm = cl.init(timeout=60)
+    for n in (1, 1003, LONG):
+        with torch.cuda.stream(torch.cuda.Stream(device)):
+            x = torch.full((n,), rank + 1.0, device=device)
+            comm.allreduce(x, algorithm="mixed")
+            assert bool((x == size * (size + 1) / 2).all()), n
+            comm.reduce(x, root=1, algorithm="mixed")
+            comm.broadcast(x, root=1, algorithm="mixed")
+            assert bool((x == size * size * (size + 1) / 2).all()), n
+            whole = torch.zeros(n * size, device=device)
+            comm.allgather(torch.full((n,), float(rank), device=device), whole, algorithm="mixed")
+            wanted = torch.arange(float(size), device=device).repeat_interleave(n)
+            assert bool((whole == wanted).all()), n
+            comm.reduce_scatter(whole, x, algorithm="mixed")
+            assert bool((x == rank * size).all()), n
+    comm.allreduce(torch.ones(LONG, device=device))
+    told = comm.explain("allreduce", 4 * LONG, device="cuda")
+    assert told.mixed is not None, told
+    print(told)
     comm.close()
 
 

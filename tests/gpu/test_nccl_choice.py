@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(200)]
 SIZE = 2
 
 
-def needed() -> None:
+def needed(size: int) -> None:
     """Skip where there is no NVIDIA's NCCL, or one that does not let ranks share the only GPU."""
     gpus = owner("torch").module.cuda.device_count()
     try:
@@ -30,18 +30,19 @@ def needed() -> None:
         pytest.skip(str(error))
     if library.host_arrays:
         pytest.skip("the libnccl of this process is this package's own")
-    if gpus < SIZE and library.version < SEVERAL_ON_ONE:
-        pytest.skip(f"one GPU for {SIZE} ranks, and NCCL {library.version}")
+    if gpus < size and library.version < SEVERAL_ON_ONE:
+        pytest.skip(f"{gpus} GPUs for {size} ranks, and NCCL {library.version}")
 
 
-def test_nccl_is_chosen_or_not_and_right(yard: Yardsticks) -> None:
-    needed()
+@pytest.mark.parametrize(("name", "size"), [("nccl_chosen", SIZE), ("nccl_mixed", 2 * SIZE)])
+def test_it_is_chosen_or_not_and_right(name: str, size: int, yard: Yardsticks) -> None:
+    needed(size)
     program = (
         "import os, pathlib, tests.gpu.rank_programs as p; "
-        f"p.nccl_chosen(int(os.environ['COLLECTIVES_RANK']), {SIZE}, pathlib.Path('.'))"
+        f"p.{name}(int(os.environ['COLLECTIVES_RANK']), {size}, pathlib.Path('.'))"
     )
     done = subprocess.run(
-        [*COLLRUN, "-n", str(SIZE), sys.executable, "-c", program],
+        [*COLLRUN, "-n", str(size), sys.executable, "-c", program],
         cwd=ROOT, env=settings() | {SHARING: "1"}, capture_output=True, text=True,
         timeout=PATIENCE_S, check=False,
     )  # fmt: skip

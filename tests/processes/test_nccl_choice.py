@@ -29,8 +29,8 @@ def test_what_is_faster_is_chosen_and_right(tmp_path: Path) -> None:
         assert set(told["ways"].values()) == {"nccl"}, told["ways"]
         assert told["before"].endswith("nobody has asked for NCCL yet: the first such call does")
         assert told["text"] == (
-            "allreduce of 4000 bytes of float32 on GPUs among 2 ranks: nccl\n  NCCL was faster\n"
-            "  ours 2e+03 us, nccl 1e+03 us: medians of 15 pairs at 4000 bytes"
+            "allreduce of 4000 bytes of float32 on GPUs among 2 ranks: nccl\n  nccl was faster\n"
+            "  ours 2e+03 us, nccl 1e+03 us: medians of 15 rounds at 4000 bytes"
         )
 
 
@@ -85,7 +85,7 @@ def test_it_is_wished_for_by_a_variable(tmp_path: Path) -> None:
         ("id", "0", "rank 0: no id", True),
         ("init", "1", "rank 1: no communicator", True),
         ("device", "1", "GPU 0, and CUDA's current one is 7", True),
-        ("trial", "1", "NCCL could not make a call on some rank", True),
+        ("trial", "1", "it could not make a call on some rank", True),
     ],
 )
 def test_where_a_step_fails_all_go_on_without(
@@ -163,6 +163,6 @@ def test_nothing_is_measured_while_a_graph_is_captured(tmp_path: Path) -> None:
 def test_when_time_for_trials_is_over_what_is_near_counts(tmp_path: Path) -> None:
     for told in found("over", tmp_path):
         assert told == [
-            "nccl: time for trials was over; nearby NCCL was faster",
+            "nccl: time for trials was over; nearby nccl was faster",
             "ours: time for trials was over, and none of such calls was measured",
         ]

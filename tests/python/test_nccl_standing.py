@@ -12,13 +12,14 @@ import pytest
 import collectives as cl
 from collectives import arrays
 from collectives.arrays import DTYPES, Operand
-from collectives.names import AUTOMATIC, NCCL, OF_NCCL, OPS, how
+from collectives.names import AUTOMATIC, OF_RIVALS, OPS, RIVALS, how
 from collectives.nccl import Version, find
 from collectives.rivals.fitting import FUNCTIONS, Fit, arguments, fitting, lacks, lies_well, whole
-from collectives.rivals.identity import uuid_of
+from collectives.rivals.hosts import Hosts
+from collectives.rivals.identity import this_host, uuid_of
 from collectives.rivals.standing import Facts, facts_of, why_not
 from collectives.rivals.talk import ROW
-from collectives.tuning.forced import wished_kinds, wished_of_nccl
+from collectives.tuning.forced import wished_kinds, wished_of_rivals
 from tests.python.ranks import on_ranks
 
 NEW, OLD = Version(2, 30, 7).code, Version(2, 29, 7).code
@@ -26,7 +27,11 @@ ONE, OTHER = bytes([1]) * 16, bytes([2]) * 16
 
 
 def test_facts_travel_whole() -> None:
-    for facts in (Facts("", NEW, True, ONE), Facts("there is no libnccl"), Facts("x" * 9999)):
+    for facts in (
+        Facts("", NEW, True, ONE, OTHER),
+        Facts("there is no libnccl"),
+        Facts("x" * 9999),
+    ):
         row = facts.packed()
         assert len(row) <= ROW
         again = Facts.of_row(row.ljust(ROW, b"\0"))
@@ -50,8 +55,40 @@ def test_facts_travel_whole() -> None:
     ],
 )
 def test_all_ranks_need_the_same_nccl_and_a_gpu_each(facts: list[Facts], why: str) -> None:
-    assert why_not(facts).startswith(why)
-    assert bool(why_not(facts)) == bool(why)
+    found = why_not(facts, range(len(facts)))
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
+def test_within_a_host_others_do_not_count() -> None:
+    apart = Facts("", OLD, False, OTHER)
+    facts = [apart, *(Facts("", NEW, True, ONE) for _ in range(2)), apart]
+    assert why_not(facts, [1, 2]) == ""
+    assert why_not(facts, [0, 3]).startswith("ranks 0 and 3 share a GPU")
+
+
+@pytest.mark.parametrize(
+    ("of_rank", "shape", "in_order", "why"),
+    [
+        ("aabb", (2, 2), True, ""),
+        ("bbaa", (2, 2), True, ""),
+        ("abab", (2, 2), False, ""),
+        ("aaa", (1, 3), True, "all ranks are on one host"),
+        ("abc", (3, 1), True, "each host has one rank alone"),
+        ("aab", (2, 2), True, "the hosts have different numbers of ranks"),
+    ],
+)
+def test_ranks_by_hosts(of_rank: str, shape: tuple[int, int], in_order: bool, why: str) -> None:
+    hosts = Hosts(of_rank)
+    assert (hosts.shape, hosts.in_order, hosts.why_flat()) == (shape, in_order, why)
+    for rank in range(len(of_rank)):
+        host, number = hosts.place(rank)
+        assert hosts.members[host][number] == rank
+
+
+def test_this_host_has_an_identity() -> None:
+    assert len(this_host()) == 16
+    assert this_host() == this_host()
 
 
 def test_the_variable_leaves_it_out_and_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,9 +167,9 @@ def test_options_that_nccl_has_not() -> None:
         assert "NCCL has no mode=" in str(fitting("allreduce", dtype, 0, options, None))
     assert "unequal" in str(fitting("allgather", dtype, 0, AUTOMATIC, [1, 2]))
     timed = how("allreduce", "nccl", None, 5.0)
-    assert timed[0] == NCCL
+    assert timed[0] == RIVALS["nccl"]
     assert isinstance(fitting("allreduce", dtype, 0, timed, None), Fit)
-    assert set(FUNCTIONS) == set(OF_NCCL)
+    assert set(FUNCTIONS) == set(OF_RIVALS["nccl"])
 
 
 def test_an_exchange_needs_a_newer_one() -> None:
@@ -161,7 +198,7 @@ def test_what_nccl_is_passed_and_where_arrays_may_lie() -> None:
     assert arguments(fit("reduce_scatter"), one, part, 0, 3) == (at, at + 16, 4, 2, 2)
     assert arguments(fit("allgather"), part, other, 0, 3) == (at + 16, to, 16, 1)
     assert arguments(fit("alltoall"), one, other, 0, 3) == (at, to, 16, 1)
-    for kind in OF_NCCL:
+    for kind in OF_RIVALS["nccl"]:
         assert lies_well(fit(kind), one, other, 1, 3)
         assert lies_well(fit(kind), one, one, 0, 3) == (kind != "alltoall")
     assert lies_well(fit("reduce"), one, None, 1, 3)
@@ -174,10 +211,11 @@ def test_what_nccl_is_passed_and_where_arrays_may_lie() -> None:
 
 
 def test_wishes_for_nccl_are_apart_from_ours() -> None:
-    words = "allreduce:nccl,allreduce:ring,broadcast:chain,reduce:nccl"
-    assert wished_of_nccl(words) == ("allreduce", "reduce")
+    words = "allreduce:nccl,allreduce:ring,broadcast:chain,reduce:mixed"
+    assert wished_of_rivals(words) == {"allreduce": "nccl", "reduce": "mixed"}
     assert wished_kinds(words) == ("allreduce", "broadcast")
-    assert wished_of_nccl("") == wished_kinds("") == ()
+    assert wished_of_rivals("") == {}
+    assert wished_kinds("") == ()
 
 
 def test_arrays_of_the_host_know_nothing_of_it() -> None:
@@ -189,7 +227,7 @@ def test_arrays_of_the_host_know_nothing_of_it() -> None:
         with pytest.raises(cl.InvalidArgumentError, match="scan: algorithm 'nccl' is unknown"):
             comm.scan(np.ones(3), algorithm="nccl")
         told = comm.explain("allreduce", 8, device="cuda")
-        assert (told.choice, told.ranks, told.pairs, told.ours) == ("open", 2, 0, None)
+        assert (told.choice, told.ranks, told.rounds, told.ours) == ("open", 2, 0, None)
         with pytest.raises(cl.InvalidArgumentError, match="explain: device"):
             comm.explain("allreduce", device="tpu")  # type: ignore[call-overload]
         with pytest.raises(cl.InvalidArgumentError, match="explain: dtype"):
@@ -202,6 +240,12 @@ def test_the_variable_may_wish_for_it_beside_ours(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLLECTIVES_ALGORITHM", "allreduce:nccl,allreduce:ring")
     (comm,) = cl.local(1)
     comm.close()
+    monkeypatch.setenv("COLLECTIVES_ALGORITHM", "allreduce:nccl,broadcast:nccl,allreduce:mixed")
+    with pytest.raises(cl.InvalidArgumentError, match="allreduce is there twice"):
+        cl.local(1)
+    monkeypatch.setenv("COLLECTIVES_ALGORITHM", "alltoall:mixed")
+    with pytest.raises(cl.InvalidArgumentError, match="alltoall has no algorithm 'mixed'"):
+        cl.local(1)
     monkeypatch.setenv("COLLECTIVES_ALGORITHM", "scan:nccl")
     with pytest.raises(cl.InvalidArgumentError, match="scan has no algorithm 'nccl'"):
         cl.local(1)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives in two levels, NCCL within hosts and ours between them: a rank's stages.
+
+Pure: no rank, array or library is needed to tell the stages, so tests run those of all ranks on
+arrays of the host. Every host has as many ranks, and rank ``i`` of a host meets rank ``i`` of the
+others, so that all of a host's ranks use its links to other hosts at once, each for its part of the
+vector. So reduce_scatter within, allreduce between and allgather within are an allreduce:
+M. Cho et al., "BlueConnect", SysML 2019, of two dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+
+class Seat(NamedTuple):
+    """Where a rank is: so many ``hosts`` of so many ``ranks`` each, and its number in both."""
+
+    hosts: int
+    ranks: int
+    host: int
+    rank: int
+
+
+class Piece(NamedTuple):
+    """Elements of the call's "source" or "target", or of "scratch" memory of this rank."""
+
+    array: str
+    start: int
+    elements: int
+
+
+class Inside(NamedTuple):
+    """One call of NCCL among the ranks of a host.
+
+    ``elements`` are NCCL's (those of each rank, where parts are gathered or scattered); ``peer`` is
+    the root, or whom a message is for. Those of one stage are one group of NCCL.
+    """
+
+    function: str
+    source: Piece | None
+    target: Piece | None
+    elements: int
+    peer: int = 0
+
+
+class Across(NamedTuple):
+    """One collective of ours among the ranks with this number on all hosts; ``root`` is a host."""
+
+    kind: str
+    source: Piece
+    target: Piece | None
+    root: int = 0
+
+
+Stage: TypeAlias = tuple[Inside, ...] | Across
+
+
+def stages(kind: str, seat: Seat, elements: int, root: int = 0) -> list[Stage]:
+    """Return the stages of a call of this rank, whose source has so many ``elements``.
+
+    ``root`` counts the ranks of one host before those of the next. Of one stage all ranks that have
+    it make the same call; a stage without a call is left out.
+    """
+    made = _STAGES[kind](seat, elements, divmod(root, seat.ranks))
+    return [stage for stage in made if isinstance(stage, Across) or stage]
+
+
+def scratch(made: list[Stage]) -> int:
+    """Return the elements of scratch memory that stages use."""
+    calls = [c for stage in made for c in ([stage] if isinstance(stage, Across) else stage)]
+    pieces = [piece for call in calls for piece in (call.source, call.target) if piece]
+    return max((one.start + one.elements for one in pieces if one.array == "scratch"), default=0)
+
+
+def _share(elements: int, ranks: int, rank: int) -> tuple[int, int]:
+    """Return where a rank's part of a vector begins and how long it is: the last has the rest."""
+    each = elements // ranks
+    return rank * each, each + (elements % ranks if rank == ranks - 1 else 0)
+
+
+def _part(array: str, seat: Seat, elements: int) -> Piece:
+    return Piece(array, *_share(elements, seat.ranks, seat.rank))
+
+
+def _reduced(seat: Seat, elements: int, part: Piece) -> tuple[Inside, ...]:
+    """Sum what the host's ranks have, each its ``part``."""
+    each, last = elements // seat.ranks, seat.ranks - 1
+    body, rest = each * seat.ranks, elements % seat.ranks
+    calls = []
+    if each:
+        to = part._replace(elements=each)
+        calls.append(Inside("ncclReduceScatter", Piece("source", 0, body), to, each))
+    if rest:
+        to = Piece(part.array, part.start + each, rest)
+        end = to if seat.rank == last else None
+        calls.append(Inside("ncclReduce", Piece("source", body, rest), end, rest, last))
+    return tuple(calls)
+
+
+def _gathered(seat: Seat, elements: int) -> tuple[Inside, ...]:
+    """Give all of the host's ranks the target, of which each has its part."""
+    each, last = elements // seat.ranks, seat.ranks - 1
+    body, rest = each * seat.ranks, elements % seat.ranks
+    calls = []
+    if each:
+        own = Piece("target", seat.rank * each, each)
+        calls.append(Inside("ncclAllGather", own, Piece("target", 0, body), each))
+    if rest:
+        tail = Piece("target", body, rest)
+        calls.append(Inside("ncclBroadcast", tail, tail, rest, last))
+    return tuple(calls)
+
+
+def _across(kind: str, source: Piece, target: Piece | None, root: int = 0) -> list[Stage]:
+    return [Across(kind, source, target, root)] if source.elements else []
+
+
+def _allreduce(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
+    own = _part("target", seat, elements)
+    return [
+        _reduced(seat, elements, own),
+        *_across("allreduce", own, own),
+        _gathered(seat, elements),
+    ]
+
+
+def _broadcast(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
+    own = _part("target", seat, elements)
+    given: tuple[Inside, ...] = ()
+    if seat.host == root[0]:
+        given = _scattered(seat, elements, root[1])
+    begin = own._replace(array="source") if (seat.host, seat.rank) == root else own
+    return [given, *_across("broadcast", begin, own, root[0]), _gathered(seat, elements)]
+
+
+def _scattered(seat: Seat, elements: int, root: int) -> tuple[Inside, ...]:
+    """Give each of a host's ranks its part of the root's source."""
+    if seat.rank != root:
+        own = _part("target", seat, elements)
+        return (Inside("ncclRecv", None, own, own.elements, root),) if own.elements else ()
+    parts = [Piece("source", *_share(elements, seat.ranks, rank)) for rank in range(seat.ranks)]
+    return tuple(
+        Inside("ncclSend", part, None, part.elements, rank)
+        for rank, part in enumerate(parts)
+        if rank != root and part.elements
+    )
+
+
+def _reduce(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
+    own = _part("target", seat, elements)
+    part = Piece("scratch", 0, own.elements)
+    end: Piece | None = None
+    taken: tuple[Inside, ...] = ()
+    if seat.host == root[0]:
+        end = own if seat.rank == root[1] else part
+        taken = _collected(seat, elements, root[1])
+    return [_reduced(seat, elements, part), *_across("reduce", part, end, root[0]), taken]
+
+
+def _collected(seat: Seat, elements: int, root: int) -> tuple[Inside, ...]:
+    """Give a host's root the others' parts, which lie in their scratch memory."""
+    if seat.rank != root:
+        part = Piece("scratch", 0, _share(elements, seat.ranks, seat.rank)[1])
+        return (Inside("ncclSend", part, None, part.elements, root),) if part.elements else ()
+    parts = [Piece("target", *_share(elements, seat.ranks, rank)) for rank in range(seat.ranks)]
+    return tuple(
+        Inside("ncclRecv", None, part, part.elements, rank)
+        for rank, part in enumerate(parts)
+        if rank != root and part.elements
+    )
+
+
+def _allgather(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
+    if not elements:
+        return []
+    mine, hosts = Piece("source", 0, elements), range(seat.hosts)
+    column = Piece("scratch", 0, seat.hosts * elements)
+    row = seat.ranks * elements
+    inside = tuple(
+        Inside(
+            "ncclAllGather",
+            Piece("scratch", host * elements, elements),
+            Piece("target", host * row, row),
+            elements,
+        )
+        for host in hosts
+    )
+    return [Across("allgather", mine, column), inside]
+
+
+def _reduce_scatter(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
+    each = elements // (seat.hosts * seat.ranks)
+    if not each:
+        return []
+    row = seat.ranks * each
+    inside = tuple(
+        Inside(
+            "ncclReduceScatter",
+            Piece("source", host * row, row),
+            Piece("scratch", host * each, each),
+            each,
+        )
+        for host in range(seat.hosts)
+    )
+    column = Piece("scratch", 0, seat.hosts * each)
+    return [inside, Across("reduce_scatter", column, Piece("target", 0, each))]
+
+
+_STAGES: dict[str, Callable[[Seat, int, tuple[int, int]], list[Stage]]] = {
+    "allreduce": _allreduce,
+    "reduce_scatter": _reduce_scatter,
+    "allgather": _allgather,
+    "broadcast": _broadcast,
+    "reduce": _reduce,
+}
+# Their blocks lie host by host, so the ranks must be numbered so.
+IN_ORDER = ("reduce_scatter", "allgather")
+KINDS = tuple(_STAGES)
