@@ -19,7 +19,7 @@ from collectives.tuning.table import Choice, TunedTable, TuningWarning
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
-MOST = 128  # lines of an announcement (native/transport/segment.h)
+MOST = 256  # lines of an announcement (native/transport/segment.h)
 
 
 def announce(comm: Communicator, choices: Sequence[Choice], cores: int = 0) -> None:

@@ -18,7 +18,9 @@ _TOLD = 8 << 10
 def lines(cells: Sequence[Cell], p: int) -> list[Choice]:
     """Return the choices that follow: each from half way, in logarithms, to the size before it.
 
-    Far beyond the last size that was raced the library's rules hold again.
+    Between two sizes at which the library's rules won with different plans they say from where on
+    the second one runs: half way would be a worse guess. Far beyond the last size that was raced
+    they hold again.
 
     What two ranks raced while their cores were near is for near cores, and so for far ones; where a
     size was not raced on such cores, or they were moved meanwhile, the rules hold. Short vectors
@@ -37,14 +39,13 @@ def _on_cores(cells: Sequence[Cell], far: bool | None) -> list[Choice]:
     for kind in dict.fromkeys(cell.kind for cell in cells):
         row = sorted((c for c in cells if c.kind == kind), key=lambda c: c.nbytes)
         of_kind: list[Choice] = []
-        for i, cell in enumerate(row):
-            begin = 0 if i == 0 else int((row[i - 1].nbytes * cell.nbytes) ** 0.5)
-            short = cell.nbytes < _TOLD
-            holds = far is None or short or cell.far == far
-            if i > 0 and not short:
-                begin = max(begin, _TOLD) if far is not None else begin
-            best = cell.best
-            line = _line(best if holds else replace(best, algorithm=RULE), begin, bool(far))
+        for before, cell in zip([None, *row], row, strict=False):
+            best = cell.best if _holds(cell, far) else replace(cell.best, algorithm=RULE)
+            if before is not None and _by_rules(before, cell, far):
+                of_kind.append(_line(replace(best, algorithm=RULE), before.nbytes + 1, bool(far)))
+                of_kind.append(_line(best, cell.nbytes, bool(far)))
+                continue
+            line = _line(best, _half_way(before, cell, far), bool(far))
             if not of_kind or not _same(of_kind[-1], line):
                 of_kind.append(line)
         if of_kind[-1].algorithm != RULE:
@@ -52,6 +53,24 @@ def _on_cores(cells: Sequence[Cell], far: bool | None) -> list[Choice]:
         if any(line.algorithm != RULE for line in of_kind):
             found += of_kind
     return found
+
+
+def _holds(cell: Cell, far: bool | None) -> bool:
+    """Whether what was raced holds on such cores."""
+    return far is None or cell.nbytes < _TOLD or cell.far == far
+
+
+def _by_rules(before: Cell, cell: Cell, far: bool | None) -> bool:
+    """Whether the rules have won at both sizes, and run different plans there."""
+    won = all(one.best == one.usual and _holds(one, far) for one in (before, cell))
+    return won and not _same(before.best, cell.best)
+
+
+def _half_way(before: Cell | None, cell: Cell, far: bool | None) -> int:
+    if before is None:
+        return 0
+    begin = int((before.nbytes * cell.nbytes) ** 0.5)
+    return begin if far is None or cell.nbytes < _TOLD else max(begin, _TOLD)
 
 
 def _same(one: Choice, other: Choice) -> bool:

@@ -217,6 +217,11 @@ std::size_t vector_elements(const Call& call, int ranks) noexcept {
   return counts_own_part(call.kind) || call.kind == Kind::alltoall ? call.count * p : call.count;
 }
 
+std::size_t chosen_by_elements(const Call& call, int ranks) noexcept {
+  const std::size_t all = vector_elements(call, ranks);
+  return call.kind == Kind::alltoall ? all / static_cast<std::size_t>(ranks) : all;
+}
+
 bool may_have_counts(Kind kind) noexcept {
   return kind == Kind::alltoall || Layout(kind, 1, 0, 1).owned();
 }

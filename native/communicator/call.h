@@ -90,6 +90,8 @@ bool counts_own_part(Kind kind) noexcept;
 int root_of(const Call& call) noexcept;
 // Elements of the whole vector: of all ranks' parts together; of alltoall, of all blocks.
 std::size_t vector_elements(const Call& call, int ranks) noexcept;
+// Those whose length a plan is chosen by: of the vector; of alltoall, of what one rank hands in.
+std::size_t chosen_by_elements(const Call& call, int ranks) noexcept;
 // Whether the parts of ranks may be unequal, and how many lengths then tell them.
 bool may_have_counts(Kind kind) noexcept;
 std::size_t number_of_counts(Kind kind, int ranks) noexcept;

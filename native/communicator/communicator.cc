@@ -121,8 +121,7 @@ PreparedPlan& Communicator::read_plan_of(const Call& call, const Choice& choice)
 void Communicator::resolve(const Call& call, Prepared& out) {
   out.binding = out.far = out.within = out.read = nullptr;
   out.bound = false;
-  const std::size_t elements = vector_elements(call, ranks_);
-  const std::size_t bytes = elements * travel_of(call, ranks_).bytes();
+  const std::size_t bytes = chosen_by_elements(call, ranks_) * travel_of(call, ranks_).bytes();
   const Wish wish = wish_of(call);
   out.choices = choices(call.kind, bytes, wish);
   const bool by_rule = wish == Wish{.converts = wish.converts} && call.counts == nullptr &&
@@ -185,6 +184,7 @@ void Communicator::begin(Prepared& prepared) {
   executor_.begin(
       far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
       {far, placed, prepared.far, told ? prepared.within : nullptr, prepared.read, turn});
+  times_.tell();
 }
 
 // Which of the call's choices has run.

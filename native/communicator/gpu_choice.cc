@@ -64,7 +64,7 @@ Choice gpu_choice(const Call& call, int ranks, bool reach_arrays) {
   wish.one_fold = wish.one_fold || accumulated_in_one_fold(call);
   check_one_fold(call, wish);
   // Ranks of one launch reach each other's arrays when it begins: packets would only come later.
-  Choice choice = choose_gpu(call.kind, ranks, vector_elements(call, ranks) * element,
+  Choice choice = choose_gpu(call.kind, ranks, chosen_by_elements(call, ranks) * element,
                              !reach_arrays && element <= cuda::kWordBytes, wish);
   choice.mode = within_reach(choice.mode, wish, reach_arrays);
   check_blocks(call, algorithms()[static_cast<std::size_t>(choice.algorithm)]->passes_on);

@@ -2,6 +2,8 @@
 #include "communicator/placement_trials.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 namespace coll {
 namespace {
@@ -13,15 +15,25 @@ constexpr bool differs(double gain, double clearly) noexcept {
 
 }  // namespace
 
+std::size_t PlacementTrials::Samples::count() const noexcept {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
 double PlacementTrials::Samples::median() noexcept {
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(count / 2);
-  std::nth_element(seconds.begin(), middle, seconds.begin() + static_cast<std::ptrdiff_t>(count));
-  return static_cast<double>(*middle);
+  double least = std::numeric_limits<double>::max();
+  for (std::size_t turn = 0; turn < counts.size(); ++turn) {
+    if (counts[turn] == 0) continue;
+    const auto begin = seconds[turn].begin();
+    const auto middle = begin + static_cast<std::ptrdiff_t>(counts[turn] / 2);
+    std::nth_element(begin, middle, begin + static_cast<std::ptrdiff_t>(counts[turn]));
+    least = std::min(least, static_cast<double>(*middle));
+  }
+  return least;
 }
 
 std::optional<double> PlacementTrials::Tried::gain_of_far(std::size_t least) noexcept {
   auto& [near, far] = of;
-  if (near.count < least || far.count < least) return std::nullopt;
+  if (near.count() < least || far.count() < least) return std::nullopt;
   return near.median() / far.median();
 }
 
@@ -34,8 +46,8 @@ void PlacementTrials::take(int of_class, Placement placement) noexcept {
 }
 
 // What is said of it so far was said of other calls, until something is said again.
-void PlacementTrials::begin_anew(int of_class) noexcept {
-  uses_of(of_class) = {};
+void PlacementTrials::begin_anew(int of_class, unsigned pass) noexcept {
+  uses_of(of_class) = {.due = kFirst + pass, .pass = pass};
   take(of_class, moved_to_);
   trial_.taking_part &= ~bit(of_class);
 }
@@ -46,7 +58,7 @@ void PlacementTrials::begin(int of_class, std::uint64_t call, PlacementAhead& ah
   trial_ = {.of_class = of_class, .taking_part = bit(of_class), .usual = said_.far};
   for (int other = 0; other < kPlacementClasses; ++other) {
     const Uses& uses = uses_of(other);
-    const bool soon = uses.due == kFirst || 2 * uses.calls >= uses.due;
+    const bool soon = uses.tried ? 2 * uses.calls >= uses.due : uses.calls >= uses.pass;
     if (uses.calls > 0 && soon) trial_.taking_part |= bit(other);
   }
   on_ = true;
@@ -56,20 +68,28 @@ void PlacementTrials::begin(int of_class, std::uint64_t call, PlacementAhead& ah
 
 void PlacementTrials::say_turn(std::uint64_t call, PlacementAhead& ahead) noexcept {
   const std::uint64_t all = trial_.taking_part;
-  const std::uint64_t now = trial_.turn % 2 == 0 ? trial_.usual : ~trial_.usual;
+  const bool usual = trial_.turn == 0 || trial_.turn == kTurns - 1;
+  const std::uint64_t now = usual ? trial_.usual : ~trial_.usual;
   said_.far = (said_.far & ~all) | (now & all);
   said_.timed = all;
-  for (Tried& one : trial_.tried) one.samples = 0;
+  for (int of_class = 0; of_class < kPlacementClasses; ++of_class) {
+    Tried& one = tried(of_class);
+    one.samples = 0;
+    const bool unused = trial_.turn == 1 && (trial_.usual & bit(of_class)) != 0;
+    one.cold = unused ? uses_of(of_class).pass : 0;
+  }
   trial_.asked = {};
   trial_.from = ahead.say(said_, call);
+  trial_.until = trial_.from + kManyCalls + tried(trial_.of_class).cold;
 }
 
 void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call,
                             PlacementAhead& ahead, const CallTimes& times) noexcept {
   learn(call, times);
-  const bool enough = tried(trial_.of_class).samples >= kSamples || call > trial_.from + kManyCalls;
-  if (enough && ahead.free(call)) {
-    ++trial_.turn;
+  const Tried& most = tried(trial_.of_class);
+  const bool enough = (most.samples >= kSamples && most.cold == 0) || call > trial_.until;
+  if ((enough || hopeless()) && ahead.free(call)) {
+    trial_.turn = enough ? trial_.turn + 1 : kTurns;
     if (decided()) {
       end(call, ahead);
       return;
@@ -78,6 +98,9 @@ void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call
   }
   Tried& one = tried(of_class);
   if (call < trial_.from || (trial_.taking_part & bit(of_class)) == 0) return;
+  if (one.cold > 0) [[unlikely]]
+    warm(one, of_class);
+  if (!counts(call)) return;
   if (one.plan == 0) one.plan = plan;
   const bool counts = one.plan == plan && one.samples < kSamples;
   trial_.asked[call % kTimedCalls] = {counts ? call : 0, of_class};
@@ -105,9 +128,27 @@ void PlacementTrials::learn(std::uint64_t call, const CallTimes& times) noexcept
     Tried& one = tried(asked.of_class);
     if (one.samples == kSamples) continue;
     Samples& samples = one.of[static_cast<std::size_t>(said_of(asked.of_class))];
-    samples.seconds[samples.count++] = static_cast<float>(*seconds);
+    const auto turn = static_cast<std::size_t>(trial_.turn / 2);
+    samples.seconds[turn][samples.counts[turn]++] = static_cast<float>(*seconds);
     ++one.samples;
   }
+}
+
+// One of its calls more: what the last of them took as long as slots were cold does not count.
+void PlacementTrials::warm(Tried& one, int of_class) noexcept {
+  if (--one.cold > 0) return;
+  one.of[static_cast<std::size_t>(Placement::near)] = {};
+  one.samples = 0;
+  for (Asked& asked : trial_.asked) {
+    if (asked.of_class == of_class) asked.call = 0;
+  }
+}
+
+bool PlacementTrials::hopeless() noexcept {
+  Tried& one = tried(trial_.of_class);
+  if (one.cold == 0) return false;
+  const std::optional<double> gain = one.gain_of_far(kSamples);
+  return gain && *gain > kHopeless;
 }
 
 bool PlacementTrials::decided() noexcept {
@@ -121,7 +162,9 @@ bool PlacementTrials::decided() noexcept {
 void PlacementTrials::all_moved_to(Placement placement) noexcept {
   moved_to_ = placement;
   said_.far = placement == Placement::far ? ~std::uint64_t{0} : 0;
-  for (Uses& uses : uses_) uses.due = std::min(uses.due, std::max(uses.calls, kFirst));
+  for (Uses& uses : uses_) {
+    uses.due = std::min(uses.due, std::max(uses.calls, kFirst + (uses.tried ? 0 : uses.pass)));
+  }
 }
 
 // One that has taken part in a trial. Few samples have to say it clearly.
@@ -142,6 +185,7 @@ void PlacementTrials::judge(int of_class) noexcept {
   uses.rest = best == usual ? std::min(2 * uses.rest, kLongRest) : kRest;
   uses.due = uses.interval;
   uses.calls = 0;
+  uses.tried = true;
   uses.drift = {};
 }
 

@@ -25,12 +25,15 @@ class PlacementTrials {
   // sixteen, of long ones, beside which a look at the clock is nothing, one in four. By chance,
   // since a program may make calls of some kinds in turns.
   static constexpr bool watches(std::uint64_t call, std::size_t bytes) noexcept {
-    constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15ULL;
-    return call * kMix >> (bytes < kLong ? 60 : 62) == 0;
+    return mixed(call) >> (bytes < kLong ? 60 : 62) == 0;
   }
+  // And whether they time it in a trial: one in three, since to tell times makes the next calls
+  // slower, those of one way more than those of the other.
+  static constexpr bool counts(std::uint64_t call) noexcept { return (mixed(call) >> 32) % 3 == 0; }
 
-  // The number stands for other calls from now on.
-  void begin_anew(int of_class) noexcept;
+  // The number stands for other calls from now on. After `pass` of them, as for near cores, slots
+  // that were cold are written again: until then no times count.
+  void begin_anew(int of_class, unsigned pass) noexcept;
   // Before call number `call`, one of the class. `plan` tells apart calls of a class whose times
   // say nothing of each other; `watched`: all ranks time this one.
   void before(int of_class, std::uint64_t plan, std::uint64_t call, bool watched,
@@ -49,21 +52,30 @@ class PlacementTrials {
   }
 
  private:
-  // How many calls of a class go by between two trials of it, of which each takes about a hundred.
+  static constexpr std::uint64_t mixed(std::uint64_t call) noexcept {
+    return call * 0x9E3779B97F4A7C15ULL;
+  }
+  // How many calls of a class go by before its first trial, beside those of a pass, and between two
+  // of it, of which each takes about a hundred.
   static constexpr unsigned kFirst = 16, kOften = 1024, kSeldom = 4096;
   static constexpr std::size_t kLong = 32 << 10;
   // The least calls between trials, however it looks; twice as many after each that changed
   // nothing.
   static constexpr unsigned kRest = 16, kLongRest = 1024;
-  // The usual way and the other one, twice each; a turn ends without its samples after many calls.
+  // The usual way, the other one twice, and the usual one again, so that what becomes faster from
+  // call to call favours neither; a turn ends without its samples after many calls.
   static constexpr int kTurns = 4;
-  static constexpr std::size_t kSamples = 12, kFewSamples = 6;
-  static constexpr std::uint64_t kManyCalls = 256;
+  static constexpr std::size_t kSamples = 8, kFewSamples = 4;
+  static constexpr std::uint64_t kManyCalls = 512;
   // Of near: what is a little faster now may not be soon. And beyond doubt: a turn of each says so.
   static constexpr double kClearly = 1.04, kBeyondDoubt = 1.3;
+  // So many times as long as far ones take near calls with cold slots where they have not moved.
+  static constexpr double kHopeless = 2;
 
   struct Uses {
     unsigned calls = 0, due = kFirst, interval = kOften, rest = kRest;
+    unsigned pass = 0;
+    bool tried = false;
     Drift drift = {};
   };
   // A call that all ranks time, and have not all left yet.
@@ -71,16 +83,20 @@ class PlacementTrials {
     std::uint64_t call = 0, plan = 0;  // 0: there is none
     int of_class = 0;
   };
-  // Of one placement.
+  // Of one placement, turn by turn.
   struct Samples {
-    std::array<float, kTurns / 2 * kSamples> seconds{};
-    std::size_t count = 0;
+    std::array<std::array<float, kSamples>, kTurns / 2> seconds{};
+    std::array<std::size_t, kTurns / 2> counts{};
+    std::size_t count() const noexcept;
+    // Of the turn that went faster: whatever its first calls find cold, as slots that were not used
+    // before, the second turn finds warm.
     double median() noexcept;
   };
   // A class in a trial, by the calls of one plan.
   struct Tried {
     std::uint64_t plan = 0;   // 0: none has come
     std::size_t samples = 0;  // of the turn
+    unsigned cold = 0;        // calls of the turn that are left until slots are warm
     std::array<Samples, kPlacements> of{};
     // How many times as fast calls are where they run as for far cores, if there are so many
     // samples of both.
@@ -95,7 +111,7 @@ class PlacementTrials {
     int of_class = 0;
     std::uint64_t taking_part = 0, usual = 0;  // bits of classes; and what was said of them: far
     int turn = 0;
-    std::uint64_t from = 0;  // the call from which on the turn holds
+    std::uint64_t from = 0, until = 0;  // the calls in which the turn holds
     std::array<Tried, kPlacementClasses> tried{};
     std::array<Asked, kTimedCalls> asked{};  // calls that count
   };
@@ -106,6 +122,8 @@ class PlacementTrials {
   void say_turn(std::uint64_t call, PlacementAhead& ahead) noexcept;
   void look(std::uint64_t call, const CallTimes& times) noexcept;
   void learn(std::uint64_t call, const CallTimes& times) noexcept;
+  void warm(Tried& one, int of_class) noexcept;
+  bool hopeless() noexcept;
   bool decided() noexcept;
   void end(std::uint64_t call, PlacementAhead& ahead) noexcept;
   void judge(int of_class) noexcept;

@@ -7,6 +7,7 @@
 
 #include "bootstrap/environment.h"
 #include "communicator/communicator.h"
+#include "transport/slot_turns.h"
 #include "transport/usable_cores.h"
 
 namespace coll {
@@ -32,11 +33,16 @@ bool Communicator::placed_far(Prepared& prepared) noexcept {
   const auto [of_class, fresh] = classes_.of(prepared);
   const bool watched = PlacementTrials::watches(clock_.calls, prepared.placed_bytes);
   if (trials_) {
-    if (fresh) trials_->begin_anew(of_class);
+    if (fresh) {
+      const std::size_t pass = rested_bytes(segment_.header().core_cache) /
+                               std::max<std::size_t>(prepared.placed_bytes, 1);
+      trials_->begin_anew(of_class, static_cast<unsigned>(pass));
+    }
     trials_->before(of_class, prepared.hash, clock_.calls, watched, placements_, times_);
   }
   const PlacementsSaid said = placements_.of(clock_.calls);
-  if ((said.timed >> of_class & 1) != 0 || watched) times_.enter();
+  const bool tried = (said.timed >> of_class & 1) != 0 && PlacementTrials::counts(clock_.calls);
+  if (tried || watched) times_.enter();
   return (said.far >> of_class & 1) != 0;
 }
 

@@ -123,7 +123,7 @@ bool WireReady::serves(const Call& other) const noexcept {
 // Chooses the plan of a call that differs from the last one, from what is equal on all ranks.
 void WireCommunicator::resolve(const Call& call, WireReady& out) {
   out.plan = nullptr;
-  const std::size_t bytes = vector_elements(call, ranks_) * travel_of(call, ranks_).bytes();
+  const std::size_t bytes = chosen_by_elements(call, ranks_) * travel_of(call, ranks_).bytes();
   out.choice =
       choose_for_wire(call.kind, ranks_, bytes, wish_of(call), plans_.hosts_are_shared(), tuned_);
   check_given(call, plans_.given());

@@ -36,7 +36,7 @@ coll_status coll_chosen(coll_comm* comm, int32_t kind, size_t bytes, int32_t far
                         int32_t* tuned);
 
 /* Of rank 0 of ranks that share memory: choices that all ranks take in the same call, soon, without
- * a call for it (at most 128 lines; they replace what was announced before). They go behind those
+ * a call for it (at most 256 lines; they replace what was announced before). They go behind those
  * of coll_tune(). `cores`: only if the ranks have so many (of the first 64) between them, which is
  * known once all have made a call; 0: however many. COLL_INVALID_ARGUMENT on other ranks. */
 coll_status coll_announce(coll_comm* comm, const coll_choice* lines, size_t count, int32_t cores);

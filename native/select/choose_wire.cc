@@ -53,7 +53,7 @@ constexpr std::array kWireRules = {
     WireRule{Kind::barrier, kAnyRanks, kAnyLength, "dissemination"},
     WireRule{Kind::gather, kAnyRanks, kAnyLength, "linear"},
     WireRule{Kind::scatter, kAnyRanks, kAnyLength, "linear"},
-    WireRule{Kind::alltoall, kAnyRanks, 24 << 10, "bruck"},
+    WireRule{Kind::alltoall, kAnyRanks, 6 << 10, "bruck"},
     WireRule{Kind::alltoall, kAnyRanks, kAnyLength, "pairwise"},
     WireRule{Kind::scan, kAnyRanks, kAnyLength, "dissemination"},
     WireRule{Kind::exscan, kAnyRanks, kAnyLength, "doubling_123"},

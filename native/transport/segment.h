@@ -153,7 +153,7 @@ struct alignas(kLine) AheadLine {
 
 // Choices that rank 0 has found while the ranks go on (communicator/announcement.h), as words, and
 // the call from which on all ranks take them; 0: none so far.
-inline constexpr int kMostAnnounced = 128, kAnnouncedWords = 4;
+inline constexpr int kMostAnnounced = 256, kAnnouncedWords = 4;
 struct alignas(kLine) AnnouncementBlock {
   std::atomic<std::uint64_t> from;
   std::atomic<std::uint64_t> base;

@@ -199,7 +199,7 @@ TEST(who_may_announce_what) {
   CHECK(coll_announce(comms[1], kWays, 1, 0) == COLL_INVALID_ARGUMENT);
   CHECK(std::string(coll_last_error()).find("by rank 0") != std::string::npos);
   std::vector<coll_choice> many;
-  for (std::uint64_t i = 0; i < 129; ++i) many.push_back(choice_of(Kind::allreduce, "ring", 0, i));
+  for (std::uint64_t i = 0; i < 257; ++i) many.push_back(choice_of(Kind::allreduce, "ring", 0, i));
   CHECK(coll_announce(comms[0], many.data(), many.size(), 0) == COLL_INVALID_ARGUMENT);
   CHECK(coll_announce(comms[0], many.data(), 128, 0) == COLL_OK);
   CHECK(coll_announce(comms[0], nullptr, 1, 0) == COLL_INVALID_ARGUMENT);

@@ -67,7 +67,7 @@ def _allgatherv(comm: cl.Communicator) -> Iterator[tuple[Array, Array]]:
 
 def _alltoall(comm: cl.Communicator, in_place: bool) -> Iterator[tuple[Array, Array]]:
     p = comm.size
-    n = LONG // p // p
+    n = LONG // p
     for turn in range(TURNS):
         rows = [_part(comm.rank * p + r, n, turn) for r in range(p)]
         given = np.stack(rows)

@@ -13,11 +13,9 @@ import pytest
 import collectives as cl
 from collectives.intervals import of_median
 from collectives.tuning.candidates import built_in, candidates, distinct, parameters
-from collectives.tuning.lines import lines
 from collectives.tuning.machine import fingerprint
-from collectives.tuning.race import Standing, separate
+from collectives.tuning.race import separate
 from collectives.tuning.table import Choice, TunedTable, TuningWarning
-from collectives.tuning.tuner import Cell
 from tests.python.ranks import last, on_ranks
 from tests.python.tables import check_refused
 
@@ -119,47 +117,6 @@ def test_when_a_race_is_decided() -> None:
     assert not separate(faster[:3])  # too few to say
     assert of_median(np.arange(101.0)) == (39, 61)
     assert of_median(np.zeros(7)) == (-np.inf, np.inf)
-
-
-def _cell(nbytes: int, name: str, far: bool | None = False) -> Cell:
-    choice = Choice("allreduce", nbytes, name)
-    return Cell("allreduce", nbytes, [Standing(choice, 1e-6, 9)], far)
-
-
-def test_lines_begin_half_way() -> None:
-    row = [_cell(100, "ring"), _cell(400, "ring"), _cell(90_000, "circulant")]
-    for p in (3, 5):
-        assert [(c.nbytes, c.algorithm) for c in lines(row, p) if not c.far] == [
-            (0, "ring"),
-            (6000, "circulant"),
-            (360_000, ""),
-        ]
-        assert [c.far for c in lines(row, p)] == [False] * 3 + [True] * 3
-    table = TunedTable(2, "", "", tuple(lines(row, 2)))
-    assert table.of("allreduce", 360_000) is None
-    assert "library" in str(table.choices[-1])
-
-
-def test_two_ranks_have_lines_for_near_and_for_far_cores() -> None:
-    row = [
-        _cell(100, "ring", far=True),  # short: one plan wherever they are
-        _cell(40_000, "circulant"),
-        _cell(100_000, "ring", far=None),  # they were moved
-        _cell(300_000, "direct", far=True),
-    ]
-    found = lines(row, 2)
-    assert [(c.nbytes, c.algorithm) for c in found if not c.far] == [
-        (0, "ring"),
-        (8192, "circulant"),
-        (63245, ""),
-    ]
-    assert [(c.nbytes, c.algorithm) for c in found if c.far] == [
-        (0, "ring"),
-        (8192, ""),
-        (173205, "direct"),
-        (1_200_000, ""),
-    ]
-    assert lines([_cell(10_000, "ring", far=None)], 2) == []
 
 
 def test_tuned_calls_run_what_won() -> None:
