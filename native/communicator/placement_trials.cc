@@ -47,7 +47,7 @@ void PlacementTrials::take(int of_class, Placement placement) noexcept {
 
 // What is said of it so far was said of other calls, until something is said again.
 void PlacementTrials::begin_anew(int of_class, unsigned pass) noexcept {
-  uses_of(of_class) = {.due = kFirst + pass, .pass = pass};
+  uses_of(of_class) = {.pass = pass};
   take(of_class, moved_to_);
   trial_.taking_part &= ~bit(of_class);
 }
@@ -55,10 +55,13 @@ void PlacementTrials::begin_anew(int of_class, unsigned pass) noexcept {
 // With it, who is due soon.
 void PlacementTrials::begin(int of_class, std::uint64_t call, PlacementAhead& ahead) noexcept {
   if (!ahead.free(call)) return;
-  trial_ = {.of_class = of_class, .taking_part = bit(of_class), .usual = said_.far};
+  trial_ = {.of_class = of_class,
+            .first = !uses_of(of_class).tried,
+            .taking_part = bit(of_class),
+            .usual = said_.far};
   for (int other = 0; other < kPlacementClasses; ++other) {
     const Uses& uses = uses_of(other);
-    const bool soon = uses.tried ? 2 * uses.calls >= uses.due : uses.calls >= uses.pass;
+    const bool soon = !uses.tried || 2 * uses.calls >= uses.due;
     if (uses.calls > 0 && soon) trial_.taking_part |= bit(other);
   }
   on_ = true;
@@ -68,15 +71,13 @@ void PlacementTrials::begin(int of_class, std::uint64_t call, PlacementAhead& ah
 
 void PlacementTrials::say_turn(std::uint64_t call, PlacementAhead& ahead) noexcept {
   const std::uint64_t all = trial_.taking_part;
-  const bool usual = trial_.turn == 0 || trial_.turn == kTurns - 1;
-  const std::uint64_t now = usual ? trial_.usual : ~trial_.usual;
+  const std::uint64_t now = turn_is_usual() ? trial_.usual : ~trial_.usual;
   said_.far = (said_.far & ~all) | (now & all);
   said_.timed = all;
   for (int of_class = 0; of_class < kPlacementClasses; ++of_class) {
     Tried& one = tried(of_class);
     one.samples = 0;
-    const bool unused = trial_.turn == 1 && (trial_.usual & bit(of_class)) != 0;
-    one.cold = unused ? uses_of(of_class).pass : 0;
+    one.cold = cold_calls(of_class);
   }
   trial_.asked = {};
   trial_.from = ahead.say(said_, call);
@@ -96,6 +97,7 @@ void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call
     }
     say_turn(call, ahead);
   }
+  if (said_of(of_class) == Placement::near) ++uses_of(of_class).calls;
   Tried& one = tried(of_class);
   if (call < trial_.from || (trial_.taking_part & bit(of_class)) == 0) return;
   if (one.cold > 0) [[unlikely]]
@@ -134,6 +136,21 @@ void PlacementTrials::learn(std::uint64_t call, const CallTimes& times) noexcept
   }
 }
 
+bool PlacementTrials::turn_is_usual() const noexcept {
+  if (trial_.first) return trial_.turn % 2 == 0;
+  return trial_.turn == 0 || trial_.turn == kTurns - 1;
+}
+
+// How many near calls come in this turn before those that count: slots have rested as long as calls
+// ran as for far cores, and at first all have.
+unsigned PlacementTrials::cold_calls(int of_class) const noexcept {
+  const Uses& uses = uses_of(of_class);
+  const bool was_far = (trial_.usual & bit(of_class)) != 0;
+  if (was_far) return trial_.turn == 1 ? uses.pass : 0;
+  const bool again = trial_.first && trial_.turn == 2;
+  return again ? uses.pass - std::min(uses.pass, uses.calls) : 0;
+}
+
 // One of its calls more: what the last of them took as long as slots were cold does not count.
 void PlacementTrials::warm(Tried& one, int of_class) noexcept {
   if (--one.cold > 0) return;
@@ -155,16 +172,16 @@ bool PlacementTrials::decided() noexcept {
   if (trial_.turn == kTurns) return true;
   if (trial_.turn % 2 != 0) return false;
   const std::optional<double> gain = tried(trial_.of_class).gain_of_far(kSamples);
-  return gain && differs(*gain, kBeyondDoubt);
+  if (!gain) return false;
+  const bool near_was_cold = trial_.first && (trial_.usual & bit(trial_.of_class)) == 0;
+  return near_was_cold && *gain > 1 ? *gain > kHopeless : differs(*gain, kBeyondDoubt);
 }
 
 // Who has not been asked yet begins with it, too.
 void PlacementTrials::all_moved_to(Placement placement) noexcept {
   moved_to_ = placement;
   said_.far = placement == Placement::far ? ~std::uint64_t{0} : 0;
-  for (Uses& uses : uses_) {
-    uses.due = std::min(uses.due, std::max(uses.calls, kFirst + (uses.tried ? 0 : uses.pass)));
-  }
+  for (Uses& uses : uses_) uses.due = std::min(uses.due, std::max(uses.calls, kFirst));
 }
 
 // One that has taken part in a trial. Few samples have to say it clearly.
@@ -175,6 +192,9 @@ void PlacementTrials::judge(int of_class) noexcept {
   const bool all = one.gain_of_far(kSamples).has_value();
   const std::optional<double> gain = one.gain_of_far(kFewSamples);
   if (!gain && of_class != trial_.of_class) return;
+  // Of one whose near calls were cold, beside another one's trial, that says nothing yet.
+  const bool cold = !uses_of(of_class).tried && uses_of(of_class).calls < uses_of(of_class).pass;
+  if (cold && gain && *gain > 1 && *gain < kHopeless) return;
   const double clearly = all ? kClearly : kBeyondDoubt;
   const bool clear = gain && differs(*gain, clearly);
   Placement best = usual;

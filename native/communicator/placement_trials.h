@@ -32,7 +32,7 @@ class PlacementTrials {
   static constexpr bool counts(std::uint64_t call) noexcept { return (mixed(call) >> 32) % 3 == 0; }
 
   // The number stands for other calls from now on. After `pass` of them, as for near cores, slots
-  // that were cold are written again: until then no times count.
+  // that were cold are written again: what near calls take until then says little.
   void begin_anew(int of_class, unsigned pass) noexcept;
   // Before call number `call`, one of the class. `plan` tells apart calls of a class whose times
   // say nothing of each other; `watched`: all ranks time this one.
@@ -55,22 +55,23 @@ class PlacementTrials {
   static constexpr std::uint64_t mixed(std::uint64_t call) noexcept {
     return call * 0x9E3779B97F4A7C15ULL;
   }
-  // How many calls of a class go by before its first trial, beside those of a pass, and between two
-  // of it, of which each takes about a hundred.
+  // How many calls of a class go by before its first trial, and between two of it, of which each
+  // takes about a hundred.
   static constexpr unsigned kFirst = 16, kOften = 1024, kSeldom = 4096;
   static constexpr std::size_t kLong = 32 << 10;
   // The least calls between trials, however it looks; twice as many after each that changed
   // nothing.
   static constexpr unsigned kRest = 16, kLongRest = 1024;
   // The usual way, the other one twice, and the usual one again, so that what becomes faster from
-  // call to call favours neither; a turn ends without its samples after many calls.
+  // call to call favours neither; in the first trial of a class in turns. A turn ends without its
+  // samples after many calls.
   static constexpr int kTurns = 4;
   static constexpr std::size_t kSamples = 8, kFewSamples = 4;
   static constexpr std::uint64_t kManyCalls = 512;
   // Of near: what is a little faster now may not be soon. And beyond doubt: a turn of each says so.
   static constexpr double kClearly = 1.04, kBeyondDoubt = 1.3;
-  // So many times as long as far ones take near calls with cold slots where they have not moved.
-  static constexpr double kHopeless = 2;
+  // So many times as long as far ones near calls take with cold slots where cores are far.
+  static constexpr double kHopeless = 2.2;
 
   struct Uses {
     unsigned calls = 0, due = kFirst, interval = kOften, rest = kRest;
@@ -109,6 +110,7 @@ class PlacementTrials {
   // For the sake of one class, with others.
   struct Trial {
     int of_class = 0;
+    bool first = false;                        // of that class
     std::uint64_t taking_part = 0, usual = 0;  // bits of classes; and what was said of them: far
     int turn = 0;
     std::uint64_t from = 0, until = 0;  // the calls in which the turn holds
@@ -122,6 +124,8 @@ class PlacementTrials {
   void say_turn(std::uint64_t call, PlacementAhead& ahead) noexcept;
   void look(std::uint64_t call, const CallTimes& times) noexcept;
   void learn(std::uint64_t call, const CallTimes& times) noexcept;
+  bool turn_is_usual() const noexcept;
+  unsigned cold_calls(int of_class) const noexcept;
   void warm(Tried& one, int of_class) noexcept;
   bool hopeless() noexcept;
   bool decided() noexcept;
@@ -132,6 +136,9 @@ class PlacementTrials {
   Placement said_of(int of_class) const noexcept;
   static constexpr std::uint64_t bit(int of_class) noexcept { return std::uint64_t{1} << of_class; }
   Uses& uses_of(int of_class) noexcept { return uses_[static_cast<std::size_t>(of_class)]; }
+  const Uses& uses_of(int of_class) const noexcept {
+    return uses_[static_cast<std::size_t>(of_class)];
+  }
   Tried& tried(int of_class) noexcept { return trial_.tried[static_cast<std::size_t>(of_class)]; }
 
   PlacementsSaid said_;

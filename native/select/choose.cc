@@ -76,7 +76,7 @@ constexpr std::array kRules = {
     Rule{Kind::allreduce, 2, 64 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 2, kAny, "direct_two_shot", Buffers::own, true, true},
     Rule{Kind::allreduce, 2, 512 << 10, "direct_one_shot", Buffers::own, true},
-    Rule{Kind::allreduce, 2, 192 << 10, "direct_one_shot", Buffers::own},
+    Rule{Kind::allreduce, 2, 256 << 10, "direct_one_shot", Buffers::own},
     Rule{Kind::allreduce, 16, 4096, "direct_one_shot"},
     of_crowded(Kind::allreduce, 8, 16 << 10, "direct_one_shot"),
     of_crowded(Kind::allreduce, 2, kAny, "direct_two_shot"),
@@ -159,17 +159,19 @@ constexpr std::size_t placed_bytes(int ranks) noexcept {
 // What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
 // one rank to the next, the next begins when a tile is there: between two ranks in tiles that the
 // caches still hold when the other reads them, if there are several (50 KB in one take 0.75 of what
-// tiles of 16 KiB do, near and far; 100 to 260 KB in tiles of 32 KiB 0.95 to 0.98 of what other
-// ones do), and from 2 MiB on in larger ones (0.9 of 64 KiB; of 4 MiB the longest take 1.3 times as
+// tiles of 16 KiB do, near and far; of 100 to 260 KB an EPYC of family 26 takes 0.85 to 0.97 by
+// tiles of 128 KiB of what it takes by 32, and far 0.8 to 0.9 by one, one of family 25 1.02 to
+// 1.05), and from 2 MiB on in larger ones (0.9 of 64 KiB; of 4 MiB the longest take 1.3 times as
 // long on an EPYC of family 26 where other data leave no room in its caches); of more, which may
 // share cores and yield to each other for every tile, in two, of the length that others have at
 // most.
 constexpr std::size_t kTileBytes = 256 << 10;
 
-constexpr std::size_t flowing_tile(std::size_t bytes) noexcept {
+constexpr std::size_t flowing_tile(std::size_t bytes, Placement placement) noexcept {
   constexpr std::size_t kKiB = 1 << 10;
   if (bytes <= 64 * kKiB || bytes >= 6144 * kKiB) return kTileBytes;
   if (bytes >= 2048 * kKiB) return 128 * kKiB;
+  if (bytes <= 256 * kKiB) return placement == Placement::far ? kTileBytes : 128 * kKiB;
   return bytes < 384 * kKiB ? 32 * kKiB : 64 * kKiB;
 }
 
@@ -201,7 +203,7 @@ std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
   const std::size_t longest = crowded ? tile_of_crowded(kind, ranks) : kTileBytes;
   const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
   if (!flows) return longest;
-  if (ranks == 2) return flowing_tile(bytes);
+  if (ranks == 2) return flowing_tile(bytes, placement);
   return std::min(std::bit_ceil(bytes) / 2, longest);
 }
 

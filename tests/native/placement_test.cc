@@ -166,7 +166,7 @@ TEST(many_far_ranks_take_long_tiles_for_long_vectors) {
 }
 
 TEST(two_ranks_far_apart_take_one_shot) {
-  const Choices large = choose(Kind::allreduce, 2, 256 << 10),
+  const Choices large = choose(Kind::allreduce, 2, 384 << 10),
                 small = choose(Kind::allreduce, 2, 8);
   CHECK(large.placed && large.near.algorithm != large.far.algorithm && large.within_reach);
   CHECK(!small.placed && small.near == small.far && !small.within_reach);
