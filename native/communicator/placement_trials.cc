@@ -6,15 +6,6 @@
 #include <numeric>
 
 namespace coll {
-namespace {
-
-// Whether one way is so many times as fast as the other.
-constexpr bool differs(double gain, double clearly) noexcept {
-  return gain > clearly || gain * clearly < 1;
-}
-
-}  // namespace
-
 std::size_t PlacementTrials::Samples::count() const noexcept {
   return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
@@ -84,7 +75,7 @@ void PlacementTrials::say_turn(std::uint64_t call, PlacementAhead& ahead) noexce
   trial_.until = trial_.from + kManyCalls + tried(trial_.of_class).cold;
 }
 
-void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call,
+void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call, std::size_t bytes,
                             PlacementAhead& ahead, const CallTimes& times) noexcept {
   learn(call, times);
   const Tried& most = tried(trial_.of_class);
@@ -102,7 +93,7 @@ void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call
   if (call < trial_.from || (trial_.taking_part & bit(of_class)) == 0) return;
   if (one.cold > 0) [[unlikely]]
     warm(one, of_class);
-  if (!counts(call)) return;
+  if (!counts(call, bytes)) return;
   if (one.plan == 0) one.plan = plan;
   const bool counts = one.plan == plan && one.samples < kSamples;
   trial_.asked[call % kTimedCalls] = {counts ? call : 0, of_class};
@@ -174,7 +165,7 @@ bool PlacementTrials::decided() noexcept {
   const std::optional<double> gain = tried(trial_.of_class).gain_of_far(kSamples);
   if (!gain) return false;
   const bool near_was_cold = trial_.first && (trial_.usual & bit(trial_.of_class)) == 0;
-  return near_was_cold && *gain > 1 ? *gain > kHopeless : differs(*gain, kBeyondDoubt);
+  return *gain * kNearBeyondDoubt < 1 || *gain > (near_was_cold ? kHopeless : kBeyondDoubt);
 }
 
 // Who has not been asked yet begins with it, too.
@@ -195,10 +186,10 @@ void PlacementTrials::judge(int of_class) noexcept {
   // Of one whose near calls were cold, beside another one's trial, that says nothing yet.
   const bool cold = !uses_of(of_class).tried && uses_of(of_class).calls < uses_of(of_class).pass;
   if (cold && gain && *gain > 1 && *gain < kHopeless) return;
-  const double clearly = all ? kClearly : kBeyondDoubt;
-  const bool clear = gain && differs(*gain, clearly);
+  const bool beyond_doubt = gain && (*gain > kBeyondDoubt || *gain * kNearBeyondDoubt < 1);
+  const bool clear = beyond_doubt || (all && (*gain > kClearly || *gain < 1));
   Placement best = usual;
-  if (clear || all) best = *gain > clearly ? Placement::far : Placement::near;
+  if (clear || all) best = *gain > (was_far ? kStill : kClearly) ? Placement::far : Placement::near;
   take(of_class, best);
   Uses& uses = uses_of(of_class);
   uses.interval = clear && best == usual ? std::min(2 * uses.interval, kSeldom) : kOften;
@@ -214,8 +205,9 @@ void PlacementTrials::end(std::uint64_t call, PlacementAhead& ahead) noexcept {
   const std::uint64_t all = trial_.taking_part;
   said_ = {.far = (said_.far & ~all) | (trial_.usual & all), .timed = 0};
   if (const std::optional<double> gain = tried(trial_.of_class).gain_of_far(kSamples)) {
-    const Placement best = *gain > 1 ? Placement::far : Placement::near;
-    if (best != said_of(trial_.of_class) && differs(*gain, kBeyondDoubt)) all_moved_to(best);
+    const bool was_far = said_of(trial_.of_class) == Placement::far;
+    if (!was_far && *gain > kBeyondDoubt) all_moved_to(Placement::far);
+    if (was_far && *gain * kNearBeyondDoubt < 1) all_moved_to(Placement::near);
   }
   for (int of_class = 0; of_class < kPlacementClasses; ++of_class) {
     if ((all & bit(of_class)) != 0) judge(of_class);

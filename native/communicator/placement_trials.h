@@ -27,24 +27,26 @@ class PlacementTrials {
   static constexpr bool watches(std::uint64_t call, std::size_t bytes) noexcept {
     return mixed(call) >> (bytes < kLong ? 60 : 62) == 0;
   }
-  // And whether they time it in a trial: one in three, since to tell times makes the next calls
-  // slower, those of one way more than those of the other.
-  static constexpr bool counts(std::uint64_t call) noexcept { return (mixed(call) >> 32) % 3 == 0; }
+  // And whether they time it in a trial: of short ones one in three, since to tell times makes the
+  // next calls slower, those of one way more than those of the other.
+  static constexpr bool counts(std::uint64_t call, std::size_t bytes) noexcept {
+    return bytes >= kLong || (mixed(call) >> 32) % 3 == 0;
+  }
 
   // The number stands for other calls from now on. After `pass` of them, as for near cores, slots
   // that were cold are written again: what near calls take until then says little.
   void begin_anew(int of_class, unsigned pass) noexcept;
   // Before call number `call`, one of the class. `plan` tells apart calls of a class whose times
-  // say nothing of each other; `watched`: all ranks time this one.
-  void before(int of_class, std::uint64_t plan, std::uint64_t call, bool watched,
+  // say nothing of each other; `bytes` of its vector.
+  void before(int of_class, std::uint64_t plan, std::uint64_t call, std::size_t bytes,
               PlacementAhead& ahead, const CallTimes& times) noexcept {
     if (on_) [[unlikely]] {
-      go_on(of_class, plan, call, ahead, times);
+      go_on(of_class, plan, call, bytes, ahead, times);
       return;
     }
     if (watched_.call != 0) [[unlikely]]
       look(call, times);
-    if (watched) [[unlikely]]
+    if (watches(call, bytes)) [[unlikely]]
       watched_ = {.call = call, .plan = plan, .of_class = of_class};
     Uses& uses = uses_[static_cast<std::size_t>(of_class)];
     if (++uses.calls >= uses.due) [[unlikely]]
@@ -68,8 +70,11 @@ class PlacementTrials {
   static constexpr int kTurns = 4;
   static constexpr std::size_t kSamples = 8, kFewSamples = 4;
   static constexpr std::uint64_t kManyCalls = 512;
-  // Of near: what is a little faster now may not be soon. And beyond doubt: a turn of each says so.
-  static constexpr double kClearly = 1.04, kBeyondDoubt = 1.3;
+  // So many times as fast as near calls are those as for far cores where it is clear, where they
+  // stay what is run, and beyond doubt; and so many times as fast are near ones beyond doubt. To
+  // tell times, and slots that have rested, cost near calls up to a third, and what far cores need
+  // is twice as fast there.
+  static constexpr double kClearly = 1.4, kStill = 1.2, kBeyondDoubt = 1.6, kNearBeyondDoubt = 1.3;
   // So many times as long as far ones near calls take with cold slots where cores are far.
   static constexpr double kHopeless = 2.2;
 
@@ -119,8 +124,8 @@ class PlacementTrials {
   };
 
   void begin(int of_class, std::uint64_t call, PlacementAhead& ahead) noexcept;
-  void go_on(int of_class, std::uint64_t plan, std::uint64_t call, PlacementAhead& ahead,
-             const CallTimes& times) noexcept;
+  void go_on(int of_class, std::uint64_t plan, std::uint64_t call, std::size_t bytes,
+             PlacementAhead& ahead, const CallTimes& times) noexcept;
   void say_turn(std::uint64_t call, PlacementAhead& ahead) noexcept;
   void look(std::uint64_t call, const CallTimes& times) noexcept;
   void learn(std::uint64_t call, const CallTimes& times) noexcept;

@@ -31,18 +31,21 @@ void Communicator::say_placements() {
 // Whether the call that begins, of those for which it is said ahead, runs as for far cores.
 bool Communicator::placed_far(Prepared& prepared) noexcept {
   const auto [of_class, fresh] = classes_.of(prepared);
-  const bool watched = PlacementTrials::watches(clock_.calls, prepared.placed_bytes);
+  const std::size_t bytes = prepared.placed_bytes;
   if (trials_) {
     if (fresh) {
-      const std::size_t pass = rested_bytes(segment_.header().core_cache) /
-                               std::max<std::size_t>(prepared.placed_bytes, 1);
+      const std::size_t pass =
+          rested_bytes(segment_.header().core_cache) / std::max<std::size_t>(bytes, 1);
       trials_->begin_anew(of_class, static_cast<unsigned>(pass));
     }
-    trials_->before(of_class, prepared.hash, clock_.calls, watched, placements_, times_);
+    trials_->before(of_class, prepared.hash, clock_.calls, bytes, placements_, times_);
   }
   const PlacementsSaid said = placements_.of(clock_.calls);
-  const bool tried = (said.timed >> of_class & 1) != 0 && PlacementTrials::counts(clock_.calls);
-  if (tried || watched) times_.enter();
+  const bool tried = (said.timed >> of_class & 1) != 0;
+  if ((tried && PlacementTrials::counts(clock_.calls, bytes)) ||
+      PlacementTrials::watches(clock_.calls, bytes)) {
+    times_.enter();
+  }
   return (said.far >> of_class & 1) != 0;
 }
 

@@ -171,7 +171,7 @@ constexpr std::size_t flowing_tile(std::size_t bytes, Placement placement) noexc
   constexpr std::size_t kKiB = 1 << 10;
   if (bytes <= 64 * kKiB || bytes >= 6144 * kKiB) return kTileBytes;
   if (bytes >= 2048 * kKiB) return 128 * kKiB;
-  if (bytes <= 256 * kKiB) return placement == Placement::far ? kTileBytes : 128 * kKiB;
+  if (bytes <= 256 * kKiB) return placement == Placement::far ? kTileBytes : 64 * kKiB;
   return bytes < 384 * kKiB ? 32 * kKiB : 64 * kKiB;
 }
 

@@ -110,10 +110,10 @@ bool call_as_far(PlacementTrials& trials, const Segment& segment, std::uint64_t 
                  const std::function<std::uint64_t(bool far)>& took, int of_class) {
   PlacementAhead ahead(segment);
   const bool watched = PlacementTrials::watches(call, 10'000);
-  trials.before(of_class, 77, call, watched, ahead, CallTimes(segment, 0));
+  trials.before(of_class, 77, call, 10'000, ahead, CallTimes(segment, 0));
   const PlacementsSaid said = ahead.of(call);
   const bool far = (said.far >> of_class & 1) != 0;
-  const bool tried = (said.timed >> of_class & 1) != 0 && PlacementTrials::counts(call);
+  const bool tried = (said.timed >> of_class & 1) != 0 && PlacementTrials::counts(call, 10'000);
   if (!tried && !watched) return far;
   for (int rank = 0; rank < 2; ++rank) {
     TimesRing::Times& told = segment.rank(rank).times.of_call[call % kTimedCalls];
@@ -236,7 +236,7 @@ TEST(a_number_that_is_given_again_is_tried_again) {
   const Laid laid;
   PlacementTrials trials;
   std::uint64_t call = 0;
-  const auto far_pays = [](bool as_far) -> std::uint64_t { return as_far ? 1000 : 1100; };
+  const auto far_pays = [](bool as_far) -> std::uint64_t { return as_far ? 1000 : 1500; };
   const auto near_pays = [](bool as_far) -> std::uint64_t { return as_far ? 1100 : 1000; };
   calls_as_far(trials, laid.segment(), call, 5000, far_pays, 4);
   CHECK(calls_as_far(trials, laid.segment(), call, 100, near_pays, 4) == 100);
@@ -296,7 +296,7 @@ TEST(calls_without_times_end_a_trial) {
   PlacementTrials trials;
   int timed = 0;
   for (std::uint64_t call = 1; call <= 3000; ++call) {
-    trials.before(3, 77, call, false, ahead, times);
+    trials.before(3, 77, call, 10'000, ahead, times);
     timed += ahead.of(call).timed != 0 ? 1 : 0;
   }
   CHECK(timed > 1900 && timed < 2300 && ahead.of(3000).far == 0);
