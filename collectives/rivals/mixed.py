@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from collectives import arrays
 from collectives._ffi import ffi, lib
 from collectives.arrays import Operand
+from collectives.errors import CollectiveError
 from collectives.gpu_arrays import Place
 from collectives.gpu_memory import allocated
 from collectives.gpu_streams import as_pointer
@@ -58,9 +59,11 @@ class Mixed(Way):
         host, number = self._hosts.place(comm.rank)
         if why := super().join(place):
             return why
-        column = comm._form("split", lib.coll_split, number, host, call=comm._handle.call)
-        assert column is not None
-        self._column = column
+        try:
+            made = comm._form("split", lib.coll_split, number, host, call=comm._handle.call)
+        except CollectiveError as error:  # which all ranks get
+            return f"ranks of several hosts cannot form a group: {error}"
+        self._column = made
         return ""
 
     def takes(self, place: Place, call: GpuCall, fit: Fit) -> bool:

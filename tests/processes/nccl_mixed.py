@@ -19,7 +19,7 @@ from collectives import nccl
 from collectives.errors import CollectiveError
 from collectives.rivals import rival, standing
 from tests.processes.gpu import differing, on, seen
-from tests.processes.nccl_choice import N, begin, patch, refusal, sums, times, way
+from tests.processes.nccl_choice import N, begin, patch, raising, refusal, sums, times, way
 
 LENGTHS = (0, 1, 2, 3, 1003, 70_001)
 DTYPES = ("i4", "f4", "f8")
@@ -176,6 +176,24 @@ def in_trial() -> dict[str, Any]:
     ways = [way(comm)]
     wanted = refusal(lambda: sums(comm, algorithm="mixed"))
     return {"wrong": wrong, "said": said, "ways": ways, "wanted": wanted}
+
+
+def no_columns() -> dict[str, Any]:
+    """The ranks of the same number on all hosts cannot form a group: it goes on without."""
+    comm, _ = on_hosts()
+    times(2e-3, 1e-3, 0.5e-3)
+    patch(type(comm), "_form", raising("there is no memory"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wrong = sums(comm) + sums(comm)
+    assert comm._nccl is not None
+    left = comm._nccl._ways["mixed"].made
+    return {
+        "wrong": wrong,
+        "way": way(comm),
+        "left": left,
+        "said": [str(w.message) for w in caught],
+    }
 
 
 def breaking(function: str) -> dict[str, Any]:

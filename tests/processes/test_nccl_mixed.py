@@ -84,6 +84,14 @@ def test_one_that_fails_in_the_trial_leaves_the_others(tmp_path: Path) -> None:
         assert "it could not make a call on some rank" in told["wanted"]
 
 
+def test_where_columns_cannot_be_formed_it_goes_on_without(tmp_path: Path) -> None:
+    for told in found("no_columns", tmp_path):
+        assert told["wrong"] == []
+        assert (told["way"], told["left"]) == ("nccl", False)
+        assert len(told["said"]) == 1
+        assert "ranks of several hosts cannot form a group: there is no memory" in told["said"][0]
+
+
 @pytest.mark.parametrize("function", ["ncclReduceScatter", "ncclAllGather"])
 def test_a_stage_that_fails_ends_the_communicator(function: str, tmp_path: Path) -> None:
     told = found("breaking", tmp_path, function)
