@@ -31,6 +31,7 @@ class Mixed(Way):
     """NCCL within hosts, and ours among the ranks that have the same number there."""
 
     name = "mixed"
+    uncapturable = "what goes between hosts cannot be captured into a graph"
 
     def __init__(self, comm: Communicator, standing: Standing) -> None:
         """Make nothing yet: the first call does."""
@@ -48,10 +49,6 @@ class Mixed(Way):
         if fit.kind in IN_ORDER and not self._hosts.in_order:
             return "the ranks are not numbered host by host"
         return ""
-
-    def closed_while(self, captured: bool) -> str:
-        """Return why no call can go this way now; "": it can. Of a stream that is captured."""
-        return "what goes between hosts cannot be captured into a graph" if captured else ""
 
     def join(self, place: Place) -> str:
         """Make it, on all ranks or on none; return why not, or ""."""

@@ -134,9 +134,8 @@ class NcclRival:
 
     def _unready(self, place: Place, way: Way) -> str:
         """Return why a way cannot be gone now; make it, if it was not there."""
-        captured = is_captured(place)
-        if why := way.closed_while(captured):
-            return why
+        if (way.uncapturable or not way.made) and is_captured(place):
+            return way.uncapturable or CAPTURED
         if not way.made:
             self._join(place, way)
         return way.why

@@ -130,22 +130,9 @@ def _broadcast(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
     own = _part("target", seat, elements)
     given: tuple[Inside, ...] = ()
     if seat.host == root[0]:
-        given = _scattered(seat, elements, root[1])
+        given = _with_root(seat, elements, root[1], ("ncclSend", "source"), ("ncclRecv", own))
     begin = own._replace(array="source") if (seat.host, seat.rank) == root else own
     return [given, *_across("broadcast", begin, own, root[0]), _gathered(seat, elements)]
-
-
-def _scattered(seat: Seat, elements: int, root: int) -> tuple[Inside, ...]:
-    """Give each of a host's ranks its part of the root's source."""
-    if seat.rank != root:
-        own = _part("target", seat, elements)
-        return (Inside("ncclRecv", None, own, own.elements, root),) if own.elements else ()
-    parts = [Piece("source", *_share(elements, seat.ranks, rank)) for rank in range(seat.ranks)]
-    return tuple(
-        Inside("ncclSend", part, None, part.elements, rank)
-        for rank, part in enumerate(parts)
-        if rank != root and part.elements
-    )
 
 
 def _reduce(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
@@ -155,57 +142,59 @@ def _reduce(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
     taken: tuple[Inside, ...] = ()
     if seat.host == root[0]:
         end = own if seat.rank == root[1] else part
-        taken = _collected(seat, elements, root[1])
+        taken = _with_root(seat, elements, root[1], ("ncclRecv", "target"), ("ncclSend", part))
     return [_reduced(seat, elements, part), *_across("reduce", part, end, root[0]), taken]
 
 
-def _collected(seat: Seat, elements: int, root: int) -> tuple[Inside, ...]:
-    """Give a host's root the others' parts, which lie in their scratch memory."""
+def _with_root(
+    seat: Seat, elements: int, root: int, there: tuple[str, str], here: tuple[str, Piece]
+) -> tuple[Inside, ...]:
+    """Exchange parts with a host's root: what it calls, on which array, and what the others do."""
     if seat.rank != root:
-        part = Piece("scratch", 0, _share(elements, seat.ranks, seat.rank)[1])
-        return (Inside("ncclSend", part, None, part.elements, root),) if part.elements else ()
-    parts = [Piece("target", *_share(elements, seat.ranks, rank)) for rank in range(seat.ranks)]
+        return _messages([(root, here[1])], here[0])
+    parts = [Piece(there[1], *_share(elements, seat.ranks, rank)) for rank in range(seat.ranks)]
+    return _messages([(rank, part) for rank, part in enumerate(parts) if rank != root], there[0])
+
+
+def _messages(of_peers: list[tuple[int, Piece]], function: str) -> tuple[Inside, ...]:
+    sends = function == "ncclSend"
     return tuple(
-        Inside("ncclRecv", None, part, part.elements, rank)
-        for rank, part in enumerate(parts)
-        if rank != root and part.elements
+        Inside(function, part if sends else None, None if sends else part, part.elements, peer)
+        for peer, part in of_peers
+        if part.elements
     )
 
 
 def _allgather(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
     if not elements:
         return []
-    mine, hosts = Piece("source", 0, elements), range(seat.hosts)
     column = Piece("scratch", 0, seat.hosts * elements)
-    row = seat.ranks * elements
     inside = tuple(
-        Inside(
-            "ncclAllGather",
-            Piece("scratch", host * elements, elements),
-            Piece("target", host * row, row),
-            elements,
-        )
-        for host in hosts
+        Inside("ncclAllGather", block, row, elements)
+        for block, row in _by_hosts(seat, elements, "target")
     )
-    return [Across("allgather", mine, column), inside]
+    return [Across("allgather", Piece("source", 0, elements), column), inside]
 
 
 def _reduce_scatter(seat: Seat, elements: int, root: tuple[int, int]) -> list[Stage]:
     each = elements // (seat.hosts * seat.ranks)
     if not each:
         return []
-    row = seat.ranks * each
-    inside = tuple(
-        Inside(
-            "ncclReduceScatter",
-            Piece("source", host * row, row),
-            Piece("scratch", host * each, each),
-            each,
-        )
-        for host in range(seat.hosts)
-    )
     column = Piece("scratch", 0, seat.hosts * each)
+    inside = tuple(
+        Inside("ncclReduceScatter", row, block, each)
+        for block, row in _by_hosts(seat, each, "source")
+    )
     return [inside, Across("reduce_scatter", column, Piece("target", 0, each))]
+
+
+def _by_hosts(seat: Seat, each: int, array: str) -> list[tuple[Piece, Piece]]:
+    """Return, for each host, this rank's block in scratch memory, and those of its ranks."""
+    row = seat.ranks * each
+    return [
+        (Piece("scratch", host * each, each), Piece(array, host * row, row))
+        for host in range(seat.hosts)
+    ]
 
 
 _STAGES: dict[str, Callable[[Seat, int, tuple[int, int]], list[Stage]]] = {

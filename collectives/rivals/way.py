@@ -40,6 +40,7 @@ class Way(ABC):
     """
 
     name: ClassVar[str]  # as ``algorithm=`` has it
+    uncapturable: ClassVar[str] = ""  # why no call of it can be captured into a graph
 
     def __init__(self, comm: Communicator, standing: Standing, why: str) -> None:
         """Make nothing yet: the first call does. ``comm`` owns this."""
@@ -55,10 +56,6 @@ class Way(ABC):
     def lacks(self, fit: Fit) -> str:
         """Return why such calls cannot go this way; "": they can."""
         return self.why
-
-    def closed_while(self, captured: bool) -> str:
-        """Return why no call can go this way now; "": it can. Of a stream that is captured."""
-        return "" if self.made or not captured else CAPTURED
 
     def join(self, place: Place) -> str:
         """Make it, on all ranks or on none; return why not, or ""."""

@@ -21,24 +21,16 @@ class CallTimes {
   bool entered() const noexcept { return entered_ != 0; }
   // It does not say anything of that call.
   void forget() noexcept { entered_ = 0; }
-  // It leaves it, once it has entered: call number `call`.
+  // It leaves it, once it has entered: call number `call`. Readers may be looking: the number is
+  // written last.
   void leave(std::uint64_t call) noexcept {
-    left_ = {call, entered_, now()};
-    entered_ = 0;
-  }
-  // It tells the others of the call that it has left; once the next one has nothing more to say to
-  // them, since its stores would wait for these, to lines that others have read. Readers may be
-  // looking: the number is written last.
-  void tell() noexcept {
-    if (left_.call == 0) [[likely]]
-      return;
-    TimesRing::Times& own = segment_.rank(rank_).times.of_call[left_.call % kTimedCalls];
+    TimesRing::Times& own = segment_.rank(rank_).times.of_call[call % kTimedCalls];
     own.call.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    own.entered.store(left_.entered, std::memory_order_relaxed);
-    own.left.store(left_.left, std::memory_order_relaxed);
-    own.call.store(left_.call, std::memory_order_release);
-    left_.call = 0;
+    own.entered.store(entered_, std::memory_order_relaxed);
+    own.left.store(now(), std::memory_order_relaxed);
+    own.call.store(call, std::memory_order_release);
+    entered_ = 0;
   }
   // Seconds; nothing where not all ranks have said so, or do no longer.
   std::optional<double> of(std::uint64_t call) const noexcept;
@@ -51,13 +43,8 @@ class CallTimes {
   }
 
   Segment segment_;
-  struct Left {
-    std::uint64_t call = 0, entered = 0, left = 0;  // 0: nothing is to be told
-  };
-
   int rank_;
   std::uint64_t entered_ = 0;
-  Left left_;
 };
 
 }  // namespace coll

@@ -184,7 +184,6 @@ void Communicator::begin(Prepared& prepared) {
   executor_.begin(
       far && prepared.far != nullptr ? *prepared.far : *prepared.binding, clock_,
       {far, placed, prepared.far, told ? prepared.within : nullptr, prepared.read, turn});
-  times_.tell();
 }
 
 // Which of the call's choices has run.

@@ -6,6 +6,7 @@
 #include <numeric>
 
 namespace coll {
+
 std::size_t PlacementTrials::Samples::count() const noexcept {
   return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
 }
@@ -95,8 +96,8 @@ void PlacementTrials::go_on(int of_class, std::uint64_t plan, std::uint64_t call
     warm(one, of_class);
   if (!counts(call, bytes)) return;
   if (one.plan == 0) one.plan = plan;
-  const bool counts = one.plan == plan && one.samples < kSamples;
-  trial_.asked[call % kTimedCalls] = {counts ? call : 0, of_class};
+  const bool wanted = one.plan == plan && one.samples < kSamples;
+  trial_.asked[call % kTimedCalls] = {wanted ? call : 0, of_class};
 }
 
 // Whether calls take as long as they did.

@@ -159,12 +159,12 @@ constexpr std::size_t placed_bytes(int ranks) noexcept {
 // What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
 // one rank to the next, the next begins when a tile is there: between two ranks in tiles that the
 // caches still hold when the other reads them, if there are several (50 KB in one take 0.75 of what
-// tiles of 16 KiB do, near and far; of 100 to 260 KB an EPYC of family 26 takes 0.85 to 0.97 by
-// tiles of 128 KiB of what it takes by 32, and far 0.8 to 0.9 by one, one of family 25 1.02 to
-// 1.05), and from 2 MiB on in larger ones (0.9 of 64 KiB; of 4 MiB the longest take 1.3 times as
-// long on an EPYC of family 26 where other data leave no room in its caches); of more, which may
-// share cores and yield to each other for every tile, in two, of the length that others have at
-// most.
+// tiles of 16 KiB do, near and far; 100 to 260 KB in tiles of 64 KiB 0.83 to 1.06 of what tiles of
+// 32 do on an EPYC of family 26, and calls that come alone 0.99 to 1.07, where one tile takes up to
+// 1.5; far one takes 0.86 to 0.94), and from 2 MiB on in larger ones (0.9 of 64 KiB; of 4 MiB the
+// longest take 1.3 times as long on an EPYC of family 26 where other data leave no room in its
+// caches); of more, which may share cores and yield to each other for every tile, in two, of the
+// length that others have at most.
 constexpr std::size_t kTileBytes = 256 << 10;
 
 constexpr std::size_t flowing_tile(std::size_t bytes, Placement placement) noexcept {

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.hosts import Hosts
+from tests.hosts.jobs import Job, jobs
 from tests.hosts.tools import missing
 
 
@@ -22,4 +23,11 @@ def possible() -> None:
 def hosts(possible: None) -> Iterator[Hosts]:
     """Return three hosts with links as fast as the machine."""
     with Hosts(3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def job_of_pairs(possible: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """Two ranks on each of two hosts."""
+    with jobs(2, tmp_path_factory.mktemp("job"), 2) as (_, made):
         yield made

@@ -4,30 +4,22 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 
 import pytest
 
-from tests.hosts.jobs import Job, jobs
+from tests.hosts.jobs import Job
 
 pytestmark = pytest.mark.hosts
 SOON = 1.0  # seconds
 
 
-@pytest.fixture(scope="module")
-def job(possible: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
-    """Two ranks on each of two hosts."""
-    with jobs(2, tmp_path_factory.mktemp("job"), 2) as (_, made):
-        yield made
+def test_groups_within_a_host_share_its_memory(job_of_pairs: Job) -> None:
+    assert job_of_pairs.found("within.shares") == [[]] * job_of_pairs.n
 
 
-def test_groups_within_a_host_share_its_memory(job: Job) -> None:
-    assert job.found("within.shares") == [[]] * job.n
-
-
-def test_a_killed_rank_is_named_at_once(job: Job) -> None:
-    victim = job.n - 1
-    with job.running("within.loses_a_rank") as run:
+def test_a_killed_rank_is_named_at_once(job_of_pairs: Job) -> None:
+    victim = job_of_pairs.n - 1
+    with job_of_pairs.running("within.loses_a_rank") as run:
         run.reached("met")
         when = run.signal(victim, signal.SIGKILL)
         *others, beside = run.results(victim)
@@ -39,5 +31,5 @@ def test_a_killed_rank_is_named_at_once(job: Job) -> None:
 
 
 @pytest.mark.parametrize("stranger", [0, 1])
-def test_where_one_rank_cannot_all_go_by_messages(job: Job, stranger: int) -> None:
-    assert job.found("within.refuses", stranger) == [[]] * job.n
+def test_where_one_rank_cannot_all_go_by_messages(job_of_pairs: Job, stranger: int) -> None:
+    assert job_of_pairs.found("within.refuses", stranger) == [[]] * job_of_pairs.n

@@ -45,12 +45,27 @@ def emulated_gpu() -> Path:
     return max(there, key=lambda path: path.stat().st_mtime)
 
 
-def found(n: int, program: str, folder: Path, *arguments: object, timeout: float = 60) -> list[Any]:
+def found(
+    n: int,
+    program: str,
+    folder: Path,
+    *arguments: object,
+    timeout: float = 60,
+    env: Mapping[str, str] | None = None,
+) -> list[Any]:
     """Run ``program`` (module.function below tests.processes) on ``n`` ranks; return results."""
     command = ("-n", n, "-m", "tests.processes.rank", program, folder, *arguments)
-    done = collrun(*command, timeout=timeout)
+    done = collrun(*command, timeout=timeout, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return read(folder, n)
+
+
+def found_on_gpus(
+    n: int, program: str, folder: Path, *arguments: object, **variables: str
+) -> list[Any]:
+    """Do so with emulated GPUs, and these variables of the environment."""
+    env = {"COLLECTIVES_CUDA_LIBRARY": str(emulated_gpu()), **variables}
+    return found(n, program, folder, *arguments, env=env)
 
 
 def read(folder: Path, n: int) -> list[Any]:

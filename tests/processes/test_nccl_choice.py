@@ -8,18 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.processes.jobs import collrun, emulated_gpu, read
+from tests.processes.jobs import found_on_gpus
 
 pytestmark = pytest.mark.processes
 P = 2
 
 
 def found(program: str, folder: Path, *arguments: str, **variables: str) -> list[Any]:
-    command = ("-n", P, "-m", "tests.processes.rank", f"nccl_choice.{program}", folder, *arguments)
-    env = {"COLLECTIVES_CUDA_LIBRARY": str(emulated_gpu()), **variables}
-    done = collrun(*command, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return read(folder, P)
+    return found_on_gpus(P, f"nccl_choice.{program}", folder, *arguments, **variables)
 
 
 def test_what_is_faster_is_chosen_and_right(tmp_path: Path) -> None:

@@ -8,18 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.processes.jobs import collrun, emulated_gpu, read
+from tests.processes.jobs import found_on_gpus
 
 pytestmark = pytest.mark.processes
 P = 4
 
 
 def found(program: str, folder: Path, *arguments: str, p: int = P, **variables: str) -> list[Any]:
-    command = ("-n", p, "-m", "tests.processes.rank", f"nccl_mixed.{program}", folder, *arguments)
-    env = {"COLLECTIVES_CUDA_LIBRARY": str(emulated_gpu()), **variables}
-    done = collrun(*command, env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return read(folder, p)
+    return found_on_gpus(p, f"nccl_mixed.{program}", folder, *arguments, **variables)
 
 
 def test_all_collectives_are_right(tmp_path: Path) -> None:
