@@ -38,7 +38,7 @@ ROOTED = ("broadcast", "reduce", "gather", "scatter")
 PLANS = (
     ("staged", 4, 0, "non_temporal"),
     ("staged", 4, 1, "non_temporal"),
-    ("inline", 4, 0, "ordinary"),
+    ("inline", 8, 0, "ordinary"),
 )
 _Way = tuple[str, int, int, str]
 

@@ -35,8 +35,9 @@ class PersistentCall(PlainPersistent):
 
     It works on the arrays that it was made for, in the state in which they are when it is begun,
     and returns the same result array every time. A tensor whose memory is another one by then
-    (``x.data = ...``, ``resize_()``) is refused: InvalidArgumentError. All ranks begin it in the
-    same order among their other calls. It ends with its communicator.
+    (``x.data = ...``, ``resize_()``) is refused: InvalidArgumentError. An array of NumPy that is
+    made read-only afterwards is still written, as through a view that was taken before. All ranks
+    begin it in the same order among their other calls. It ends with its communicator.
     """
 
     _native: Any

@@ -13,6 +13,7 @@
 #include "plan/wire_lower.h"
 #include "simulate/memory_time.h"
 #include "simulate/wire_time.h"
+#include "transport/segment.h"
 
 namespace coll {
 namespace {
@@ -58,9 +59,11 @@ double predicted(const MachineCosts& machine, const coll_prediction& t) {
   if (t.mode < 0 || t.mode >= kModes) {
     refuse_prediction("there is no mode number " + std::to_string(t.mode));
   }
-  const int depth = t.depth > 0 ? t.depth : Lowering{}.depth;
-  const Plan plan =
-      lower(schedule_of(t), {.mode = static_cast<Mode>(t.mode), .depth = depth, .lag = t.lag});
+  const auto mode = static_cast<Mode>(t.mode);
+  const SegmentShape usual;
+  const std::uint32_t slots = mode == Mode::inlined ? usual.inline_depth : usual.depth;
+  const int depth = t.depth > 0 ? t.depth : static_cast<int>(slots);
+  const Plan plan = lower(schedule_of(t), {.mode = mode, .depth = depth, .lag = t.lag});
   MemoryTask task;
   task.bytes = t.bytes;
   task.tile_bytes = t.tile_bytes;

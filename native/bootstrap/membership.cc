@@ -19,7 +19,7 @@ void reserve_rings(Memory& memory, const Segment& segment, int rank) {
   const SegmentShape& shape = segment.shape();
   const auto* base = static_cast<const std::byte*>(memory.data());
   memory.reserve(static_cast<std::size_t>(segment.inline_ring(rank) - base),
-                 shape.depth * shape.inline_bytes);
+                 shape.inline_depth * shape.inline_bytes);
   memory.reserve(static_cast<std::size_t>(segment.slot_ring(rank) - base),
                  shape.depth * shape.slot_bytes);
   // The rings of messages are backed when they are first used: most pairs never speak.
@@ -53,8 +53,9 @@ Membership found_in(std::shared_ptr<Arena> arena, const SegmentShape& shape, std
 }
 
 std::string in_words(const SegmentShape& shape) {
-  return std::to_string(shape.depth) + " slots of " + std::to_string(shape.slot_bytes) + " and " +
-         std::to_string(shape.inline_bytes) + " bytes";
+  return std::to_string(shape.depth) + " slots of " + std::to_string(shape.slot_bytes) +
+         " bytes and " + std::to_string(shape.inline_depth) + " of " +
+         std::to_string(shape.inline_bytes);
 }
 
 std::size_t checked_bytes(const SegmentShape& shape) {
@@ -62,8 +63,7 @@ std::size_t checked_bytes(const SegmentShape& shape) {
   if (bytes == 0) {
     throw Error(Status::invalid_argument,
                 "a group of " + std::to_string(shape.ranks) + " ranks cannot have " +
-                    in_words(shape) +
-                    ": sizes are positive multiples of 64, slots 1, 2, 4 ... 1024");
+                    in_words(shape) + ": sizes are positive multiples of 64, slots 1, 2, 4 or 8");
   }
   return bytes;
 }

@@ -59,15 +59,17 @@ Plan Plans::proved(const Schedule& schedule, const Choice& choice, bool apart) c
   const bool ours = choice.algorithm < kGivenSchedules;
   const Algorithm* a = ours ? algorithms()[static_cast<std::size_t>(choice.algorithm)] : nullptr;
   const Claims claims = ours ? claims_of(*a, schedule.p) : Claims{};
-  const int depth = static_cast<int>(segment_.shape().depth);
+  const SegmentShape& shape = segment_.shape();
   std::string why;
   for (const Mode mode : {choice.mode, Mode::staged}) {
-    Plan plan = lower(schedule, {.mode = mode,
-                                 .depth = depth,
-                                 .lag = choice.lag,
-                                 .mixed = mixed_,
-                                 .stores = stores_of(mode),
-                                 .apart = apart});
+    Plan plan =
+        lower(schedule,
+              {.mode = mode,
+               .depth = static_cast<int>(mode == Mode::inlined ? shape.inline_depth : shape.depth),
+               .lag = choice.lag,
+               .mixed = mixed_,
+               .stores = stores_of(mode),
+               .apart = apart});
     Report report = prove(plan, false, usual_tiles(plan), kAllChecks, claims);
     if (report.proved && !apart) {
       report = prove(plan, true, usual_tiles(plan), kAllChecks, claims);

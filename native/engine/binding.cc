@@ -68,7 +68,7 @@ void Binding::bind_structure() {
   pieces_.reserve(most_pieces);
   operands_.reserve(most_operands);
   flags_.reserve(mine().operand_pool.size());
-  const std::size_t slots = segment_.shape().depth;
+  const std::size_t slots = static_cast<std::size_t>(plan_.depth);
   // Of a mixed plan each call decides which operands count: a list of steps has all of them.
   may_be_short_ = plan_.max_lag == 0 && !plan_.mixed && !reads_peers_ &&
                   most_operands * slots <= kMostReadyPointers;

@@ -26,8 +26,6 @@
 
 namespace coll {
 
-inline constexpr std::uint32_t kMaxDepth = 8;
-
 // What an executor waits for.
 struct Blocked {
   const std::atomic<std::uint64_t>* word = nullptr;
@@ -70,7 +68,7 @@ struct GroupClock {
   std::array<std::uint64_t, kFingerprints> left{};
   // Per ring (large, inline): tiles ever used, and the tick at which each slot's last user ended.
   std::array<std::uint64_t, 2> tiles_used{};
-  std::array<std::array<std::uint64_t, kMaxDepth>, 2> slot_free{};
+  std::array<std::array<std::uint64_t, kMostDepth>, 2> slot_free{};
 };
 
 // What a message's flag is: tick and fingerprint at once, so that another call's flag never fits.

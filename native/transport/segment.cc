@@ -14,7 +14,6 @@ namespace {
 
 // Above these a shape is a mistake or an attack, and the sums below could overflow.
 constexpr std::uint32_t kMostRanks = 65'535;
-constexpr std::uint32_t kMostDepth = 1'024;
 constexpr std::uint64_t kMostSlot = std::uint64_t{1} << 40;
 // There are p * p rings of messages. Only those in use are backed by memory, but address space and
 // the size of a file have limits as well.
@@ -29,6 +28,10 @@ struct SegmentLayout {
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) noexcept {
   return (bytes + to - 1) / to * to;
+}
+
+bool legal_depth(std::uint32_t slots) noexcept {
+  return std::has_single_bit(slots) && slots <= kMostDepth;
 }
 
 bool legal_slot(std::uint64_t bytes) noexcept {
@@ -58,17 +61,16 @@ void lay_out_mail(SegmentLayout& layout, const SegmentShape& shape) noexcept {
 
 SegmentLayout layout_of(const SegmentShape& shape) noexcept {
   SegmentLayout layout;
-  const bool legal = shape.ranks > 0 && shape.ranks <= kMostRanks &&
-                     std::has_single_bit(shape.depth) && shape.depth <= kMostDepth &&
-                     legal_slot(shape.inline_bytes) && legal_slot(shape.slot_bytes) &&
-                     legal_mail(shape.mail_bytes);
+  const bool legal = shape.ranks > 0 && shape.ranks <= kMostRanks && legal_depth(shape.depth) &&
+                     legal_depth(shape.inline_depth) && legal_slot(shape.inline_bytes) &&
+                     legal_slot(shape.slot_bytes) && legal_mail(shape.mail_bytes);
   if (!legal) return layout;
   layout.failure = round_up(sizeof(SegmentHeader), kLine);
   // Two lines apart: the prefetcher of x86 fetches lines in pairs.
   layout.control = round_up(layout.failure + sizeof(FailureBlock), 2 * kLine);
   // Whole pages per ring, so that each rank can have its own on its side of the machine.
   layout.inline_rings = round_up(layout.control + shape.ranks * sizeof(RankControl), kPage);
-  layout.inline_stride = round_up(shape.depth * shape.inline_bytes, kPage);
+  layout.inline_stride = round_up(shape.inline_depth * shape.inline_bytes, kPage);
   layout.slot_stride = round_up(shape.depth * shape.slot_bytes, kPage);
   std::size_t rings = 0, slots = 0;
   if (__builtin_mul_overflow(layout.inline_stride, shape.ranks, &rings) ||
@@ -121,15 +123,15 @@ std::size_t Segment::control_bytes(const SegmentShape& shape) noexcept {
 
 Segment Segment::create(void* base, const SegmentShape& shape, std::uint64_t group) {
   if (bytes(shape) == 0) {
-    throw Error(Status::invalid_argument,
-                "a segment for " + std::to_string(shape.ranks) + " ranks with " +
-                    std::to_string(shape.depth) + " slots of " +
-                    std::to_string(shape.inline_bytes) + " and " +
-                    std::to_string(shape.slot_bytes) + " bytes and " +
-                    std::to_string(shape.mail_bytes) +
-                    " bytes of mail cannot be: sizes are positive multiples of 64, slots 1, 2, 4 "
-                    "... 1024, mail a power of two from " +
-                    std::to_string(kPage));
+    throw Error(
+        Status::invalid_argument,
+        "a segment for " + std::to_string(shape.ranks) + " ranks with " +
+            std::to_string(shape.inline_depth) + " slots of " + std::to_string(shape.inline_bytes) +
+            " bytes, " + std::to_string(shape.depth) + " of " + std::to_string(shape.slot_bytes) +
+            " and " + std::to_string(shape.mail_bytes) +
+            " bytes of mail cannot be: sizes are positive multiples of 64, slots 1, 2, 4 "
+            "or " +
+            std::to_string(kMostDepth) + ", mail a power of two from " + std::to_string(kPage));
   }
   const Segment segment(base, shape);
   SegmentHeader* header = new (base) SegmentHeader{};

@@ -15,7 +15,8 @@ namespace coll {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr int kFingerprints = 7;  // more than the calls a rank can run ahead of a reader
-inline constexpr int kRecords = 16;      // calls remembered per rank, for the text of a mismatch
+inline constexpr std::uint32_t kMostDepth = 8;
+inline constexpr int kRecords = 16;  // calls remembered per rank, for the text of a mismatch
 
 // The one line that peers poll: how far this rank has come, on the group's common clock, and which
 // calls it was making. Only its owner writes it.
@@ -122,7 +123,8 @@ struct alignas(kLine) FailureBlock {
 
 struct SegmentShape {
   std::uint32_t ranks = 1;
-  std::uint32_t depth = 4;                // slots per rank in each ring
+  std::uint32_t depth = 4;                // slots of a rank's ring for large messages
+  std::uint32_t inline_depth = 8;         // of that for small ones: so far a root runs ahead
   std::uint64_t inline_bytes = 16 << 10;  // one slot of the ring for small messages
   std::uint64_t slot_bytes = 512 << 10;   // one slot of the ring for large ones
   std::uint64_t mail_bytes = 256 << 10;   // ring of one ordered pair; of many ranks: less
@@ -178,7 +180,7 @@ struct alignas(kLine) SegmentHeader {
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 9;
+inline constexpr std::uint64_t kSegmentVersion = 10;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

@@ -205,7 +205,7 @@ TEST(a_forked_child_keeps_nothing) {
 }
 
 TEST(the_dead_do_not_keep_a_range) {
-  const SegmentShape shape{3, 1, 64, 64};
+  const SegmentShape shape{3, 1, 1, 64, 64};
   const std::size_t bytes = Segment::bytes(shape);
   const auto arena = FileArena::found(bytes, kRoot, bytes, 4);
   auto mine = arena->make(kOther, bytes, bytes);

@@ -14,7 +14,7 @@ using namespace coll;
 
 // The policy of ranks each of which may use the cores of these bits.
 WaitPolicy policy_of(const std::vector<std::uint64_t>& cores) {
-  const SegmentShape shape{static_cast<std::uint32_t>(cores.size()), 4, 1 << 10, 5 << 10};
+  const SegmentShape shape{static_cast<std::uint32_t>(cores.size()), 4, 8, 1 << 10, 5 << 10};
   const Memory memory = Memory::allocate(Segment::bytes(shape));
   const Segment segment = Segment::create(memory.data(), shape, 1);
   for (std::size_t r = 0; r < cores.size(); ++r) {

@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 // A segment in a memfd that children of this process can map.
 struct Shared {
   explicit Shared(std::uint32_t ranks) {
-    const SegmentShape shape{ranks, 1, 64, 64};
+    const SegmentShape shape{ranks, 1, 1, 64, 64};
     memory = std::make_shared<Memory>(Memory::shared(Segment::bytes(shape)));
     segment = Segment::create(memory->data(), shape, 1);
     inherited = Descriptor(::dup(memory->fd()));

@@ -18,6 +18,7 @@
 #include "plan/reach.h"
 #include "prove/plan_proof.h"
 #include "prove/schedule_proof.h"
+#include "transport/segment.h"
 
 using namespace coll;
 
@@ -29,6 +30,7 @@ constexpr int kMostRanksInAllModes = 32;   // of more, in two of the four by tur
 constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
 constexpr int kMostRanksInFull = 6;  // of more, a plain run takes a part of the configurations
 constexpr int kDepths = 4;
+constexpr int kInlineDepth = SegmentShape{}.inline_depth;
 constexpr int kLags = 2;
 
 // Whether a configuration is one of a plain run: each `parts`-th is, which one the turn tells.
@@ -135,7 +137,9 @@ TEST(plans_in_all_configurations) {
     each_case(p, kMostRanksWithAllRoots, [&](const Algorithm& a, int, int root) {
       const Schedule schedule = make_schedule(a, p, root);
       for (int mode = 0; mode < kModes; ++mode) {
-        for (int depth = 1; depth <= kDepths; ++depth) {
+        const bool inlined = static_cast<Mode>(mode) == Mode::inlined;
+        for (int depth = 1; depth <= (inlined ? kInlineDepth : kDepths); ++depth) {
+          if (depth > kDepths && depth < kInlineDepth) continue;
           for (int lag = 0; lag < kLags; ++lag) {
             const int turn = p + root + mode + depth + 2 * lag;
             if (!has_turn(p, turn, 12)) continue;

@@ -30,7 +30,9 @@ inline Identity with_rank(Identity of, int rank) {
   return of;
 }
 
-inline SegmentShape shape_of(int ranks) { return {static_cast<std::uint32_t>(ranks), 2, 64, 128}; }
+inline SegmentShape shape_of(int ranks) {
+  return {static_cast<std::uint32_t>(ranks), 2, 2, 64, 128};
+}
 
 inline Membership meet(const Identity& who, double timeout_s = 10, const Stop& stop = {}) {
   return rendezvous(who, shape_of(who.ranks), timeout_s, stop);

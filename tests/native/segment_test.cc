@@ -36,7 +36,7 @@ struct Quiet {
   ~Quiet() { faults::clear(); }
 };
 
-SegmentShape shape_of(std::uint32_t ranks) { return {ranks, 4, 1 << 10, 5 << 10}; }
+SegmentShape shape_of(std::uint32_t ranks) { return {ranks, 4, 8, 1 << 10, 5 << 10}; }
 
 std::size_t offset_in(const Segment& segment, const void* part) {
   return static_cast<std::size_t>(static_cast<const std::byte*>(part) -
@@ -77,7 +77,7 @@ void check_layout(const SegmentShape& shape) {
 TEST(layout_for_every_p) {
   for (std::uint32_t p = 1; p <= 64; ++p) {
     check_layout(shape_of(p));
-    check_layout({p, 1, 64, 64});
+    check_layout({p, 1, 1, 64, 64});
     SegmentShape usual;
     usual.ranks = p;
     check_layout(usual);
@@ -86,24 +86,18 @@ TEST(layout_for_every_p) {
 
 TEST(shapes_that_cannot_be) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
-  const std::vector<SegmentShape> impossible = {{0, 4, 64, 64},
-                                                {65'536, 4, 64, 64},
-                                                {2, 0, 64, 64},
-                                                {2, 2048, 64, 64},
-                                                {2, 3, 64, 64},
-                                                {2, 4, 0, 64},
-                                                {2, 4, 64, 0},
-                                                {2, 4, 100, 64},
-                                                {2, 4, 64, 65},
-                                                {2, 4, 64, kHuge + 64},
-                                                {65'535, 1024, kHuge, kHuge}};
+  const std::vector<SegmentShape> impossible = {
+      {0, 4, 8, 64, 64},        {65'536, 4, 8, 64, 64}, {2, 0, 8, 64, 64},  {2, 16, 8, 64, 64},
+      {2, 3, 8, 64, 64},        {2, 4, 0, 64, 64},      {2, 4, 16, 64, 64}, {2, 4, 5, 64, 64},
+      {2, 4, 8, 0, 64},         {2, 4, 8, 64, 0},       {2, 4, 8, 100, 64}, {2, 4, 8, 64, 65},
+      {2, 4, 8, 64, kHuge + 64}};
   alignas(kPage) static std::byte page[kPage] = {};
   for (const SegmentShape& shape : impossible) {
     CHECK(Segment::bytes(shape) == 0);
     const Error error = thrown<Error>([&] { Segment::create(page, shape, 1); });
     CHECK(error.status == Status::invalid_argument);
   }
-  CHECK(Segment::bytes({65'535, 4, 64, 64}) > 0);
+  CHECK(Segment::bytes({65'535, 4, 8, 64, 64}) > 0);
 }
 
 TEST(attach_reads_what_create_wrote) {
