@@ -17,9 +17,9 @@ constexpr int kAnyRanks = std::numeric_limits<int>::max();
 // First line that fits wins. Up to some kilobytes rounds and messages count, then bytes: pairs
 // exchange whole vectors before they split them, and few receivers are served by one sender before
 // there is a chain. Where calls follow each other without a pause, circulant blocks of a MiB filled
-// queues until TCP held back (0.73 to 0.95 of a link, the direct ones 0.95). Measured on four hosts
-// at 1 Gbit/s that share two cores (bench/results/regret.json, hosts.json); for other numbers of
-// ranks these are guesses.
+// queues until TCP held back (0.73 to 0.95 of a link, the direct ones 0.95). Measured on three,
+// four and eight hosts at 1 Gbit/s that share two cores, by calls alone and in rows of six
+// (bench/results/regret.json, hosts.json); for other numbers of ranks these are guesses.
 struct WireRule {
   Kind kind;
   int most_ranks;
@@ -28,8 +28,12 @@ struct WireRule {
 };
 
 constexpr std::array kWireRules = {
-    WireRule{Kind::allreduce, 3, 16 << 10, "direct_one_shot"},
+    WireRule{Kind::allreduce, 3, 10 << 10, "direct_one_shot"},
+    WireRule{Kind::allreduce, 3, 128 << 10, "circulant"},
+    WireRule{Kind::allreduce, 4, 12 << 10, "recursive_doubling"},
+    WireRule{Kind::allreduce, 4, 128 << 10, "circulant"},
     WireRule{Kind::allreduce, kAnyRanks, 24 << 10, "recursive_doubling"},
+    WireRule{Kind::allreduce, 32, 128 << 10, "circulant"},
     WireRule{Kind::allreduce, 32, kAnyLength, "direct_two_shot"},
     WireRule{Kind::allreduce, kAnyRanks, kAnyLength, "circulant"},
     WireRule{Kind::reduce_scatter, 3, kAnyLength, "direct"},
@@ -40,30 +44,42 @@ constexpr std::array kWireRules = {
     WireRule{Kind::allgather, kAnyRanks, 128 << 10, "circulant"},
     WireRule{Kind::allgather, 32, kAnyLength, "direct"},
     WireRule{Kind::allgather, kAnyRanks, kAnyLength, "circulant"},
-    WireRule{Kind::broadcast, 4, 8 << 10, "linear"},
-    WireRule{Kind::broadcast, 8, 24 << 10, "binomial"},
+    WireRule{Kind::broadcast, 3, 3 << 10, "linear"},
+    WireRule{Kind::broadcast, 3, kAnyLength, "chain"},
+    WireRule{Kind::broadcast, 4, 5 << 10, "bine"},
+    WireRule{Kind::broadcast, 4, kAnyLength, "chain"},
+    WireRule{Kind::broadcast, 8, 12 << 10, "binomial"},
     WireRule{Kind::broadcast, 8, kAnyLength, "chain"},
     WireRule{Kind::broadcast, kAnyRanks, 128 << 10, "binomial"},
     WireRule{Kind::broadcast, kAnyRanks, kAnyLength, "chain"},
-    WireRule{Kind::reduce, 4, 8 << 10, "direct"},
-    WireRule{Kind::reduce, 8, 24 << 10, "binomial"},
+    WireRule{Kind::reduce, 3, 3 << 10, "direct"},
+    WireRule{Kind::reduce, 3, kAnyLength, "chain"},
+    WireRule{Kind::reduce, 4, 2560, "direct"},
+    WireRule{Kind::reduce, 4, 6 << 10, "bine"},
+    WireRule{Kind::reduce, 4, kAnyLength, "chain"},
+    WireRule{Kind::reduce, 8, 12 << 10, "binomial"},
     WireRule{Kind::reduce, 8, kAnyLength, "chain"},
     WireRule{Kind::reduce, kAnyRanks, 128 << 10, "binomial"},
     WireRule{Kind::reduce, kAnyRanks, kAnyLength, "chain"},
     WireRule{Kind::barrier, kAnyRanks, kAnyLength, "dissemination"},
     WireRule{Kind::gather, kAnyRanks, kAnyLength, "linear"},
     WireRule{Kind::scatter, kAnyRanks, kAnyLength, "linear"},
-    WireRule{Kind::alltoall, kAnyRanks, 6 << 10, "bruck"},
+    WireRule{Kind::alltoall, 3, kAnyLength, "linear"},
+    WireRule{Kind::alltoall, 4, 12 << 10, "bruck"},
+    WireRule{Kind::alltoall, 4, kAnyLength, "linear"},
+    WireRule{Kind::alltoall, kAnyRanks, 40 << 10, "bruck"},
+    WireRule{Kind::alltoall, 32, kAnyLength, "linear"},
     WireRule{Kind::alltoall, kAnyRanks, kAnyLength, "pairwise"},
     WireRule{Kind::scan, kAnyRanks, kAnyLength, "dissemination"},
     WireRule{Kind::exscan, kAnyRanks, kAnyLength, "doubling_123"},
 };
 
 // Of a chunk that travels in tiles: so small that folding one is done while the next is under way,
-// so large that its frames do not count.
-constexpr std::size_t kLeastWireTile = 16 << 10, kMostWireTile = 128 << 10;
+// so large that its frames do not count. Of 128 KiB, calls of 2 to 8 MiB among four hosts took 1.05
+// to 1.25 times as long at 1 Gbit/s, and 1.1 to 1.2 at 20.
+constexpr std::size_t kLeastWireTile = 16 << 10, kMostWireTile = 32 << 10;
 
-// Half a MiB of full tiles. The only number that was tried, on four hosts at 1 Gbit/s.
+// An eighth of a MiB of full tiles. The only number that was tried.
 constexpr int kPace = 4;
 
 int algorithm_by_rule(Kind kind, int ranks, std::size_t bytes, const Wish& wish) {
