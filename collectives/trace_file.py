@@ -17,9 +17,9 @@ import numpy as np
 
 from collectives._ffi import ffi, lib, text
 from collectives.arrays import NAMES as DTYPE_NAMES
+from collectives.clocks import Offset
 from collectives.last import MODE_NAMES
 from collectives.names import KIND_NAMES, OPS
-from collectives.trace_clocks import Offset
 from collectives.whole_file import write_whole
 
 # As coll_trace_event.

@@ -18,11 +18,11 @@ import numpy as np
 
 from collectives import handle as handles
 from collectives._ffi import check, ffi, lib
+from collectives.clocks import Offset, clock, offsets
 from collectives.default import default
 from collectives.errors import CollectiveError, InvalidArgumentError, SystemCallError
 from collectives.handle import Handle
 from collectives.last import algorithm_name
-from collectives.trace_clocks import Offset, clock, offsets
 from collectives.trace_file import EVENT, Part, document, host, packed, unpacked, write
 from collectives.trace_target import checked, is_special, unwritable
 from collectives.tracing import TraceWarning

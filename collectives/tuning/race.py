@@ -4,8 +4,8 @@
 Every candidate is a persistent call, so that nothing is chosen, planned or bound between two of
 them. What counts is the time from the first rank's begin to the last one's end, which all know from
 one allreduce: so they decide alike. Of ranks that take turns on a core the last one may find all
-done when it begins, and its own time says nothing. Ranks of several machines, whose clocks differ,
-count what the slowest one took.
+done when it begins, and its own time says nothing. Nor does it between machines, where that time
+begins when a rank has left a barrier, one sooner than another (``clocks`` make theirs one).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from collectives.clocks import seconds_to_rank_0
 from collectives.errors import UnsupportedError
 from collectives.intervals import of_median
 from collectives.tuning.installed import install
@@ -153,6 +154,7 @@ class Race:
         self.entered, self.running = list(entered), list(entered)
         self.samples: dict[int, list[float]] = {id(runner): [] for runner in entered}
         self.spent = 0.0
+        self._to_rank_0 = seconds_to_rank_0(comm)
         self._calls = 1
         self._turn = np.random.default_rng(7)  # the same on all ranks
         for _ in range(1 if buffers.large else _WARM):
@@ -164,7 +166,6 @@ class Race:
     def rounds(self, count: int, calls: int | None = None) -> None:
         """Run every candidate once per round, in an order drawn by lot."""
         per = self._calls if calls is None else calls
-        one_clock = self.comm.transport == "memory"
         spans = np.zeros((count, len(self.running) + 1, 2))  # begins, negative, and ends
         begin = time.perf_counter()
         for row in spans:
@@ -172,7 +173,7 @@ class Race:
                 self.buffers.touch()
                 self.comm.barrier()
                 began, ended = self.running[i].run(per)
-                row[i] = (-began, ended) if one_clock else (0.0, ended - began)
+                row[i] = (-(began + self._to_rank_0), ended + self._to_rank_0)
         spans[-1, -1, 1] = time.perf_counter() - begin
         self.comm.allreduce(spans, op="max")
         taken = spans.sum(axis=2)

@@ -16,8 +16,8 @@ import pytest
 
 import collectives as cl
 from collectives import trace_session
+from collectives.clocks import Offset
 from collectives.symbolic import symbolic_run
-from collectives.trace_clocks import Offset, best
 from collectives.trace_file import EVENT, document, packed, unpacked
 from collectives.tracing import TraceWarning
 from tests.python.ranks import on_ranks, on_wired_ranks
@@ -312,12 +312,6 @@ def test_clocks_of_other_machines_are_brought_to_that_of_rank_0(
         assert len(offset["nanoseconds"]) == 2
         for nanoseconds in offset["nanoseconds"]:  # it is one clock all the same
             assert abs(nanoseconds) <= offset["uncertainty"]
-
-
-def test_the_shortest_trips_tell_the_offset() -> None:
-    late = [(1000 * i, 1000 * i + 70_000 + 900, 1000 * i + 1000) for i in range(20)]
-    good = [(i, i + 70_000 + 50, i + 100) for i in range(5)]
-    assert best([*late, *good, *late]) == (70_000, 50)
 
 
 def test_a_clock_that_drifts_is_followed() -> None:

@@ -7,6 +7,7 @@ other the time, again and again; the answer to a message that was short on its w
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from dataclasses import dataclass
@@ -68,6 +69,15 @@ def offsets(comm: Communicator, clocks: Sequence[str]) -> list[Offset]:
         Offset(at, int(found[first[name], 1]), int(found[first[name], 2]))
         for at, name in zip(times, clocks, strict=True)
     ]
+
+
+def seconds_to_rank_0(comm: Communicator) -> float:
+    """Return what to add to time.perf_counter() here to have that of rank 0. Every rank calls it."""
+    if comm.transport == "memory":
+        return 0.0
+    mine = np.frombuffer(hashlib.sha256(clock().encode()).digest()[:8], np.int64)
+    names = [str(name) for name in comm.allgather(mine)]
+    return offsets(comm, names)[comm.rank].add * 1e-9
 
 
 def asked(comm: Communicator) -> tuple[int, int, int]:
