@@ -72,7 +72,7 @@ def offsets(comm: Communicator, clocks: Sequence[str]) -> list[Offset]:
 
 
 def seconds_to_rank_0(comm: Communicator) -> float:
-    """Return what to add to time.perf_counter() here to have that of rank 0. Every rank calls it."""
+    """Return what to add to time.perf_counter() to have that of rank 0. Every rank must call it."""
     if comm.transport == "memory":
         return 0.0
     mine = np.frombuffer(hashlib.sha256(clock().encode()).digest()[:8], np.int64)
