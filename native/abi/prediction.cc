@@ -60,9 +60,7 @@ double predicted(const MachineCosts& machine, const coll_prediction& t) {
     refuse_prediction("there is no mode number " + std::to_string(t.mode));
   }
   const auto mode = static_cast<Mode>(t.mode);
-  const SegmentShape usual;
-  const std::uint32_t slots = mode == Mode::inlined ? usual.inline_depth : usual.depth;
-  const int depth = t.depth > 0 ? t.depth : static_cast<int>(slots);
+  const int depth = t.depth > 0 ? t.depth : SegmentShape{}.slots(mode == Mode::inlined);
   const Plan plan = lower(schedule_of(t), {.mode = mode, .depth = depth, .lag = t.lag});
   MemoryTask task;
   task.bytes = t.bytes;

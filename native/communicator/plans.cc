@@ -62,14 +62,12 @@ Plan Plans::proved(const Schedule& schedule, const Choice& choice, bool apart) c
   const SegmentShape& shape = segment_.shape();
   std::string why;
   for (const Mode mode : {choice.mode, Mode::staged}) {
-    Plan plan =
-        lower(schedule,
-              {.mode = mode,
-               .depth = static_cast<int>(mode == Mode::inlined ? shape.inline_depth : shape.depth),
-               .lag = choice.lag,
-               .mixed = mixed_,
-               .stores = stores_of(mode),
-               .apart = apart});
+    Plan plan = lower(schedule, {.mode = mode,
+                                 .depth = shape.slots(mode == Mode::inlined),
+                                 .lag = choice.lag,
+                                 .mixed = mixed_,
+                                 .stores = stores_of(mode),
+                                 .apart = apart});
     Report report = prove(plan, false, usual_tiles(plan), kAllChecks, claims);
     if (report.proved && !apart) {
       report = prove(plan, true, usual_tiles(plan), kAllChecks, claims);

@@ -68,14 +68,13 @@ void Binding::bind_structure() {
   pieces_.reserve(most_pieces);
   operands_.reserve(most_operands);
   flags_.reserve(mine().operand_pool.size());
-  const std::size_t slots = static_cast<std::size_t>(plan_.depth);
   // Of a mixed plan each call decides which operands count: a list of steps has all of them.
   may_be_short_ = plan_.max_lag == 0 && !plan_.mixed && !reads_peers_ &&
-                  most_operands * slots <= kMostReadyPointers;
+                  most_operands * slots() <= kMostReadyPointers;
   if (may_be_short_) {
-    ready_.reserve(most_pieces * slots);
-    pointers_.reserve(most_operands * slots);
-    short_steps_.reserve(most_short_steps(most_pieces) * slots);
+    ready_.reserve(most_pieces * slots());
+    pointers_.reserve(most_operands * slots());
+    short_steps_.reserve(most_short_steps(most_pieces) * slots());
   }
   for (const RankPlan& other : plan_.ranks) area_offset_.emplace_back(other.areas.size());
 }
@@ -248,8 +247,8 @@ void Binding::choose_turns() noexcept {
   turn_bytes_ = tile.longest;
   for (const Placement placement : {Placement::near, Placement::far}) {
     turn_masks_[static_cast<std::size_t>(placement)] =
-        slot_turns(tile, static_cast<std::size_t>(plan_.depth), segment_.shape().slot_bytes,
-                   segment_.header().core_cache, placement) -
+        slot_turns(tile, slots(), segment_.shape().slot_bytes, segment_.header().core_cache,
+                   placement) -
         1;
   }
 }

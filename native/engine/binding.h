@@ -99,6 +99,7 @@ class Binding {
   void bind(const CallData& call);
 
   const Plan& plan() const noexcept { return plan_; }
+  std::size_t slots() const noexcept { return static_cast<std::size_t>(plan_.depth); }
   const CallData& call() const noexcept { return call_; }
   std::size_t bytes() const noexcept { return call_.count * element_bytes_; }  // of the vector
   int rank() const noexcept { return rank_; }

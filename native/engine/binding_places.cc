@@ -46,12 +46,12 @@ bool Binding::is_short() const noexcept {
 void Binding::bind_ready_moves() {
   ready_.clear();
   pointers_.clear();
-  staged_.resize(static_cast<std::size_t>(plan_.depth));
+  staged_.resize(slots());
   for (Staged& staged : staged_) staged.pointers.clear();
   if (!is_short()) return;
   for (BoundOp& op : ops_) {
     op.ready = static_cast<std::uint32_t>(ready_.size());
-    for (std::size_t slot = 0; slot < static_cast<std::size_t>(plan_.depth); ++slot) {
+    for (std::size_t slot = 0; slot < slots(); ++slot) {
       for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
         const std::size_t first = pointers_.size();
         pointers_.resize(first + op.k + op.m);
@@ -79,7 +79,7 @@ void Binding::point_ready_moves() noexcept {
   for (Staged& staged : staged_) staged.turned = 0;
   void** pointer = pointers_.data();
   for (const BoundOp& op : ops_) {
-    for (std::size_t slot = 0; slot < static_cast<std::size_t>(plan_.depth); ++slot) {
+    for (std::size_t slot = 0; slot < slots(); ++slot) {
       std::size_t stage = slot * slot_bytes;
       for (std::uint32_t i = op.pieces; i < op.pieces_end; ++i) {
         const BoundOperand* operand = &operands_[pieces_[i].operands];

@@ -27,7 +27,7 @@ void Binding::bind_short_steps() {
   if (!is_short()) return;
   const std::size_t slot_bytes =
       plan_.inlined() ? segment_.shape().inline_bytes : segment_.shape().slot_bytes;
-  for (std::size_t slot = 0; slot < static_cast<std::size_t>(plan_.depth); ++slot) {
+  for (std::size_t slot = 0; slot < slots(); ++slot) {
     // ENTRY is the executor's.
     for (std::size_t i = 1; i < ops_.size(); ++i) {
       const BoundOp& op = ops_[i];

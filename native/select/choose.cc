@@ -242,23 +242,10 @@ int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, 
   return wished_algorithm(kind, ranks, wish);
 }
 
-// Two ranks send each other longer messages staged, whose lines rest longer before they are written
-// again (transport/slot_turns.h): of 4 KiB an EPYC of family 25 takes up to a fifth less, one of
-// family 26 up to a fifth more; of 2 KiB these are a tenth and a quarter. More of them wait for
-// cores that they share; but a reduce of three or four takes a quarter less.
-constexpr std::size_t kLongMessage = 3072;
-constexpr int kFewRanks = 4;
-
-bool sends_inline(Kind kind, int ranks, std::size_t bytes) noexcept {
-  const bool whole = kind == Kind::allreduce || kind == Kind::broadcast;
-  const int most = kind == Kind::reduce ? kFewRanks : whole ? 2 : 0;
-  return bytes <= (ranks <= most ? kLongMessage : kInlineBytes);
-}
-
 // Pushed, the result of a fold goes from the registers to every output; what is only moved is read
 // by those who want it, at the same time.
-Mode usual_mode(Kind kind, int ranks, std::size_t bytes, Buffers buffers) {
-  if (sends_inline(kind, ranks, bytes)) return Mode::inlined;
+Mode usual_mode(Kind kind, std::size_t bytes, Buffers buffers) {
+  if (bytes <= kInlineBytes) return Mode::inlined;
   if (buffers == Buffers::own) return Mode::staged;
   return kind == Kind::allreduce ? Mode::push : Mode::pull;
 }
@@ -271,8 +258,8 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
     throw Error(Status::invalid_argument,
                 "mode number " + std::to_string(wish.mode) + " does not exist");
   }
-  choice.mode = wish.mode != kUnchosen ? static_cast<Mode>(wish.mode)
-                                       : usual_mode(kind, ranks, bytes, buffers);
+  choice.mode =
+      wish.mode != kUnchosen ? static_cast<Mode>(wish.mode) : usual_mode(kind, bytes, buffers);
   if (choice.mode == Mode::inlined) {
     choice.lag = 0;
     choice.tile_bytes = 0;

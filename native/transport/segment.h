@@ -129,6 +129,9 @@ struct SegmentShape {
   std::uint64_t slot_bytes = 512 << 10;   // one slot of the ring for large ones
   std::uint64_t mail_bytes = 256 << 10;   // ring of one ordered pair; of many ranks: less
   bool operator==(const SegmentShape&) const = default;
+  constexpr int slots(bool inlined) const noexcept {
+    return static_cast<int>(inlined ? inline_depth : depth);
+  }
 };
 
 // In every large call rank 0 says here which plan runs: that for near cores or that for far ones,

@@ -30,7 +30,7 @@ constexpr int kMostRanksInAllModes = 32;   // of more, in two of the four by tur
 constexpr int kMostRanksWithAllRoots = 8;  // of plans, whose proofs cost more
 constexpr int kMostRanksInFull = 6;  // of more, a plain run takes a part of the configurations
 constexpr int kDepths = 4;
-constexpr int kInlineDepth = SegmentShape{}.inline_depth;
+constexpr int kInlineDepth = SegmentShape{}.slots(true);
 constexpr int kLags = 2;
 
 // Whether a configuration is one of a plain run: each `parts`-th is, which one the turn tells.
