@@ -26,6 +26,7 @@ from collectives.last import algorithm_name
 from collectives.trace_file import EVENT, Part, document, host, packed, unpacked, write
 from collectives.trace_target import checked, is_special, unwritable
 from collectives.tracing import TraceWarning
+from collectives.words import gathered
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -160,18 +161,6 @@ class Session:
             end = f"nor can rank {rank} write {path} ({error.strerror})"
         text = f"trace: the ranks cannot write {self._path} together ({why}): {end}"
         warnings.warn(text, TraceWarning, stacklevel=5)
-
-
-def gathered(comm: Communicator, words: bytes, root: int | None = None) -> list[bytes]:
-    """Return what every rank says, by rank; with a root, only there."""
-    lengths = comm.allgather(np.array([len(words)])).tolist()
-    own = np.frombuffer(words, np.uint8)
-    if root is None:
-        joined = comm.allgatherv(own, lengths)
-    else:
-        joined = comm.gatherv(own, lengths, root=root)
-    ends = np.cumsum(lengths).tolist() if joined is not None else []
-    return [joined[end - n : end].tobytes() for end, n in zip(ends, lengths, strict=False)]
 
 
 def _under_way(wanted: Sequence[Handle]) -> str:

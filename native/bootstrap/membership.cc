@@ -58,16 +58,6 @@ std::string in_words(const SegmentShape& shape) {
          std::to_string(shape.inline_bytes);
 }
 
-std::size_t checked_bytes(const SegmentShape& shape) {
-  const std::size_t bytes = Segment::bytes(shape);
-  if (bytes == 0) {
-    throw Error(Status::invalid_argument,
-                "a group of " + std::to_string(shape.ranks) + " ranks cannot have " +
-                    in_words(shape) + ": sizes are positive multiples of 64, slots 1, 2, 4 or 8");
-  }
-  return bytes;
-}
-
 SegmentShape sized(SegmentShape shape) {
   if (shape.slot_bytes == 0) shape.slot_bytes = fitting_slot(shape, available_memory());
   return shape;
@@ -101,7 +91,7 @@ std::uint64_t fitting_slot(const SegmentShape& shape, std::size_t available) noe
 
 Membership found_group(const SegmentShape& asked, int world) {
   const SegmentShape shape = sized(asked);
-  const std::size_t bytes = checked_bytes(shape);
+  const std::size_t bytes = Segment::checked_bytes(shape);
   const std::uint64_t group = random_group();
   return found_in(FileArena::found(most_bytes(shape), group, bytes, shape.ranks), shape, group,
                   world);
@@ -126,7 +116,7 @@ Membership join_group(Descriptor memfd, const SegmentShape& asked, int rank, int
 
 std::vector<Membership> local_group(const SegmentShape& asked) {
   const SegmentShape shape = sized(asked);
-  const std::size_t bytes = checked_bytes(shape);
+  const std::size_t bytes = Segment::checked_bytes(shape);
   const std::uint64_t group_name = random_group();
   const auto arena = std::make_shared<HeapArena>();
   const auto memory = arena->make(group_name, bytes, bytes);

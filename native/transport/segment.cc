@@ -121,18 +121,20 @@ std::size_t Segment::control_bytes(const SegmentShape& shape) noexcept {
   return layout_of(shape).inline_rings;
 }
 
+std::size_t Segment::checked_bytes(const SegmentShape& shape) {
+  if (const std::size_t all = bytes(shape); all != 0) return all;
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  throw Error(
+      Status::invalid_argument,
+      "a segment for " + number(shape.ranks) + " ranks with " + number(shape.inline_depth) +
+          " slots of " + number(shape.inline_bytes) + " bytes, " + number(shape.depth) + " of " +
+          number(shape.slot_bytes) + " and " + number(shape.mail_bytes) +
+          " bytes of mail cannot be: sizes are positive multiples of 64, slots 1, 2, 4 or " +
+          number(kMostDepth) + ", mail a power of two from " + number(kPage));
+}
+
 Segment Segment::create(void* base, const SegmentShape& shape, std::uint64_t group) {
-  if (bytes(shape) == 0) {
-    throw Error(
-        Status::invalid_argument,
-        "a segment for " + std::to_string(shape.ranks) + " ranks with " +
-            std::to_string(shape.inline_depth) + " slots of " + std::to_string(shape.inline_bytes) +
-            " bytes, " + std::to_string(shape.depth) + " of " + std::to_string(shape.slot_bytes) +
-            " and " + std::to_string(shape.mail_bytes) +
-            " bytes of mail cannot be: sizes are positive multiples of 64, slots 1, 2, 4 "
-            "or " +
-            std::to_string(kMostDepth) + ", mail a power of two from " + std::to_string(kPage));
-  }
+  checked_bytes(shape);
   const Segment segment(base, shape);
   SegmentHeader* header = new (base) SegmentHeader{};
   header->version = kSegmentVersion;

@@ -15,7 +15,7 @@ namespace coll {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr int kFingerprints = 7;  // more than the calls a rank can run ahead of a reader
-inline constexpr std::uint32_t kMostDepth = 8;
+inline constexpr std::uint32_t kMostDepth = 8;  // slots of a ring
 inline constexpr int kRecords = 16;  // calls remembered per rank, for the text of a mismatch
 
 // The one line that peers poll: how far this rank has come, on the group's common clock, and which
@@ -192,6 +192,8 @@ class Segment {
 
   // 0 for a shape that cannot be: no ranks or slots, slots not of whole lines, sizes that overflow.
   static std::size_t bytes(const SegmentShape& shape) noexcept;
+  // The same; throws Error (invalid_argument) where that is none.
+  static std::size_t checked_bytes(const SegmentShape& shape);
   // What lies before the rings: all that create() and attach() touch.
   static std::size_t control_bytes(const SegmentShape& shape) noexcept;
   // Lays out fresh zeroed memory; the creator calls it once.

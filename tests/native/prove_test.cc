@@ -138,8 +138,8 @@ TEST(plans_in_all_configurations) {
       const Schedule schedule = make_schedule(a, p, root);
       for (int mode = 0; mode < kModes; ++mode) {
         const bool inlined = static_cast<Mode>(mode) == Mode::inlined;
-        for (int depth = 1; depth <= (inlined ? kInlineDepth : kDepths); ++depth) {
-          if (depth > kDepths && depth < kInlineDepth) continue;
+        for (const int depth : {1, 2, 3, kDepths, kInlineDepth}) {
+          if (depth == kInlineDepth && !inlined) continue;
           for (int lag = 0; lag < kLags; ++lag) {
             const int turn = p + root + mode + depth + 2 * lag;
             if (!has_turn(p, turn, 12)) continue;
