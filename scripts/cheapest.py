@@ -24,7 +24,8 @@ Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
 
 RANKS = (4, 5, 8, 16)
 MOST_SHOWN = 64  # ranks; the rules change below
-SIZES = [1 << bits for bits in range(31)]  # bytes of the vector
+# Bytes of the vector: powers of two, at which most rules change, and what lies between.
+SIZES = sorted([1 << bits for bits in range(31)] + [3 << bits for bits in range(29)])
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ def on_one_machine(algorithm: cl.Algorithm, p: int) -> str:
     taken = [size for size in SIZES if chosen(algorithm.kind, p, size) == algorithm.name]
     if not taken:
         return "never"
-    low = "" if taken[0] == SIZES[0] else format_size(taken[0] // 2)
+    first = SIZES.index(taken[0])
+    low = format_size(SIZES[first - 1]) if first else ""
     return _words(low, "" if taken[-1] == SIZES[-1] else format_size(taken[-1]))
 
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "engine/executor.h"
+#include "engine/spent.h"
 
 namespace coll {
 namespace {
@@ -63,12 +64,11 @@ void Executor::say_plan() noexcept {
 }
 
 // How long the call before this one took on the slowest rank, if all have said so. All have begun
-// this one, and none has ended it: so each word is still that of the call before.
+// this one, and none the next one, as rank 0 has not: so that call is one of the last two of each.
 std::optional<double> Executor::slowest(std::uint64_t call) const noexcept {
   double most = 0;
   for (std::uint32_t r = 0; r < segment_.shape().ranks; ++r) {
-    const auto& said = segment_.rank(static_cast<int>(r)).done.spent;
-    const auto ns = Spent(said.load(std::memory_order_relaxed)).of(call);
+    const auto ns = spent_in(segment_.rank(static_cast<int>(r)).done, call);
     if (!ns) return std::nullopt;
     most = std::max(most, *ns);
   }
@@ -130,7 +130,7 @@ void Executor::choose_plan() noexcept {
 
 void Executor::note_time() noexcept {
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - agreed_;
-  own_->done.spent.store(Spent(clock_->calls, spent.count()).word(), std::memory_order_relaxed);
+  say_spent(own_->done, Spent(clock_->calls, spent.count()));
 }
 
 }  // namespace coll

@@ -15,27 +15,6 @@
 
 namespace coll {
 
-// What a rank says of the last call that it timed: its number and how long it took. Eight bytes:
-// numbers repeat after 65,536 calls, of which the last is asked for.
-class Spent {
- public:
-  constexpr Spent() = default;
-  explicit constexpr Spent(std::uint64_t word) : word_(word) {}
-  Spent(std::uint64_t call, double ns) noexcept
-      : word_(static_cast<std::uint64_t>(ns) << kShift | (call & kNumber)) {}
-
-  constexpr std::uint64_t word() const noexcept { return word_; }
-  std::optional<double> of(std::uint64_t call) const noexcept {
-    if ((word_ & kNumber) != (call & kNumber) || word_ >> kShift == 0) return std::nullopt;
-    return static_cast<double>(word_ >> kShift);
-  }
-
- private:
-  static constexpr int kShift = 16;
-  static constexpr std::uint64_t kNumber = 0xFFFF;
-  std::uint64_t word_ = 0;
-};
-
 // What is to be chosen: how far apart the cores are taken to be, whether arrays that could be
 // reached are staged, or those that could be read by the kernel. Several may be asked before a call
 // of which one turns out to count.

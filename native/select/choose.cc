@@ -62,6 +62,10 @@ constexpr std::size_t kTwoAndOne = 768 << 10, kMostOfTwoAndOne = 12 << 20;
 // A reduce_scatter by halving takes 0.77 to 0.9 there; of 2 MiB once 1.4.
 constexpr std::size_t kLeastHalved = 2560 << 10;
 
+// Eight of two cores reduce 8 MiB and more in 0.83 to 0.96 of the time by Bine's tree, and by tiles
+// twice as long, whoever shares a core with whom; less takes as long by either.
+constexpr std::size_t kLeastOfEightByTree = 6 << 20;
+
 constexpr Rule of_turns(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm) {
   return {.kind = kind,
           .most_ranks = most_ranks,
@@ -70,6 +74,17 @@ constexpr Rule of_turns(Kind kind, int most_ranks, std::size_t most_bytes, const
           .buffers = Buffers::own,
           .crowded = true,
           .in_turns = true};
+}
+
+// What flows from one of two ranks to the other in the two blocks of a chain, both of one tile and
+// without a plan that runs ahead, takes 0.83 to 1.0 of the time of tiles of 64 KiB where cores are
+// near; where they are far 0.7 to 0.9 of that of one tile, and in rows of six calls 0.95 to 1.05
+// (of 100 KB 1.2, of less up to 1.4). More takes as long as by tiles.
+constexpr std::size_t kLeastByBlocks = 96 << 10, kMostByBlocks = 256 << 10;
+
+constexpr bool by_blocks(Kind kind, int ranks, std::size_t bytes, bool crowded) noexcept {
+  const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
+  return flows && ranks == 2 && !crowded && bytes > kLeastByBlocks && bytes <= kMostByBlocks;
 }
 
 constexpr std::array kRules = {
@@ -94,11 +109,20 @@ constexpr std::array kRules = {
     Rule{Kind::reduce_scatter, kManyRanks, kAny, "circulant"},
     Rule{Kind::allgather, 16, kAny, "direct"},
     Rule{Kind::allgather, kManyRanks, kAny, "circulant"},
+    Rule{Kind::broadcast, 2, kLeastByBlocks, "linear"},
+    of_crowded(Kind::broadcast, 2, kAny, "linear"),
+    Rule{Kind::broadcast, 2, kMostByBlocks, "chain", Buffers::own},
     Rule{Kind::broadcast, 16, kAny, "linear"},
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, 16, 64 << 10, "direct"},
+    Rule{Kind::reduce, 2, kLeastByBlocks, "direct"},
+    of_crowded(Kind::reduce, 2, kAny, "direct"),
+    Rule{Kind::reduce, 2, kMostByBlocks, "chain"},
     of_turns(Kind::reduce, 3, 4 << 20, "chain"),
     of_turns(Kind::reduce, 4, 1536 << 10, "bine"),
+    of_crowded(Kind::reduce, 7, kAny, "direct"),
+    of_crowded(Kind::reduce, 8, kLeastOfEightByTree, "direct"),
+    of_crowded(Kind::reduce, 8, kAny, "bine", Buffers::own),
     of_crowded(Kind::reduce, 8, kAny, "direct"),
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
     Rule{Kind::barrier, 16, kAny, "direct"},
@@ -152,6 +176,11 @@ constexpr bool is_short(int ranks, std::size_t bytes, bool crowded, Placement pl
          (bytes <= kShortBytes && (ranks > 2 || placement == Placement::near));
 }
 
+constexpr bool is_one_tile(Kind kind, int ranks, std::size_t bytes, bool crowded,
+                           Placement placement) noexcept {
+  return is_short(ranks, bytes, crowded, placement) || by_blocks(kind, ranks, bytes, crowded);
+}
+
 constexpr std::size_t placed_bytes(int ranks) noexcept {
   return ranks == 2 ? kPlacedBytes : kReachedBytes;
 }
@@ -159,12 +188,11 @@ constexpr std::size_t placed_bytes(int ranks) noexcept {
 // What ranks exchange they all write first, and then all read: in large tiles. Where it flows from
 // one rank to the next, the next begins when a tile is there: between two ranks in tiles that the
 // caches still hold when the other reads them, if there are several (50 KB in one take 0.75 of what
-// tiles of 16 KiB do, near and far; 100 to 260 KB in tiles of 64 KiB 0.83 to 1.06 of what tiles of
-// 32 do on an EPYC of family 26, and calls that come alone 0.99 to 1.07, where one tile takes up to
-// 1.5; far one takes 0.86 to 0.94), and from 2 MiB on in larger ones (0.9 of 64 KiB; of 4 MiB the
-// longest take 1.3 times as long on an EPYC of family 26 where other data leave no room in its
-// caches); of more, which may share cores and yield to each other for every tile, in two, of the
-// length that others have at most.
+// tiles of 16 KiB do, near and far; 100 KB in tiles of 64 KiB 0.83 to 1.06 of what tiles of 32 do
+// on an EPYC of family 26; far one tile takes 0.86 to 0.94), and from 2 MiB on in larger ones (0.9
+// of 64 KiB; of 4 MiB the longest take 1.3 times as long on an EPYC of family 26 where other data
+// leave no room in its caches); of more, which may share cores and yield to each other for every
+// tile, in two, of the length that others have at most.
 constexpr std::size_t kTileBytes = 256 << 10;
 
 constexpr std::size_t flowing_tile(std::size_t bytes, Placement placement) noexcept {
@@ -188,8 +216,10 @@ constexpr std::size_t kLongTile = 512 << 10, kLongOfMany = 4 << 20;
 constexpr std::size_t kTileOfManyReducing = 128 << 10;
 constexpr int kFewReducing = 5;
 
-std::size_t tile_of_crowded(Kind kind, int ranks) noexcept {
-  return kind == Kind::reduce && ranks > kFewReducing ? kTileOfManyReducing : kTileBytes;
+std::size_t tile_of_crowded(Kind kind, int ranks, std::size_t bytes) noexcept {
+  const bool by_tree = ranks == 8 && bytes > kLeastOfEightByTree;
+  const bool half = kind == Kind::reduce && ranks > kFewReducing && !by_tree;
+  return half ? kTileOfManyReducing : kTileBytes;
 }
 
 std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
@@ -199,8 +229,8 @@ std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
     if (ranks > 2) return bytes > kLongOfMany ? kLongTile : kTileBytes;
     return bytes > kTileBytes ? kTileBytes : std::max(std::bit_ceil(bytes) / 4, kLeastFarTile);
   }
-  if (is_short(ranks, bytes, crowded, placement)) return kTileBytes;
-  const std::size_t longest = crowded ? tile_of_crowded(kind, ranks) : kTileBytes;
+  if (is_one_tile(kind, ranks, bytes, crowded, placement)) return kTileBytes;
+  const std::size_t longest = crowded ? tile_of_crowded(kind, ranks, bytes) : kTileBytes;
   const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
   if (!flows) return longest;
   if (ranks == 2) return flowing_tile(bytes, placement);
@@ -265,7 +295,7 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
     choice.tile_bytes = 0;
     return choice;
   }
-  choice.lag = is_short(ranks, bytes, wish.crowded, placement) ? 0 : 1;
+  choice.lag = is_one_tile(kind, ranks, bytes, wish.crowded, placement) ? 0 : 1;
   choice.tile_bytes = tile_bytes(kind, ranks, bytes, wish.crowded, placement);
   return choice;
 }

@@ -25,11 +25,12 @@ struct alignas(kLine) ProgressLine {
   std::atomic<std::uint64_t> fingerprint[kFingerprints];  // of call number i, at i mod 7
 };
 
-// The tick of the last finished call, and how long the last one took that was timed (Spent). A line
-// of its own: on the polled line it would cost the peers one more transfer per call.
+// The tick of the last finished call, and how long the last two took that were timed
+// (engine/spent.h). A line of its own: on the polled line it would cost the peers one more transfer
+// per call.
 struct alignas(kLine) DoneLine {
   std::atomic<std::uint64_t> tick;
-  std::atomic<std::uint64_t> spent;
+  std::atomic<std::uint64_t> spent, spent_before;
 };
 
 // How many ranks sleep on something that this rank will write, and the cores that it may use (the
@@ -183,7 +184,7 @@ struct alignas(kLine) SegmentHeader {
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 10;
+inline constexpr std::uint64_t kSegmentVersion = 11;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {

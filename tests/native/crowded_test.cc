@@ -57,7 +57,8 @@ SegmentShape shape_of(int ranks) {
 
 TEST(ranks_that_share_cores_choose_what_does_less) {
   CHECK(chosen(Kind::reduce, 8, kLong, false) == "binomial");
-  CHECK(chosen(Kind::reduce, 8, kLong, true) == "direct");
+  CHECK(chosen(Kind::reduce, 8, kLong, true) == "bine");
+  CHECK(chosen(Kind::reduce, 7, kLong, true) == "direct");
   CHECK(chosen(Kind::reduce, 8, 128 << 10, false) == "binomial");
   CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "direct");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, false) == "direct_two_shot");
@@ -114,7 +115,9 @@ TEST(tiles_of_ranks_that_share_cores) {
   };
   CHECK(tile(Kind::allreduce, 3, kLong, true) == 512 << 10);
   CHECK(tile(Kind::allreduce, 4, kLong, true) == 256 << 10);
-  CHECK(tile(Kind::reduce, 8, kLong, true) == 128 << 10);
+  CHECK(tile(Kind::reduce, 7, kLong, true) == 128 << 10);
+  CHECK(tile(Kind::reduce, 8, kLong / 2, true) == 128 << 10);
+  CHECK(tile(Kind::reduce, 8, kLong, true) == 256 << 10);
   CHECK(tile(Kind::reduce, 5, kLong, true) == 256 << 10);
 }
 
