@@ -62,9 +62,9 @@ constexpr std::size_t kTwoAndOne = 768 << 10, kMostOfTwoAndOne = 12 << 20;
 // A reduce_scatter by halving takes 0.77 to 0.9 there; of 2 MiB once 1.4.
 constexpr std::size_t kLeastHalved = 2560 << 10;
 
-// Eight of two cores reduce 8 MiB and more in 0.83 to 0.96 of the time by Bine's tree, and by tiles
-// twice as long, whoever shares a core with whom; less takes as long by either.
-constexpr std::size_t kLeastOfEightByTree = 6 << 20;
+// Eight of two cores reduce 1 MiB and more in 0.73 to 1.0 of the time by Bine's tree, and by tiles
+// twice as long, near and far, whoever shares a core with whom; five to seven in 0.9 to 1.15.
+constexpr std::size_t kLeastOfEightByTree = 768 << 10;
 
 constexpr Rule of_turns(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm) {
   return {.kind = kind,

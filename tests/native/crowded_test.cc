@@ -116,7 +116,7 @@ TEST(tiles_of_ranks_that_share_cores) {
   CHECK(tile(Kind::allreduce, 3, kLong, true) == 512 << 10);
   CHECK(tile(Kind::allreduce, 4, kLong, true) == 256 << 10);
   CHECK(tile(Kind::reduce, 7, kLong, true) == 128 << 10);
-  CHECK(tile(Kind::reduce, 8, kLong / 2, true) == 128 << 10);
+  CHECK(tile(Kind::reduce, 8, 512 << 10, true) == 128 << 10);
   CHECK(tile(Kind::reduce, 8, kLong, true) == 256 << 10);
   CHECK(tile(Kind::reduce, 5, kLong, true) == 256 << 10);
 }
