@@ -20,7 +20,7 @@ from pathlib import Path
 import collectives as cl
 from collectives.catalogue import ROOTED
 from collectives.environment import variables
-from scripts import api_page, cheapest, comparison, measured, measured_torch
+from scripts import api_page, cheapest, comparison, measured, measured_regret, measured_torch
 from scripts.markdown import table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,6 +75,9 @@ def documents(root: Path = ROOT, share: int = 1) -> dict[Path, str]:
     arithmetic = Path("docs/arithmetic.md")
     costs_of = {"reproducible": measured.reproducible(results / "reproducible.json")}
     made[arithmetic] = between(root / arithmetic, costs_of)
+    tuning = Path("docs/tuning.md")
+    regret = {"regret": measured_regret.regrets(results / "regret.json")}
+    made[tuning] = between(root / tuning, regret)
     made[torch] = between(root / torch, {"speed": measured_torch.through_torch(results)})
     made[readme] = between(root / readme, tables)
     made[hacking] = between(root / hacking, {"diff": diff(root)})
