@@ -32,8 +32,8 @@ class Symmetric(Caller):
         array a tensor. Local: every rank makes its own, of whatever shape and whenever it likes,
         and the collectives take it beside ordinary arrays; where it is large they are several
         times as fast on it. It may outlive the communicator and serve others that came from one
-        ``init()`` with it. What arrays leave stays with this process for later ones. Between
-        machines it is ordinary memory.
+        ``init()`` with it. What arrays leave stays with this process for later ones. A forked
+        child has the same memory, no copy of it. Between machines it is ordinary memory.
 
         ``device="cuda"`` (the current GPU of CuPy or torch, else the first), ``"cuda:1"`` or a
         number: memory of a GPU, all zero. The array is CuPy's where that is loaded, a tensor of a

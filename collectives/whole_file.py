@@ -8,26 +8,39 @@ import secrets
 import stat
 from pathlib import Path
 
-PRIVATE = 0o600
+_PRIVATE = 0o600
 _USUAL = 0o666  # of which the umask takes away, as of all that programs create
 _LINKS = 40  # that a name may lead through, as in the kernel
 
 
-def write_whole(path: str | os.PathLike[str], text: str, mode: int = _USUAL) -> None:
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write a file in a folder that exists; where that fails, leave what was there.
 
-    A symbolic link is followed. A device or a pipe is written to: it is not ours to replace.
-    ``mode`` of a new file is subject to the umask; one that was there keeps its own. Raises
-    OSError, which names the file.
+    A symbolic link is followed. A device or a pipe is written to: it is not ours to replace. The
+    mode of a new file is subject to the umask; one that was there keeps its own. Raises OSError,
+    which names the file.
     """
     name = os.fspath(path)
     try:
-        _write(name, text.encode("utf-8"), mode)
+        _write(name, text.encode("utf-8"))
     except OSError as error:  # of a draft, or of a full disk, which names no file
         raise OSError(error.errno, error.strerror, name) from error
 
 
-def _write(name: str, content: bytes, mode: int) -> None:
+def replace_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file of our own, for this user only, in the place of whatever has its name.
+
+    So nobody who may write into its folder makes this process write elsewhere, or wait for a pipe.
+    Raises OSError, which names the file.
+    """
+    name = os.fspath(path)
+    try:
+        _replace(name, text.encode("utf-8"), _PRIVATE)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from error
+
+
+def _write(name: str, content: bytes) -> None:
     own = _own_descriptor(name)
     if own is not None:  # opened anew, a file would be written from its beginning
         _fill(os.dup(own), content)
@@ -35,10 +48,10 @@ def _write(name: str, content: bytes, mode: int) -> None:
     try:
         there = os.stat(name)
     except FileNotFoundError:  # also the link to a file that is to come
-        _replace(os.path.realpath(name), content, mode)
+        _replace(os.path.realpath(name), content, _USUAL)
         return
     if stat.S_ISREG(there.st_mode):
-        _replace(os.path.realpath(name), content, mode, stat.S_IMODE(there.st_mode))
+        _replace(os.path.realpath(name), content, _USUAL, stat.S_IMODE(there.st_mode))
     else:
         _fill(os.open(name, os.O_WRONLY | os.O_CLOEXEC), content)
 

@@ -24,7 +24,7 @@ from bench.regret import jobs
 from bench.regret.document import DocumentError, load, merged, teams
 from bench.regret.figures import HELD_OUT_RANKS, held_out_ranks, summary
 from bench.regret.page import write
-from collectives.tuning.tuner import KINDS, SHARED_SIZES, WIRE_SIZES
+from collectives.tuning.wanted import KINDS, SHARED_SIZES, WIRE_SIZES
 from tests.hosts.hosts import MOST as MOST_HOSTS
 from tests.hosts.tools import missing
 

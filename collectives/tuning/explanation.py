@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from collectives.catalogue import algorithms
@@ -41,7 +41,8 @@ class Explanation:
     ``source`` is "measured", "wished for" (COLLECTIVES_ALGORITHM or force()), "announced" (by rank
     0, from a table that is kept or by refine()) or "rule".
     ``measured`` seconds are those of the race that decided, on vectors of ``measured_at`` bytes;
-    ``predicted`` ones those of the cost model, of ranks that share memory (None of others).
+    ``predicted`` ones those of the cost model, of ranks that share memory (None of others). All of
+    it is for cores that share a cache; ``far``: what runs on others, if that is another plan.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Explanation:
     measured: float | None = None
     measured_at: int | None = None
     predicted: float | None = None
+    far: Choice | None = None
 
     def __str__(self) -> str:
         """Return the explanation as a few lines."""
@@ -71,6 +73,8 @@ class Explanation:
                 else ""
             ),
         ]
+        if self.far is not None:
+            lines.append(f"  on cores that share no cache: {self.far}")
         if self.predicted is not None:
             lines.append(f"  predicted: {_microseconds(self.predicted)}")
         lines += [
@@ -84,7 +88,7 @@ class Explanation:
 _MOST_PREDICTED = 16  # ranks: of more it would take seconds
 _ALONE = 64 << 10  # bytes from which on races look at one call at a time
 _SOURCES = {
-    "measured": "the fastest that was measured here",
+    "measured": "what has won where it was measured here",
     "announced": "announced by rank 0: by a table that is kept, or refine() found it faster",
     "wished for": "wished for by COLLECTIVES_ALGORITHM or force()",
     "rule": "by the rules of the library: nothing was measured for this size (comm.tune())",
@@ -101,6 +105,7 @@ def explained(
         source = "wished for"
     elif tuned and kind not in {choice.kind for choice in comm._measured}:
         source = "announced"
+    far = chosen(comm, kind, nbytes, far=True)[0]
     cell = _nearest(kind, nbytes, cells) if source == "measured" else None
     times = _fastest(cell)
     predicted = _predicted(comm, choice, nbytes)
@@ -125,6 +130,7 @@ def explained(
         measured=times.get(choice.algorithm) if source == "measured" else None,
         measured_at=cell.nbytes if cell is not None else None,
         predicted=predicted.get(choice.algorithm),
+        far=None if replace(far, far=choice.far) == choice else far,
     )
 
 
@@ -153,10 +159,17 @@ def _predicted(comm: Communicator, choice: Choice, nbytes: int) -> dict[str, flo
 
 
 def _nearest(kind: str, nbytes: int, cells: Sequence[Cell]) -> Cell | None:
-    """Return the race that decided: that of the size which is nearest in logarithms."""
-    of_kind = [cell for cell in cells if cell.kind == kind and cell.standings]
+    """Return the race that decided: that of the size which is nearest in logarithms.
+
+    Those on far cores say nothing of near ones, unless there are no others.
+    """
+    raced = [cell for cell in cells if cell.kind == kind and cell.standings]
     size = max(nbytes, 1)
-    return min(of_kind, key=lambda cell: abs(math.log(cell.nbytes / size)), default=None)
+    return min(
+        [cell for cell in raced if not cell.far] or raced,
+        key=lambda cell: abs(math.log(cell.nbytes / size)),
+        default=None,
+    )
 
 
 def _fastest(cell: Cell | None) -> dict[str, float]:
@@ -185,7 +198,8 @@ def _why(
         return "lost when the table was made, which does not say by how much"
     if times is not None and name in times and choice.algorithm in times:
         slower = times[name] / times[choice.algorithm]
-        return f"{_microseconds(times[name])}, {slower:.2f} times as long"
+        why = ": not faster beyond doubt, or not once more when that was confirmed"
+        return f"{_microseconds(times[name])}, {slower:.2f} times as long{why * (slower < 1)}"
     if source == "measured":
         return "was not tried at this size: far behind at the one below, or time was over"
     return "another one is the rule for this size and number of ranks"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kept table lacks: the races that its time did not suffice for, and those that it has."""
+"""Races on their way into a table that is kept, and out of it again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from collectives.tuning.race import Standing
 from collectives.tuning.raced import Plan, Race
@@ -44,16 +44,3 @@ def _cell(race: Race) -> Cell:
         for plan in race.plans
     ]
     return Cell(race.kind, race.nbytes, standings, race.far, race.hasty)
-
-
-def was_cut_short(
-    table: TunedTable, budget: float, kinds: Sequence[str], sizes: Sequence[int]
-) -> bool:
-    """Tell whether more than the budget of a table is there for what it lacks.
-
-    Of one from an older version of the library nobody knows what it lacks.
-    """
-    if table.ranks == 1 or table.races is None or budget <= table.budget_s:
-        return False
-    done = {(race.kind, race.nbytes) for race in table.races if not race.hasty}
-    return any((kind, nbytes) not in done for kind in kinds for nbytes in sizes)

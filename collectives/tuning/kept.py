@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from collectives.errors import CollectiveError
 from collectives.tuning.table import VERSION
-from collectives.whole_file import PRIVATE, write_whole
+from collectives.whole_file import replace_whole
 
 if TYPE_CHECKING:
     from collectives.machine_costs import MachineCosts
@@ -132,7 +132,7 @@ def keep(table: TunedTable, costs: MachineCosts | None) -> Path | None:
     if path is None or beside is None:
         return None
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, table.to_json(), PRIVATE)
+    replace_whole(path, table.to_json())
     if costs is not None:
-        write_whole(beside, costs.to_json(), PRIVATE)
+        replace_whole(beside, costs.to_json())
     return path

@@ -45,9 +45,10 @@ _OF_PLAN, _OF_RACE = ({field.name for field in fields(cls)} for cls in (Plan, Ra
 
 def possible(one: Mapping[str, Any], *names: str) -> bool:
     """Tell whether a plan has a mode, and numbers of these names, that there can be."""
-    numbers = [integer(one[name]) for name in names]
-    if any(n is None or not 0 <= n <= _MOST for n in numbers):
-        return False
+    for name in names:
+        number = one[name]
+        if type(number) is not int or not 0 <= number <= _MOST:  # as JSON has them
+            return False
     return bool(one["lag"] <= _MOST_LAG and one["mode"] in MODES)
 
 
@@ -78,9 +79,9 @@ def _is_plan(one: Any, names: tuple[str, ...]) -> bool:
     if not _has_keys(one, _OF_PLAN) or one["algorithm"] not in names:
         return False
     seconds = one["seconds"]
-    times = isinstance(seconds, float) and math.isfinite(seconds) and seconds >= 0
+    times = isinstance(seconds, float) and 0 <= seconds < math.inf
     return times and possible(one, "lag", "tile_bytes")
 
 
 def _has_keys(one: Any, keys: set[str]) -> bool:
-    return isinstance(one, dict) and set(one) == keys
+    return isinstance(one, dict) and one.keys() == keys

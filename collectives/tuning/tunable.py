@@ -39,7 +39,8 @@ class Tunable(Caller):
         """Begin with the choices of the library."""
         super().__init__(*arguments, **options)
         self._measured: tuple[Choice, ...] = ()  # what was measured,
-        self._cells: tuple[Cell, ...] = ()  # and the races that decided
+        self._cells: tuple[Cell, ...] = ()  # and the races that decided,
+        self._given: TunedTable | None = None  # which one that was given tells
         self._machine = ""  # where: by what tables are kept
         self._costs: MachineCosts | None = None  # of the machine, as probed by tune()
         self._warned_of_costs = False  # those that are kept are of no use
@@ -115,11 +116,12 @@ class Tunable(Caller):
         from collectives.tuning.installed import install
         from collectives.tuning.lines import lines
         from collectives.tuning.table import TunedTable
+        from collectives.tuning.wanted import KINDS, sizes_of
 
         comm = cast("Communicator", self)
         begin = time.perf_counter()
         spared = 0.0 if known is None else known.budget_s
-        named = [kind for kind in kinds or tuner.KINDS if kind not in wished]
+        named = [kind for kind in kinds or KINDS if kind not in wished]
         with comm.dup() as apart:
             install(apart, ())
             if apart.transport == "memory" and apart.size > 1:
@@ -127,9 +129,8 @@ class Tunable(Caller):
                     apart, min(_PROBE, max((budget - spared) / 20, _LEAST))
                 )
             left = _OF_RACES * (budget - spared) - (time.perf_counter() - begin)
-            raced = tuner.tuned(
-                apart, named, sizes or self._sizes(), left, self._costs, cells_of(known)
-            )
+            lengths = sizes or sizes_of(apart.transport)
+            raced = tuner.tuned(apart, named, lengths, left, self._costs, cells_of(known))
         table = TunedTable(
             ranks=comm.size,
             machine=self._machine,
@@ -142,19 +143,11 @@ class Tunable(Caller):
         self._install()
         return table
 
-    def _sizes(self) -> Sequence[int]:
-        """Return the bytes of the vectors that are raced."""
-        from collectives.tuning import tuner
-
-        shared = cast("Communicator", self).transport == "memory"
-        return tuner.SHARED_SIZES if shared else tuner.WIRE_SIZES
-
     def _lacks(self, known: TunedTable, budget: float) -> bool:
         """Whether there is time for races that a kept table lacks."""
-        from collectives.tuning import tuner
-        from collectives.tuning.going_on import was_cut_short
+        from collectives.tuning.wanted import KINDS, sizes_of, was_cut_short
 
-        return was_cut_short(known, budget, tuner.KINDS, self._sizes())
+        return was_cut_short(known, budget, KINDS, sizes_of(cast("Communicator", self).transport))
 
     def use_kept_table(self) -> TunedTable | None:
         """Use the table that :meth:`tune` has kept for as many ranks on such machines, if it has.
@@ -247,9 +240,11 @@ class Tunable(Caller):
 
         found, why = shared_table(cast("Communicator", self), table, self._machine)
         self._measured, self._cells = (found.choices if found is not None else ()), ()
+        self._given = found
         try:
             self._install()
         except InvalidArgumentError as error:  # of all ranks alike
+            self._given = None
             self._measured, found, why = (), None, f"the tuned table is not used: {error}"
             self._install()
         if why:
@@ -258,7 +253,7 @@ class Tunable(Caller):
 
     def _inherit(self, other: Tunable) -> None:
         """Choose as another communicator of the same ranks does."""
-        self._measured, self._cells = other._measured, other._cells
+        self._measured, self._cells, self._given = other._measured, other._cells, other._given
         self._costs, self._machine = other._costs, other._machine
         if self._measured:
             self._install()
@@ -323,12 +318,13 @@ class Tunable(Caller):
         ``device="cuda"``: whether NCCL runs it, of arrays of this ``dtype`` on GPUs.
 
         Raises:
-            InvalidArgumentError: there is no such collective, device or dtype, or ``nbytes`` is no
-                length.
+            InvalidArgumentError: there is no such collective, device or (with "cuda") dtype, or
+                ``nbytes`` is no length.
         """
         from collectives.names import KINDS
         from collectives.topology.checked import shown
         from collectives.tuning.explanation import explained
+        from collectives.tuning.going_on import cells_of
 
         choose_from(kind, KINDS, "explain: collective")
         length = integer(nbytes)
@@ -341,7 +337,8 @@ class Tunable(Caller):
             return on_gpus.explained(comm, kind, length, dtype)
         if kind == "barrier":
             length = 0
-        return explained(comm, kind, length, self._cells, kind in self._wishes)
+        cells = self._cells or cells_of(self._given)
+        return explained(comm, kind, length, cells, kind in self._wishes)
 
     @property
     def _known_costs(self) -> MachineCosts:

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.machine_costs import MachineCosts
 
-KINDS = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall")
-# Odd sizes besides powers of two: what fits those alone would be chosen wrongly for all others.
-SHARED_SIZES = (
-    8, 96, 1024, 4096, 12_000, 32 << 10, 100_000, 256 << 10, 1 << 20, 3_000_000, 8 << 20, 64 << 20,
-)  # fmt: skip
-WIRE_SIZES = (8, 1024, 6000, 16 << 10, 64 << 10, 200_000, 1 << 20, 4 << 20)
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
 _SHORT = 64 << 10  # bytes: shorter vectors take little longer for being longer
 _FEWEST = 4  # candidates of a size

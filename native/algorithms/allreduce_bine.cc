@@ -17,7 +17,7 @@ const Algorithm allreduce_bine = {
         "De Sensi, Pasqualoni, Piarulli, Bonato, Ba, Turisini, Domke & Hoefler, Bine Trees: "
         "Enhancing Collective Operations by Optimizing Communication Locality, SC 2025",
     .summary =
-        "Optimal bytes in 2 log2 p rounds, in long runs, to partners a third of the ring away.",
+        "Optimal bytes in 2 log2 p rounds, in long runs, large messages a third of the ring away.",
     .rounds = "2*(lg(p-1)+(p>1)-(p>2))",
     .bytes = "2*(p-1)/p",
     .reductions = "(p-1)/p",

@@ -21,7 +21,7 @@ from bench.regret.document import DocumentError, Row, Team, load, merged, teams
 from bench.regret.figures import few_undecided, figures, held_out_ranks, summary, verdicts
 from bench.regret.jobs import JobError, _await, on_machine
 from bench.regret.rank import Schedule
-from collectives.tuning.tuner import SHARED_SIZES, WIRE_SIZES
+from collectives.tuning.wanted import SHARED_SIZES, WIRE_SIZES
 from tests.bench.regrets import cell, document, job
 from tests.hosts.tools import missing
 

@@ -14,10 +14,11 @@ import pytest
 
 import collectives as cl
 from collectives.tuning import tunable, tuner
-from collectives.tuning.going_on import cells_of, kept_races, was_cut_short
+from collectives.tuning.going_on import cells_of, kept_races
 from collectives.tuning.raced import Plan, Race
 from collectives.tuning.table import Choice, TunedTable
-from collectives.tuning.tuner import KINDS, SHARED_SIZES, tuned
+from collectives.tuning.tuner import tuned
+from collectives.tuning.wanted import KINDS, SHARED_SIZES, was_cut_short
 from tests.python.ranks import on_ranks
 from tests.python.tables import check_refused
 

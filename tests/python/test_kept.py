@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import collectives as cl
 from collectives.machine_costs import usual_costs
 from collectives.tuning.host_kind import host_fingerprint
 from collectives.tuning.kept import folder, may_be_kept
-from collectives.tuning.table import TunedTable, TuningWarning
+from collectives.tuning.table import Choice, TunedTable, TuningWarning
 from tests.processes.jobs import collrun
 from tests.python.ranks import on_ranks
 
@@ -46,7 +49,8 @@ def test_the_second_call_finds_what_the_first_has_kept(cache: Path) -> None:
         won = first.of("allreduce", 8)
         assert won is not None
         assert shown.choice.algorithm == won.algorithm
-        assert shown.measured is None  # what the race took is not kept
+        assert shown.measured is not None
+        assert shown.measured_at == 8
         with comm.dup() as other:
             assert other.explain("allreduce", 8).choice == shown.choice
             assert other.explain("allreduce", 8).source == "measured"
@@ -63,6 +67,29 @@ def test_the_second_call_finds_what_the_first_has_kept(cache: Path) -> None:
     assert TunedTable.load(kept) == raced
     on_ranks(3, _tuned)  # another number of ranks has a table of its own
     assert len(list(cache.glob("tuned-*.json"))) == 2
+
+
+def test_a_cache_that_others_have_written_into(cache: Path, tmp_path: Path) -> None:
+    on_ranks(2, _tuned)
+    (kept,) = cache.glob("tuned-*.json")
+    (costs,) = cache.glob("costs-*.json")
+    notes = tmp_path / "notes"
+    notes.write_text("my notes")
+    for path in (kept, costs):
+        path.unlink()
+    kept.symlink_to(notes)
+    os.mkfifo(costs)
+
+    def work(comm: cl.Communicator) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the notes are no table
+            comm.tune(SHORT)
+
+    on_ranks(2, work)
+    assert notes.read_text() == "my notes"
+    assert TunedTable.load(kept).ranks == 2
+    assert costs.is_file()
+    assert not kept.is_symlink()
 
 
 def test_a_damaged_table_is_raced_again(cache: Path) -> None:
@@ -271,11 +298,34 @@ def test_the_least_budget_there_is(cache: Path) -> None:
     assert tables[0] == tables[1]
 
 
+def test_what_runs_on_far_cores_is_told_beside(cache: Path) -> None:
+    plans = [
+        Choice("allreduce", 0, "direct_two_shot", "staged", 1, 65536),
+        Choice("allreduce", 0, "ring", "staged", 1, 65536, far=True),
+    ]
+
+    def work(comm: cl.Communicator) -> None:
+        told = comm.tune(1e-6)
+        comm.use_table(replace(told, choices=tuple(plans), races=()))
+        shown = comm.explain("allreduce", 1 << 20)
+        assert shown.choice.algorithm == "direct_two_shot"
+        assert shown.far is not None
+        assert shown.far.algorithm == "ring"
+        assert shown.far.far
+        assert "on cores that share no cache: ring" in str(shown)
+        comm.use_table(replace(told, choices=(plans[0], replace(plans[0], far=True)), races=()))
+        assert comm.explain("allreduce", 1 << 20).far is None
+
+    on_ranks(2, work)
+
+
 def test_what_is_explained_where_no_race_is_known(cache: Path) -> None:
     on_ranks(2, _tuned)
 
     def work(comm: cl.Communicator) -> None:
-        comm.tune(SHORT)
+        told = comm.tune(SHORT)
+        assert "times as long" in str(comm.explain("allreduce", 8))
+        comm.use_table(replace(told, races=None))  # of an older version of the library
         text = str(comm.explain("allreduce", 8))
         assert "does not say by how much" in text
         comm.tune(0.1, kinds=["allreduce"], sizes=[64])

@@ -15,7 +15,7 @@ import pytest
 
 from collectives.topology import Topology
 from collectives.topology.value import Place
-from collectives.whole_file import PRIVATE, write_whole
+from collectives.whole_file import replace_whole, write_whole
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_mode_is_that_of_other_programs(tmp_path: Path, umask: None) -> None
     path.chmod(0o664)
     write_whole(path, "y")
     assert (path.read_text(), _mode(path)) == ("y", 0o664)
-    write_whole(tmp_path / "own", "x", PRIVATE)
+    replace_whole(tmp_path / "own", "x")
     assert _mode(tmp_path / "own") == 0o600
     assert {p.name for p in tmp_path.iterdir()} == {"table.json", "own"}
 
@@ -54,6 +54,21 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "round").symlink_to("round")
     with pytest.raises(OSError, match="round"):
         write_whole(tmp_path / "round", "x")
+
+
+def test_what_is_our_own_replaces_whatever_has_its_name(tmp_path: Path) -> None:
+    notes, link, pipe = tmp_path / "notes", tmp_path / "link", tmp_path / "pipe"
+    notes.write_text("my notes")
+    link.symlink_to("notes")
+    os.mkfifo(pipe)  # nobody reads from it: who opened it would wait
+    for path in (link, pipe):
+        replace_whole(path, "ours")
+        assert (path.is_symlink(), path.read_text(), _mode(path)) == (False, "ours", 0o600)
+    assert notes.read_text() == "my notes"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        replace_whole(tmp_path / "folder", "ours")
+    assert {p.name for p in tmp_path.iterdir()} == {"notes", "link", "pipe", "folder"}
 
 
 def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
