@@ -82,9 +82,10 @@ constexpr Rule of_turns(Kind kind, int most_ranks, std::size_t most_bytes, const
 // (of 100 KB 1.2, of less up to 1.4). More takes as long as by tiles.
 constexpr std::size_t kLeastByBlocks = 96 << 10, kMostByBlocks = 256 << 10;
 
-constexpr bool by_blocks(Kind kind, int ranks, std::size_t bytes, bool crowded) noexcept {
+constexpr bool by_blocks(Kind kind, int ranks, std::size_t bytes, const Wish& wish) noexcept {
   const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
-  return flows && ranks == 2 && !crowded && bytes > kLeastByBlocks && bytes <= kMostByBlocks;
+  return flows && ranks == 2 && !wish.crowded && wish.algorithm == kUnchosen &&
+         bytes > kLeastByBlocks && bytes <= kMostByBlocks;
 }
 
 constexpr std::array kRules = {
@@ -176,9 +177,9 @@ constexpr bool is_short(int ranks, std::size_t bytes, bool crowded, Placement pl
          (bytes <= kShortBytes && (ranks > 2 || placement == Placement::near));
 }
 
-constexpr bool is_one_tile(Kind kind, int ranks, std::size_t bytes, bool crowded,
+constexpr bool is_one_tile(Kind kind, int ranks, std::size_t bytes, const Wish& wish,
                            Placement placement) noexcept {
-  return is_short(ranks, bytes, crowded, placement) || by_blocks(kind, ranks, bytes, crowded);
+  return is_short(ranks, bytes, wish.crowded, placement) || by_blocks(kind, ranks, bytes, wish);
 }
 
 constexpr std::size_t placed_bytes(int ranks) noexcept {
@@ -222,14 +223,15 @@ std::size_t tile_of_crowded(Kind kind, int ranks, std::size_t bytes) noexcept {
   return half ? kTileOfManyReducing : kTileBytes;
 }
 
-std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
+std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, const Wish& wish,
                        Placement placement) noexcept {
+  const bool crowded = wish.crowded;
   if (kind == Kind::allreduce && crowded && ranks == 3 && bytes > kTwoAndOne) return kLongTile;
   if (kind == Kind::allreduce && placement == Placement::far) {
     if (ranks > 2) return bytes > kLongOfMany ? kLongTile : kTileBytes;
     return bytes > kTileBytes ? kTileBytes : std::max(std::bit_ceil(bytes) / 4, kLeastFarTile);
   }
-  if (is_one_tile(kind, ranks, bytes, crowded, placement)) return kTileBytes;
+  if (is_one_tile(kind, ranks, bytes, wish, placement)) return kTileBytes;
   const std::size_t longest = crowded ? tile_of_crowded(kind, ranks, bytes) : kTileBytes;
   const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
   if (!flows) return longest;
@@ -295,8 +297,8 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
     choice.tile_bytes = 0;
     return choice;
   }
-  choice.lag = is_one_tile(kind, ranks, bytes, wish.crowded, placement) ? 0 : 1;
-  choice.tile_bytes = tile_bytes(kind, ranks, bytes, wish.crowded, placement);
+  choice.lag = is_one_tile(kind, ranks, bytes, wish, placement) ? 0 : 1;
+  choice.tile_bytes = tile_bytes(kind, ranks, bytes, wish, placement);
   return choice;
 }
 

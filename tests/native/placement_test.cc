@@ -193,6 +193,19 @@ TEST(two_ranks_far_apart_take_one_shot) {
   }
 }
 
+TEST(two_ranks_send_one_way_in_blocks_of_one_tile) {
+  for (const Kind kind : {Kind::broadcast, Kind::reduce}) {
+    const Choices by_blocks = choose(kind, 2, 200 << 10);
+    CHECK(by_blocks.near == by_blocks.far && by_blocks.near.lag == 0);
+    CHECK(by_blocks.near.algorithm == find_algorithm(kind, "chain"));
+    CHECK(choose(kind, 2, 300 << 10).near.lag == 1 && choose(kind, 2, 90 << 10).near.lag == 1);
+    // What is named keeps its tiles, and a core that is shared its one message.
+    CHECK(choose(kind, 2, 200 << 10, {.algorithm = find_algorithm(kind, "binomial")}).near.lag ==
+          1);
+    CHECK(choose(kind, 2, 200 << 10, {.crowded = true}).near.lag == 1);
+  }
+}
+
 TEST(long_calls_may_be_read_where_no_core_is_shared) {
   const Choices sum = choose(Kind::allreduce, 2, 1 << 20);
   CHECK(sum.read && sum.read->mode == Mode::pull && sum.within_reach->mode == Mode::push);
