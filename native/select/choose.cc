@@ -20,6 +20,10 @@ constexpr int kManyRanks = std::numeric_limits<int>::max();
 // Where buffers lie: in memory of their own, or within reach of other ranks.
 enum class Buffers : std::uint8_t { any, own, reached };
 
+// How a vector is cut: by tile_bytes() below; into the longest that there are; or one of these
+// holds all of it, and nothing runs ahead.
+enum class Tiles : std::uint8_t { usual, longest, one };
+
 // First line that fits wins. Measured on one machine with two cores (bench/results): one-shot has
 // the fewest dependent steps, which counts most where ranks share cores; beyond a few ranks its
 // p-fold reading costs more than rounds do. Two ranks move as many bytes in two shots, but fold
@@ -37,19 +41,21 @@ struct Rule {
   bool converts = false;  // narrow floats only
   bool crowded = false;   // fewer cores than ranks only
   bool in_turns = false;  // and these one after the other
+  Tiles tiles = Tiles::usual;
 };
 
 // Where ranks take turns on the cores, to do less in all counts, and not who does it. Three and
 // four fold 4 to 16 KiB as many times each in one round, which takes 0.6 to 0.8 of the time of two
 // rounds on an EPYC of family 26 (of three 0.9 of 32 KiB), and as long on one of family 25.
 constexpr Rule of_crowded(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm,
-                          Buffers buffers = Buffers::any) {
+                          Buffers buffers = Buffers::any, Tiles tiles = Tiles::usual) {
   return {.kind = kind,
           .most_ranks = most_ranks,
           .most_bytes = most_bytes,
           .algorithm = algorithm,
           .buffers = buffers,
-          .crowded = true};
+          .crowded = true,
+          .tiles = tiles};
 }
 
 // Where two of three ranks share a core, two shots split by three what two cores do: they wait for
@@ -79,13 +85,17 @@ constexpr Rule of_turns(Kind kind, int most_ranks, std::size_t most_bytes, const
 // What flows from one of two ranks to the other in the two blocks of a chain, both of one tile and
 // without a plan that runs ahead, takes 0.83 to 1.0 of the time of tiles of 64 KiB where cores are
 // near; where they are far 0.7 to 0.9 of that of one tile, and in rows of six calls 0.95 to 1.05
-// (of 100 KB 1.2, of less up to 1.4). More takes as long as by tiles.
+// (of 100 KB 1.2, of less up to 1.4). More takes as long as by tiles. Sums within reach, which are
+// to be alike, take 1.02 to 1.05.
 constexpr std::size_t kLeastByBlocks = 96 << 10, kMostByBlocks = 256 << 10;
 
-constexpr bool by_blocks(Kind kind, int ranks, std::size_t bytes, const Wish& wish) noexcept {
-  const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
-  return flows && ranks == 2 && !wish.crowded && wish.algorithm == kUnchosen &&
-         bytes > kLeastByBlocks && bytes <= kMostByBlocks;
+constexpr Rule of_blocks(Kind kind, Buffers buffers) {
+  return {.kind = kind,
+          .most_ranks = 2,
+          .most_bytes = kMostByBlocks,
+          .algorithm = "chain",
+          .buffers = buffers,
+          .tiles = Tiles::one};
 }
 
 constexpr std::array kRules = {
@@ -112,18 +122,18 @@ constexpr std::array kRules = {
     Rule{Kind::allgather, kManyRanks, kAny, "circulant"},
     Rule{Kind::broadcast, 2, kLeastByBlocks, "linear"},
     of_crowded(Kind::broadcast, 2, kAny, "linear"),
-    Rule{Kind::broadcast, 2, kMostByBlocks, "chain", Buffers::own},
+    of_blocks(Kind::broadcast, Buffers::own),
     Rule{Kind::broadcast, 16, kAny, "linear"},
     Rule{Kind::broadcast, kManyRanks, kAny, "binomial"},
     Rule{Kind::reduce, 16, 64 << 10, "direct"},
     Rule{Kind::reduce, 2, kLeastByBlocks, "direct"},
     of_crowded(Kind::reduce, 2, kAny, "direct"),
-    Rule{Kind::reduce, 2, kMostByBlocks, "chain"},
+    of_blocks(Kind::reduce, Buffers::any),
     of_turns(Kind::reduce, 3, 4 << 20, "chain"),
     of_turns(Kind::reduce, 4, 1536 << 10, "bine"),
     of_crowded(Kind::reduce, 7, kAny, "direct"),
     of_crowded(Kind::reduce, 8, kLeastOfEightByTree, "direct"),
-    of_crowded(Kind::reduce, 8, kAny, "bine", Buffers::own),
+    of_crowded(Kind::reduce, 8, kAny, "bine", Buffers::own, Tiles::longest),
     of_crowded(Kind::reduce, 8, kAny, "direct"),
     Rule{Kind::reduce, kManyRanks, kAny, "binomial"},
     Rule{Kind::barrier, 16, kAny, "direct"},
@@ -177,11 +187,6 @@ constexpr bool is_short(int ranks, std::size_t bytes, bool crowded, Placement pl
          (bytes <= kShortBytes && (ranks > 2 || placement == Placement::near));
 }
 
-constexpr bool is_one_tile(Kind kind, int ranks, std::size_t bytes, const Wish& wish,
-                           Placement placement) noexcept {
-  return is_short(ranks, bytes, wish.crowded, placement) || by_blocks(kind, ranks, bytes, wish);
-}
-
 constexpr std::size_t placed_bytes(int ranks) noexcept {
   return ranks == 2 ? kPlacedBytes : kReachedBytes;
 }
@@ -217,37 +222,33 @@ constexpr std::size_t kLongTile = 512 << 10, kLongOfMany = 4 << 20;
 constexpr std::size_t kTileOfManyReducing = 128 << 10;
 constexpr int kFewReducing = 5;
 
-std::size_t tile_of_crowded(Kind kind, int ranks, std::size_t bytes) noexcept {
-  const bool by_tree = ranks == 8 && bytes > kLeastOfEightByTree;
-  const bool half = kind == Kind::reduce && ranks > kFewReducing && !by_tree;
-  return half ? kTileOfManyReducing : kTileBytes;
+std::size_t tile_of_crowded(Kind kind, int ranks) noexcept {
+  return kind == Kind::reduce && ranks > kFewReducing ? kTileOfManyReducing : kTileBytes;
 }
 
-std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, const Wish& wish,
+std::size_t tile_bytes(Kind kind, int ranks, std::size_t bytes, bool crowded,
                        Placement placement) noexcept {
-  const bool crowded = wish.crowded;
   if (kind == Kind::allreduce && crowded && ranks == 3 && bytes > kTwoAndOne) return kLongTile;
   if (kind == Kind::allreduce && placement == Placement::far) {
     if (ranks > 2) return bytes > kLongOfMany ? kLongTile : kTileBytes;
     return bytes > kTileBytes ? kTileBytes : std::max(std::bit_ceil(bytes) / 4, kLeastFarTile);
   }
-  if (is_one_tile(kind, ranks, bytes, wish, placement)) return kTileBytes;
-  const std::size_t longest = crowded ? tile_of_crowded(kind, ranks, bytes) : kTileBytes;
+  const std::size_t longest = crowded ? tile_of_crowded(kind, ranks) : kTileBytes;
   const bool flows = kind == Kind::broadcast || kind == Kind::reduce;
   if (!flows) return longest;
   if (ranks == 2) return flowing_tile(bytes, placement);
   return std::min(std::bit_ceil(bytes) / 2, longest);
 }
 
-int by_rule(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
-            Placement placement) {
+const Rule& rule_of(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
+                    Placement placement) {
   for (const Rule& rule : kRules) {
     const bool there = (rule.buffers == Buffers::any || rule.buffers == buffers) &&
                        (!rule.far || placement == Placement::far) &&
                        (!rule.converts || wish.converts) && (!rule.crowded || wish.crowded) &&
                        (!rule.in_turns || wish.in_turns);
     if (there && rule.kind == kind && ranks <= rule.most_ranks && bytes <= rule.most_bytes) {
-      return find_algorithm(kind, rule.algorithm);
+      return rule;
     }
   }
   throw Error(Status::internal, "no rule chooses an algorithm for this kind");
@@ -265,15 +266,6 @@ int with_tree(int chosen, int ranks, std::size_t bytes, const Wish& wish) {
   return first_suitable(kind, ranks, wish);
 }
 
-int choose_algorithm(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
-                     Placement placement) {
-  if (wish.algorithm == kUnchosen) {
-    const int chosen = by_rule(kind, ranks, bytes, wish, buffers, placement);
-    return with_tree(chosen, ranks, bytes, wish);
-  }
-  return wished_algorithm(kind, ranks, wish);
-}
-
 // Pushed, the result of a fold goes from the registers to every output; what is only moved is read
 // by those who want it, at the same time.
 Mode usual_mode(Kind kind, std::size_t bytes, Buffers buffers) {
@@ -285,7 +277,15 @@ Mode usual_mode(Kind kind, std::size_t bytes, Buffers buffers) {
 Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers buffers,
               Placement placement = Placement::near) {
   Choice choice;
-  choice.algorithm = choose_algorithm(kind, ranks, bytes, wish, buffers, placement);
+  Tiles tiles = Tiles::usual;
+  if (wish.algorithm == kUnchosen) {
+    const Rule& rule = rule_of(kind, ranks, bytes, wish, buffers, placement);
+    const int algorithm = find_algorithm(kind, rule.algorithm);
+    choice.algorithm = with_tree(algorithm, ranks, bytes, wish);
+    if (choice.algorithm == algorithm) tiles = rule.tiles;
+  } else {
+    choice.algorithm = wished_algorithm(kind, ranks, wish);
+  }
   if (wish.mode < kUnchosen || wish.mode >= kModes) {
     throw Error(Status::invalid_argument,
                 "mode number " + std::to_string(wish.mode) + " does not exist");
@@ -297,8 +297,10 @@ Choice chosen(Kind kind, int ranks, std::size_t bytes, const Wish& wish, Buffers
     choice.tile_bytes = 0;
     return choice;
   }
-  choice.lag = is_one_tile(kind, ranks, bytes, wish, placement) ? 0 : 1;
-  choice.tile_bytes = tile_bytes(kind, ranks, bytes, wish, placement);
+  if (is_short(ranks, bytes, wish.crowded, placement)) tiles = Tiles::one;
+  choice.lag = tiles == Tiles::one ? 0 : 1;
+  choice.tile_bytes =
+      tiles == Tiles::usual ? tile_bytes(kind, ranks, bytes, wish.crowded, placement) : kTileBytes;
   return choice;
 }
 
