@@ -31,7 +31,8 @@ MODULE = "bench.prediction_hosts"
 SIZES = (1024, 16 << 10, 128 << 10, 1 << 20, 4 << 20)
 PLANS = ((0, 0), (1, 16 << 10), (1, 64 << 10))  # lag and tile
 FAR_OFF = 6.0  # times the fastest prediction
-ROUNDS = 15
+ROUNDS = 15  # and of short ones, which vary more, so many:
+SHORT, OF_SHORT = 16 << 10, 90
 
 
 def cell(comm: cl.Communicator, links: cl.Topology, kind: str, nbytes: int) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def cell(comm: cl.Communicator, links: cl.Topology, kind: str, nbytes: int) -> d
     ]
     runners = [Runner(comm, choice, buffers, None) for choice, _ in near]
     race = Race(comm, runners, buffers)
-    race.rounds(ROUNDS)
+    race.rounds(OF_SHORT if nbytes <= SHORT else ROUNDS)
     fastest = race.samples[id(min(runners, key=race.median))]
     plans: list[dict[str, Any]] = [
         {

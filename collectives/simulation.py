@@ -257,6 +257,8 @@ def _rooms(topology: Topology) -> tuple[Any, Any]:
         numbers += [room_of[rank] for rank in range(topology.size)]
     names = [ffi.new("char[]", level.encode()) for level in LEVELS]
     pairs = sorted(topology.pairs.items())
+    machines = topology.machines()
+    machine_of = {rank: i for i, ranks in enumerate(machines) for rank in ranks}
     alive = (
         ffi.new("int32_t[]", numbers),
         names,
@@ -264,14 +266,17 @@ def _rooms(topology: Topology) -> tuple[Any, Any]:
         ffi.new("coll_link[]", [_costs(topology.links.get(level)) for level in LEVELS]),
         ffi.new("int32_t[]", [rank for pair, _ in pairs for rank in pair]),
         ffi.new("coll_link[]", [_costs(link) for _, link in pairs]),
+        ffi.new("int32_t[]", [machine_of[rank] for rank in range(topology.size)]),
+        ffi.new("int32_t[]", [topology.cores(ranks) for ranks in machines]),
     )
     rooms.groups, rooms.names, rooms.links = alive[0], alive[2], alive[3]
     rooms.pairs, rooms.pair_ranks, rooms.pair_links = len(pairs), alive[4], alive[5]
+    rooms.machines, rooms.machine_of, rooms.cores = len(machines), alive[6], alive[7]
     return rooms, alive
 
 
-def _costs(link: Link | None) -> tuple[float, float, float, float]:
+def _costs(link: Link | None) -> tuple[float, float, float, float, float]:
     """Return a ``coll_link``; unknown ones matter where a message goes by them."""
     if link is None:
-        return math.nan, 0.0, 0.0, 0.0
-    return link.alpha, link.beta, link.overhead, link.bucket
+        return math.nan, 0.0, 0.0, 0.0, 0.0
+    return link.alpha, link.beta, link.overhead, link.bucket, link.overhead_per_byte

@@ -26,7 +26,7 @@ from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.tuning_worker import Tuning
 from collectives.errors import InvalidArgumentError
 from collectives.tuning.asked import tuned_kind
-from collectives.tuning.table import TunedTable, table_in
+from collectives.tuning.table import LIBRARY, Choice, TunedTable, table_in
 
 _RANKS = click.option(
     "-n", "--ranks", type=click.IntRange(1, MOST_RANKS), default=2, show_default=True
@@ -76,17 +76,26 @@ def tune(
 
 
 def _show(table: TunedTable) -> None:
+    """Print what runs from which size on, and what else where cores share no cache."""
+    rows = []
+    for kind, nbytes in dict.fromkeys((c.kind, c.nbytes) for c in sorted(table.choices)):
+        near, far = (_words(table.of(kind, nbytes, far)) for far in (False, True))
+        rows.append((kind, format_size(nbytes), near, "" if far == near else far))
+    heads = ["collective", "from", "runs", "on far cores"]
+    if not any(far for *_, far in rows):
+        heads.pop()
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("collective", "from", "runs"):
+    for head in heads:
         shown.add_column(head)
     before = None
-    for choice in table.choices:
-        if choice.far:
-            continue  # the same, or the library's own
-        first = "" if choice.kind == before else choice.kind
-        shown.add_row(first, format_size(choice.nbytes), str(choice))
-        before = choice.kind
+    for kind, *row in rows:
+        shown.add_row("" if kind == before else kind, *row[: len(heads) - 1])
+        before = kind
     console().print(shown, markup=False, highlight=False)
+
+
+def _words(choice: Choice | None) -> str:
+    return LIBRARY if choice is None else str(choice)
 
 
 @click.command()

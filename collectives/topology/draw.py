@@ -58,6 +58,12 @@ def _text(topology: Topology) -> str:
                 ranks = ", ".join(str(rank) for rank in node)
                 lines.append(f"  socket {place.package}, node {place.numa}: ranks {ranks}")
     lines += [
+        f"one machine with {topology.cores(ranks) or 'an unknown number of'} CPUs: "
+        + ", ".join(hosts)
+        for ranks in topology.machines()
+        if len(hosts := sorted({topology.places[rank].host for rank in ranks})) > 1
+    ]
+    lines += [
         f"{_NAMES[level]}: {words_of(topology.links[level])}"
         for level in LEVELS
         if level in topology.links

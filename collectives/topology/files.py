@@ -15,13 +15,16 @@ from collectives.topology.checked import numbers, refused, shown
 from collectives.topology.value import Link, Place, Topology
 
 FORMAT = "collectives topology"
-VERSION = 3  # places of version 1 have no source, links of 1 and 2 neither overhead nor bucket
+# Places of version 1 have no source, links of 1 and 2 neither overhead nor bucket. In 3 places have
+# no machine, links no overhead_per_byte.
+VERSION = 4
 LONGEST = 1 << 26  # bytes of a file: a million ranks
 _KEYS = ("format", "version", "places", "links", "pairs")
 _PLACE_OF_1, _LINK_OF_1 = ("host", "package", "numa", "cpus"), ("alpha", "beta")
-_PLACE, _LINK = (*_PLACE_OF_1, "source"), (*_LINK_OF_1, "overhead", "bucket")
-_OF_PLACE = {1: _PLACE_OF_1, 2: _PLACE, VERSION: _PLACE}
-_OF_LINK = {1: _LINK_OF_1, 2: _LINK_OF_1, VERSION: _LINK}
+_PLACE_OF_2, _LINK_OF_3 = (*_PLACE_OF_1, "source"), (*_LINK_OF_1, "overhead", "bucket")
+_PLACE, _LINK = (*_PLACE_OF_2, "machine"), (*_LINK_OF_3, "overhead_per_byte")
+_OF_PLACE = {1: _PLACE_OF_1, 2: _PLACE_OF_2, 3: _PLACE_OF_2, VERSION: _PLACE}
+_OF_LINK = {1: _LINK_OF_1, 2: _LINK_OF_1, 3: _LINK_OF_3, VERSION: _LINK}
 
 
 def text_of(topology: Topology) -> str:

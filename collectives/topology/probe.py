@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 SHORT, MIDDLE, LONG = 8, 1 << 20, 2 << 20
 TIMES = {SHORT: 40, MIDDLE: 5, LONG: 5}
 LEAST_BUCKET = 1 / 16
-BURST, BURSTS = 16, 7  # short messages that are sent one behind the other, and how often
+# Messages of a burst, by their bytes: buckets and the buffers of sockets have room for them.
+BURST = {SHORT: 16, 16 << 10: 4}
+BURSTS, PAUSE = 7, 1e-3  # how often, and the seconds before each, in which buckets fill
 MOST_PAIRS = 12  # of a level: they are measured one after the other
 
 
@@ -50,8 +52,10 @@ def _own_words(host: str | None) -> bytes:
     cpus = own_cpus()
     here = rooms()
     package, numa = here.around(cpus)
-    named = [host, ""] if host is not None else [own_host(), _own_identity()]
-    return json.dumps([*named, package, numa, cpus, here.source]).encode()
+    told_by_system = _own_identity()
+    named = [host, ""] if host is not None else [own_host(), told_by_system]
+    boot = told_by_system.partition(" ")[0]
+    return json.dumps([*named, package, numa, cpus, here.source, boot]).encode()
 
 
 def own_host() -> str:
@@ -78,10 +82,24 @@ def _places(comm: Communicator, host: str | None) -> tuple[Place, ...]:
     comm.allgather(padded, gathered)
     told = [json.loads(one.tobytes()) for one in gathered.reshape(comm.size, -1)]
     hosts = told_apart([one[0] for one in told], [one[1] for one in told])
+    machines = machines_of(hosts, [one[-1] for one in told])
     return tuple(
-        Place(name, package, numa, tuple(cpus), source)
-        for name, (_, _, package, numa, cpus, source) in zip(hosts, told, strict=True)
+        Place(name, package, numa, tuple(cpus), source, machine)
+        for name, machine, (_, _, package, numa, cpus, source, _) in zip(
+            hosts, machines, told, strict=True
+        )
     )
+
+
+def machines_of(hosts: list[str], boots: list[str]) -> list[str]:
+    """Return the name of each rank's machine: that of the first host of one boot of a kernel.
+
+    "" where no other host is on it, or nobody knows its boot.
+    """
+    hosts_of: dict[str, list[str]] = {}
+    for name, boot in zip(hosts, boots, strict=True):
+        hosts_of.setdefault(boot, []).append(name)
+    return [hosts_of[boot][0] if boot and len(set(hosts_of[boot])) > 1 else "" for boot in boots]
 
 
 def measured_pairs(topology: Topology) -> dict[str, list[tuple[int, int]]]:
@@ -115,53 +133,67 @@ def _measured(comm: Communicator, topology: Topology) -> dict[str, Link]:
     comm.allreduce(seconds)
     links, at = {}, 0
     for level, of_level in pairs.items():
-        overhead = _overhead(comm, of_level)
+        overheads = _overheads(comm, topology, of_level)
         short, middle, long = np.median(seconds[at : at + len(of_level)], axis=0).tolist()
-        links[level] = _link(short, middle, long, overhead)
+        links[level] = _link(short, middle, long, overheads)
         at += len(of_level)
     return links
 
 
-def _link(short: float, middle: float, long: float, overhead: float) -> Link:
+def _link(short: float, middle: float, long: float, overheads: list[float]) -> Link:
     beta = (long - middle) / (LONG - MIDDLE)
     if beta <= 0:  # the machine was busy while the middle one was on its way
         beta = max(long - short, 0.0) / LONG
     bucket = MIDDLE - (middle - short) / beta if beta > 0 else 0.0
-    # Of a short message alone the ends do all at most.
+    of_short, of_longer = overheads
+    shorter, longer = BURST
     return Link(
-        short, beta, min(overhead, short / 2), bucket if bucket >= LEAST_BUCKET * MIDDLE else 0.0
+        short,
+        beta,
+        min(of_short, short / 2),  # of a short message alone the ends do all at most
+        bucket if bucket >= LEAST_BUCKET * MIDDLE else 0.0,
+        max(of_longer - of_short, 0.0) / (longer - shorter),
     )
 
 
-def _overhead(comm: Communicator, pairs: list[tuple[int, int]]) -> float:
-    """Return the seconds that a short message keeps either end busy; every rank must call it.
+def _overheads(comm: Communicator, topology: Topology, pairs: list[tuple[int, int]]) -> list[float]:
+    """Return the seconds that a message of each of BURST's lengths keeps either end busy.
 
-    Measured by all at one time, as in a collective, so that it counts where they share cores.
+    Every rank must call it. All are at work at one time, as in a collective; those count that a
+    rank had a core. Ranks with a core each send many messages at once: else to wait for one would
+    count. Where cores are shared it should, since a core that falls asleep, or changes to another
+    rank, does nothing else meanwhile.
     """
     peers: dict[int, int] = {}
     for a, b in pairs:
         if a not in peers and b not in peers:
             peers[a], peers[b] = b, a
     comm.barrier()
-    longest = np.zeros(1)
+    machine = next(ranks for ranks in topology.machines() if comm.rank in ranks)
+    shared = 0 < topology.cores(machine) < len(machine)
+    every = np.zeros((comm.size, len(BURST)))
     if comm.rank in peers:
-        longest[0] = median(_burst(comm, peers[comm.rank]) for _ in range(BURSTS))
-    comm.allreduce(longest, op="max")
-    return float(longest[0])
+        for i, nbytes in enumerate(BURST):
+            at_once = 1 if shared else BURST[nbytes]
+            every[comm.rank, i] = median(
+                _burst(comm, peers[comm.rank], nbytes, at_once) for _ in range(BURSTS)
+            )
+    comm.allreduce(every)
+    typical: list[float] = np.median(every[sorted(peers)], axis=0).tolist()
+    return typical
 
 
-def _burst(comm: Communicator, peer: int) -> float:
-    """Return the seconds of a message that is sent, or received, of many in both directions.
-
-    So short ones leave at once, whether they are received or not.
-    """
-    buffer = np.zeros(SHORT, np.uint8)
-    start = time.perf_counter()
-    for _ in range(BURST):
-        comm.send(buffer, peer)
-    for _ in range(BURST):
-        comm.recv(buffer, peer)
-    return (time.perf_counter() - start) / (2 * BURST)
+def _burst(comm: Communicator, peer: int, nbytes: int, at_once: int) -> float:
+    """Return the seconds of a core for a message, sent or received, of many in both directions."""
+    buffer = np.zeros(nbytes, np.uint8)
+    time.sleep(PAUSE)
+    start = time.process_time()
+    for _ in range(BURST[nbytes] // at_once):
+        for _ in range(at_once):
+            comm.send(buffer, peer)
+        for _ in range(at_once):
+            comm.recv(buffer, peer)
+    return (time.process_time() - start) / (2 * BURST[nbytes])
 
 
 def _ways(comm: Communicator, peer: int, begins: bool) -> list[float]:

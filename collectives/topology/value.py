@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from types import MappingProxyType
@@ -36,6 +36,7 @@ _UNITS = {
     "beta": "seconds per byte",
     "overhead": "seconds",
     "bucket": "bytes",
+    "overhead_per_byte": "seconds per byte",
 }
 T = TypeVar("T")
 
@@ -45,10 +46,11 @@ class Link:
     """The cost of a message by Hockney's model: ``alpha`` + n ``beta``.
 
     ``alpha`` is in seconds, ``beta`` in seconds per byte (R. W. Hockney, The communication
-    challenge for MPP, Parallel Computing 20, 1994). Simulations take two more: ``overhead``, the
+    challenge for MPP, Parallel Computing 20, 1994). Simulations take three more: ``overhead``, the
     part of ``alpha`` for which either end is busy, in seconds (o of Culler et al., LogP, PPoPP
-    1993), which may be longer where ranks have to share cores; and ``bucket``, the bytes that pass
-    at once after a pause, where a bucket of tokens shapes the link, as those of virtual machines.
+    1993), and ``overhead_per_byte``, for which it is busy with each byte besides (O of Hoefler et
+    al., LogGOPSim, HPDC 2010); and ``bucket``, the bytes that pass at once after a pause, where a
+    bucket of tokens shapes the link, as those of virtual machines.
 
     Raises:
         InvalidArgumentError: one of them is negative, infinite or no number.
@@ -58,6 +60,7 @@ class Link:
     beta: float
     overhead: float = 0.0
     bucket: float = 0.0
+    overhead_per_byte: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what no link has."""
@@ -82,10 +85,12 @@ class Place:
     ``package`` and ``numa`` number the sockets and the NUMA nodes of its host; ``cpus`` are those
     that it may run on. ``source`` is who said so: ``"hwloc"``, ``"/sys"``, ``"NVML"`` of a GPU, or
     ``""`` for a place that was made by hand; places that differ in nothing else are equal.
+    ``machine`` is whose CPUs these are, where several hosts are containers, or namespaces, of one
+    machine; ``""``: the host's own.
 
     Raises:
-        InvalidArgumentError: ``host`` is no printable text, a number is below 0 or none, or there
-            is no such source.
+        InvalidArgumentError: ``host`` or ``machine`` is no printable text, a number is below 0 or
+            none, or there is no such source.
     """
 
     host: str
@@ -93,6 +98,7 @@ class Place:
     numa: int = 0
     cpus: tuple[int, ...] = ()
     source: str = field(default=BY_HAND, compare=False)
+    machine: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what no place has."""
@@ -101,6 +107,9 @@ class Place:
             value = number(f"a place's {name}", getattr(self, name))
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cpus", numbers("a place's cpus", self.cpus))
+        if self.machine != "":
+            machine = host_name("a place's machine", self.machine)
+            object.__setattr__(self, "machine", machine)
         if not isinstance(self.source, str) or self.source not in SOURCES:
             raise refused(
                 "a place's source", self.source, f"one of {', '.join(map(repr, SOURCES))}"
@@ -176,6 +185,18 @@ class Topology:
             whole = (place.host, place.package, place.numa)
             rooms.setdefault(whole[: 3 - depth], []).append(rank)
         return list(rooms.values())
+
+    def machines(self) -> list[list[int]]:
+        """Return the ranks whose CPUs are those of one machine, by their lowest rank."""
+        found: dict[str, list[int]] = {}
+        for rank, place in enumerate(self.places):
+            found.setdefault(place.machine or place.host, []).append(rank)
+        return list(found.values())
+
+    def cores(self, ranks: Sequence[int]) -> int:
+        """Return how many CPUs ranks of one machine have between them; 0: not known."""
+        cpus = [self._place(rank).cpus for rank in ranks]
+        return len(set().union(*cpus)) if all(cpus) else 0
 
     def nested(self) -> list[Any]:
         """Return the ranks in lists of lists, as :func:`collectives.product` takes them.

@@ -18,6 +18,7 @@ from collectives.whole_file import write_whole
 FORMAT = "collectives tuning"
 VERSION = 1
 LONGEST = 1 << 22  # bytes of a file
+LIBRARY = "what the library chooses"
 RULE = ""  # in the place of an algorithm: the library chooses again from here on
 _KEYS = {"kind", "nbytes", "algorithm", "mode", "lag", "tile_bytes", "far"}
 
@@ -47,7 +48,7 @@ class Choice:
     def __str__(self) -> str:
         """Return "ring, staged, lag 1, tiles of 65536"."""
         if self.algorithm == RULE:
-            return "what the library chooses"
+            return LIBRARY
         tiles = f", tiles of {self.tile_bytes}" if self.tile_bytes else ""
         return f"{self.algorithm}, {self.mode}, lag {self.lag}{tiles}"
 

@@ -342,25 +342,10 @@ class Tunable(Caller):
 
     @property
     def _known_costs(self) -> MachineCosts:
-        """What the machine costs: as probed, as an earlier tune() has kept it, or the usual."""
-        from collectives.machine_costs import usual_costs
+        """What the machine costs these ranks, as far as anybody knows."""
+        from collectives.tuning.known_costs import known_costs
 
-        if self._costs is None and self._machine and not self._warned_of_costs:
-            self._costs = self._kept_costs()
-        return self._costs if self._costs is not None else usual_costs()
-
-    def _kept_costs(self) -> MachineCosts | None:
-        """Return what an earlier tune() has kept, or warn, once, where that is of no use."""
-        from collectives.tuning.kept import kept_costs
-        from collectives.tuning.table import TuningWarning
-
-        try:
-            return kept_costs(self._machine)
-        except (InvalidArgumentError, OSError) as error:
-            self._warned_of_costs = True
-            why = f"costs of the machine: {error}: predictions are by the usual ones; tune again"
-            warnings.warn(why, TuningWarning, stacklevel=6)  # of explain()
-            return None
+        return known_costs(cast("Communicator", self))
 
     @property
     def _choices(self) -> list[Choice]:

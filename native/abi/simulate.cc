@@ -29,11 +29,15 @@ constexpr int kMostRooms = 16;
 }
 
 MeasuredLink link_of(const coll_link& link) {
-  for (const double cost : {link.latency, link.seconds_per_byte, link.overhead, link.bucket}) {
+  for (const double cost :
+       {link.latency, link.seconds_per_byte, link.overhead, link.bucket, link.overhead_per_byte}) {
     if (std::isfinite(cost) && cost >= 0) continue;
     refuse_simulation("a link's costs are finite, and not below 0");
   }
-  return {link.latency, link.seconds_per_byte, link.overhead, link.bucket};
+  return {.latency = link.latency,
+          .seconds_per_byte = link.seconds_per_byte,
+          .overhead = {.message = link.overhead, .byte = link.overhead_per_byte},
+          .bucket = link.bucket};
 }
 
 std::vector<std::vector<int>> groupings_of(const coll_rooms& r) {
@@ -48,6 +52,21 @@ std::vector<std::vector<int>> groupings_of(const coll_rooms& r) {
     }
   }
   return groupings;
+}
+
+SharedCores cores_of(const coll_rooms& r) {
+  if (r.machines == 0) return {};
+  if (r.machines < 0 || r.machines > r.p) refuse_simulation("there are 0 to p machines");
+  const int32_t* machine_of = &required(r.machine_of, "the machines of ranks are not given");
+  const int32_t* cores = &required(r.cores, "the cores of machines are not given");
+  for (int rank = 0; rank < r.p; ++rank) {
+    if (machine_of[rank] >= 0 && machine_of[rank] < r.machines) continue;
+    refuse_simulation("there is no machine number " + std::to_string(machine_of[rank]));
+  }
+  if (std::any_of(cores, cores + r.machines, [](int32_t n) { return n < 0; })) {
+    refuse_simulation("a machine has no fewer than 0 cores");
+  }
+  return {.machine_of = {machine_of, machine_of + r.p}, .cores = {cores, cores + r.machines}};
 }
 
 std::unique_ptr<Network> network_of_rooms(const coll_rooms& r) {
@@ -75,7 +94,9 @@ std::unique_ptr<Network> network_of_rooms(const coll_rooms& r) {
     if (low < 0 || low >= high || high >= r.p) refuse_simulation("a pair is of two ranks");
     pairs.push_back({low, high, link_of(r.pair_links[i])});
   }
-  return measured_network(groupings_of(r), names, links, pairs);
+  auto network = measured_network(groupings_of(r), names, links, pairs);
+  network->cores = cores_of(r);
+  return network;
 }
 
 Traffic traffic_of(const coll_task& task, int& cells) {

@@ -105,6 +105,13 @@ coll_status coll_announce(coll_comm* comm, const coll_choice* lines, size_t coun
   });
 }
 
+coll_status coll_shared_cores(coll_comm* comm, int32_t* cores) {
+  return guarded([&] {
+    required(cores, "no place for the cores") = coll::sharing(comm, "shared_cores").shared_cores();
+    return Status::ok;
+  });
+}
+
 coll_status coll_refine(coll_comm* comm, double budget, const coll_machine* machine) {
   return guarded([&] {
     coll::Communicator& communicator = coll::sharing(comm, "refine");

@@ -30,6 +30,7 @@
 #include "engine/executor.h"
 #include "engine/ladder.h"
 #include "transport/failure.h"
+#include "transport/usable_cores.h"
 
 namespace coll {
 
@@ -49,6 +50,8 @@ class Communicator {
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
+  // What the ranks have between them where they are more; 0: each can have a core of its own.
+  int shared_cores() const noexcept { return coll::shared_cores(segment_); }
   std::uint64_t calls() const noexcept { return clock_.calls; }
 
   // ok, or in_progress where the communicator is interruptible: then resume(). Throws Error.

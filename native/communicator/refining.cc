@@ -73,7 +73,7 @@ void Communicator::refine(double budget, const std::optional<MachineCosts>& mach
     refining_->refiner().allow(budget);
   } else if (budget > 0) {
     MachineCosts costs = machine.value_or(usual_costs());
-    if (!machine) costs.cores = cores_between(segment_);
+    if (!machine) costs.cores = shared_cores();
     refining_ = std::make_unique<Refining>(ranks_, most_lag(), budget, costs, crowded_);
   }
   attentive_ = given_news_ || refining_ != nullptr;

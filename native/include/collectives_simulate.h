@@ -23,6 +23,7 @@ typedef struct coll_link {
   double seconds_per_byte;
   double overhead; /* seconds for which each end is busy */
   double bucket;   /* bytes that pass at once after a pause, where a bucket of tokens shapes it */
+  double overhead_per_byte; /* seconds for which each end is busy with each byte */
 } coll_link;
 
 /* What was measured. Ranks lie in rooms: groups[l * p + r] is the number, from 0 on, of the room of
@@ -39,6 +40,9 @@ typedef struct coll_rooms {
   int32_t pairs;             /* that are unlike their level */
   const int32_t* pair_ranks; /* low, high of each */
   const coll_link* pair_links;
+  int32_t machines;          /* whose cores ranks share; 0: each rank has one of its own */
+  const int32_t* machine_of; /* of each rank, from 0 on */
+  const int32_t* cores;      /* of each machine; 0: one for each of its ranks */
 } coll_rooms;
 coll_status coll_network_of_rooms(const coll_rooms* rooms, coll_network** made);
 

@@ -35,6 +35,11 @@ coll_status coll_check_wishes(const char* words, int32_t ranks);
 coll_status coll_chosen(coll_comm* comm, int32_t kind, size_t bytes, int32_t far, coll_choice* out,
                         int32_t* tuned);
 
+/* The cores that the ranks have between them, of the first 64, where these are fewer than the
+ * ranks; 0: each can have one of its own. Ranks that have made no call do not count.
+ * COLL_UNSUPPORTED between machines. */
+coll_status coll_shared_cores(coll_comm* comm, int32_t* cores);
+
 /* Of rank 0 of ranks that share memory: choices that all ranks take in the same call, soon, without
  * a call for it (at most 256 lines; they replace what was announced before). They go behind those
  * of coll_tune(). `cores`: only if the ranks have so many (of the first 64) between them, which is

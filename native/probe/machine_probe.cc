@@ -56,12 +56,6 @@ Figures::Points message_sizes(const Segment& segment) {
   return {whole(64), whole(16), whole(4), whole(1)};
 }
 
-// The cores that the ranks have between them; 0: enough.
-int shared_cores(const Segment& segment) {
-  const int ranks = static_cast<int>(segment.shape().ranks), cores = cores_between(segment);
-  return cores > 0 && cores < ranks ? cores : 0;
-}
-
 // How long a rank is gone that lets others run.
 double turn_seconds() {
   std::vector<double> samples(33);

@@ -30,18 +30,25 @@ class LinksInUse {
     }
   }
 
+  // From when on a message can pass the first link of its way.
+  double free(int from, int to) {
+    way_.clear();
+    network_.route(from, to, way_);
+    return way_.runs().empty() ? 0 : links_[static_cast<std::size_t>(way_.runs()[0].first)].free;
+  }
+
   struct Passage {
     double left = 0;     // when its tail is on the first link: the sender is rid of it
     double arrived = 0;  // when its tail is there
   };
 
   // Cut-through: the head of a message goes on where a link is free; the slowest link of its way
-  // says how far behind the tail is.
-  Passage carry(int from, int to, double head, double bytes) {
+  // says how far behind the tail is, or the sender, which has it `behind` seconds after the head.
+  Passage carry(int from, int to, double head, double bytes, double behind = 0) {
     way_.clear();
     network_.route(from, to, way_);
     Passage passage{.left = head, .arrived = head};
-    double behind = 0;
+    const double handed_over = head + behind;
     for (const LinkRun& run : way_.runs()) {
       Link* const first = &links_[static_cast<std::size_t>(run.first)];
       const double busy = bytes * first->seconds_per_byte;
@@ -56,6 +63,7 @@ class LinksInUse {
       head = passed(first, run, head, bytes, busy);
       behind = std::max(behind, busy);
     }
+    passage.left = std::max(passage.left, handed_over);
     passage.arrived = head + behind;
     return passage;
   }

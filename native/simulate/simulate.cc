@@ -111,8 +111,10 @@ class Simulation {
     const Deed& deed = traffic_.of(rank)[r.at];
     const int peer = traffic_.peer(rank, deed);
     const double begin = r.clock;
-    r.clock += network_.overhead(rank, peer);
-    const double at = links_.carry(rank, peer, r.clock, bytes(deed)).arrived;
+    const Overhead overhead = network_.overhead(rank, peer);
+    r.clock += overhead.of(bytes(deed));
+    const double head = begin + overhead.of_segment(bytes(deed));
+    const double at = links_.carry(rank, peer, head, bytes(deed), r.clock - head).arrived;
     note(rank, peer, deed, begin, at);
     ++r.at;
     Rank& other = rank_at(peer);
@@ -130,7 +132,10 @@ class Simulation {
   void receive(int rank, int peer, const Deed& deed, double at) {
     Rank& r = rank_at(rank);
     const double begin = r.clock;
-    r.clock = std::max(r.clock, at) + network_.overhead(peer, rank);
+    const Overhead overhead = network_.overhead(peer, rank);
+    const double all = overhead.of(bytes(deed));
+    // What came before the last segment was taken meanwhile.
+    r.clock = std::max(r.clock, at - (all - overhead.of_segment(bytes(deed)))) + all;
     note(rank, peer, deed, begin, r.clock);
   }
 

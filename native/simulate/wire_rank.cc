@@ -77,13 +77,14 @@ std::optional<double> WireRank::ready(const WireCursor& lane) const noexcept {
   return at;
 }
 
-void WireRank::finish(const WireCursor& lane, double at) noexcept {
-  finishes_[index(lane.op()) * index(tiles_) + index(lane.tile())] = at;
+void WireRank::finish(int op, int tile, double at) noexcept {
+  finishes_[index(op) * index(tiles_) + index(tile)] = at;
   latest = std::max(latest, at);
 }
 
 bool WireRank::done() const noexcept {
-  return std::ranges::all_of(lanes_, [](const WireCursor& lane) { return lane.at_end(); });
+  return handed_over == 0 &&
+         std::ranges::all_of(lanes_, [](const WireCursor& lane) { return lane.at_end(); });
 }
 
 void WireRank::restart() noexcept {

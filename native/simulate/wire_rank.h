@@ -45,7 +45,8 @@ class WireRank {
   std::vector<WireCursor>& lanes() noexcept { return lanes_; }
   // When all that an op waits for is finished; nothing where some of it has not been played.
   std::optional<double> ready(const WireCursor& lane) const noexcept;
-  void finish(const WireCursor& lane, double at) noexcept;
+  void finish(int op, int tile, double at) noexcept;
+  // All ops are finished, and no message waits.
   bool done() const noexcept;
   // Begins the next call.
   void restart() noexcept;
@@ -54,6 +55,8 @@ class WireRank {
   double begun = 0;   // when the present call began
   double latest = 0;  // when the last of its ops so far finished
   int call = 0;
+  int lane = -1;        // whose op was the last
+  int handed_over = 0;  // messages that wait for their link
 
  private:
   const WirePlan* plan_;

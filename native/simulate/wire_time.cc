@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "simulate/arrivals.h"
+#include "simulate/cores_in_use.h"
 #include "simulate/links_in_use.h"
 #include "simulate/steady.h"
 #include "simulate/wire_rank.h"
@@ -21,6 +22,8 @@ namespace {
 
 // Between calls that are alone: as long as a program needs for little, and races for a barrier.
 constexpr double kPause = 200e-6;
+// Before all that comes later.
+constexpr double kNow = -std::numeric_limits<double>::infinity();
 // Bytes of a message that may go with the one before: longer ones are many packets anyway.
 constexpr double kJoined = 4096;
 
@@ -33,6 +36,7 @@ class WireRun {
         tiles_(tiling.count()),
         calls_(alone ? 1 : calls_to_play(tiles_)),
         links_(network, filled),
+        cores_(network.cores),
         next_(plans.size()),
         ends_(index(calls_)) {
     for (const WirePlan& plan : plans) ranks_.emplace_back(plan, tiles_);
@@ -41,12 +45,11 @@ class WireRun {
   // Seconds from call to call.
   double period() {
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) look_again(rank);
-    while (!begins_.empty()) {
-      const auto [at, rank, version] = begins_.top();
-      begins_.pop();
-      if (version != next_[index(rank)].version) continue;
-      play(rank, at);
-      look_again(rank);
+    while (!begins_.empty() || !messages_.empty()) {
+      const bool carries =
+          begins_.empty() ||
+          (!messages_.empty() && messages_.top().head <= std::get<double>(begins_.top()));
+      carries ? carry() : begin();
     }
     for (const WireRank& rank : ranks_) {
       if (rank.call < calls_) {
@@ -71,6 +74,16 @@ class WireRun {
     std::uint64_t version = 0;  // of what is said in begins_
   };
 
+  // On its way to its first link, where it is at `head`; its rank is busy until it is handed over.
+  struct Message {
+    double head, handed_over, bytes;
+    std::uint64_t number;  // of all, by the order in which ranks hand them over
+    int rank, peer, op, tile;
+    bool operator>(const Message& other) const noexcept {
+      return std::tie(head, number) > std::tie(other.head, other.number);
+    }
+  };
+
   std::uint64_t pair(int from, int to) const {
     return static_cast<std::uint64_t>(to) * ranks_.size() + static_cast<std::uint64_t>(from);
   }
@@ -84,10 +97,15 @@ class WireRun {
     const WireOp& op = mine.plan().ops[index(lane.op())];
     if (op.act != WireAct::receive) return *ready;
     const double arrived = arrivals_.first(pair(op.peer, rank));
-    return arrived < 0 ? kNever : std::max(*ready, arrived);
+    if (arrived < 0) return kNever;
+    const Overhead overhead = network_.overhead(rank, op.peer);
+    const double bytes = bytes_of(mine.plan(), op, lane);
+    // What came before the last segment was taken meanwhile.
+    return std::max(*ready, arrived - (overhead.of(bytes) - overhead.of_segment(bytes)));
   }
 
-  // Finds what the rank does next, and when.
+  // Finds what the rank does next, and when: it goes on with a lane for as long as that has
+  // something to do, then takes what it could do first.
   void look_again(int rank) {
     WireRank& mine = ranks_[index(rank)];
     while (mine.call < calls_ && mine.done()) {
@@ -102,7 +120,9 @@ class WireRun {
     for (std::size_t i = 0; i < mine.lanes().size(); ++i) {
       const WireCursor& lane = mine.lanes()[i];
       if (lane.at_end()) continue;
-      const double at = begin_of(rank, lane);
+      const bool goes_on = static_cast<int>(i) == mine.lane;
+      const double ready = begin_of(rank, lane);
+      const double at = goes_on && ready <= mine.clock ? kNow : ready;
       if (at >= first) continue;
       first = at;
       next.lane = static_cast<int>(i);
@@ -112,43 +132,91 @@ class WireRun {
     }
   }
 
-  void play(int rank, double at) {
-    WireRank& mine = ranks_[index(rank)];
-    WireCursor& lane = mine.lanes()[index(next_[index(rank)].lane)];
-    const WireOp& op = mine.plan().ops[index(lane.op())];
-    const double bytes = cells(mine.plan(), op) * tiling_.bytes(lane.tile(), tiles_);
-    mine.clock = at + work(mine.plan(), op, bytes);
-    if (op.act != WireAct::fold) hand_over(rank, lane, op, at, bytes);
-    double finished = mine.clock;
-    if (op.act == WireAct::send) {
-      const auto [left, arrived] = links_.carry(rank, op.peer, mine.clock, bytes);
-      finished = left;
-      arrivals_.put(pair(rank, op.peer), arrived);
-    } else if (op.act == WireAct::receive) {
-      arrivals_.take(pair(op.peer, rank));
+  // Does what can begin first, if it still can and there is a core for it.
+  void begin() {
+    const auto [at, rank, version] = begins_.top();
+    begins_.pop();
+    if (version != next_[index(rank)].version) return;
+    if (const double free = cores_.free(rank); free > at) {
+      begins_.emplace(free, rank, version);
+      return;
     }
-    mine.finish(lane, finished);
-    lane.next();
-    if (op.act == WireAct::send) look_again(op.peer);
+    play(rank, at);
+    look_again(rank);
   }
 
-  // Streams hand over in one piece what follows at once, and take in one what has come by then:
-  // only the first of such short messages costs its overhead.
-  void hand_over(int rank, WireCursor& lane, const WireOp& op, double at, double bytes) {
-    const double overhead = network_.overhead(rank, op.peer);
-    const bool joins = op.act == WireAct::receive
-                           ? arrivals_.first(pair(op.peer, rank)) <= lane.handled
-                           : at < lane.handled + overhead;
-    if (joins && bytes <= kJoined) return;
+  // Links are taken in the order in which messages come to them, not in that in which ranks, which
+  // may do many ops meanwhile, hand these over.
+  void carry() {
+    Message message = messages_.top();
+    messages_.pop();
+    if (const double free = links_.free(message.rank, message.peer); free > message.head) {
+      message.head = free;
+      messages_.push(message);
+      return;
+    }
+    WireRank& mine = ranks_[index(message.rank)];
+    const auto [left, arrived] =
+        links_.carry(message.rank, message.peer, message.head, message.bytes,
+                     std::max(message.handed_over - message.head, 0.0));
+    mine.finish(message.op, message.tile, left);
+    arrivals_.put(pair(message.rank, message.peer), arrived);
+    --mine.handed_over;
+    look_again(message.rank);
+    look_again(message.peer);
+  }
+
+  void play(int rank, double at) {
+    WireRank& mine = ranks_[index(rank)];
+    mine.lane = next_[index(rank)].lane;
+    WireCursor& lane = mine.lanes()[index(mine.lane)];
+    const WireOp& op = mine.plan().ops[index(lane.op())];
+    const double bytes = bytes_of(mine.plan(), op, lane);
+    mine.clock = at + work(mine.plan(), op, bytes);
+    if (op.act == WireAct::send) {
+      const double packed = mine.clock;
+      messages_.push({.head = packed + occupy(rank, lane, op, at, bytes),
+                      .handed_over = mine.clock,
+                      .bytes = bytes,
+                      .number = number_++,
+                      .rank = rank,
+                      .peer = op.peer,
+                      .op = lane.op(),
+                      .tile = lane.tile()});
+      ++mine.handed_over;
+    } else {
+      if (op.act == WireAct::receive) {
+        occupy(rank, lane, op, at, bytes);
+        arrivals_.take(pair(op.peer, rank));
+      }
+      mine.finish(lane.op(), lane.tile(), mine.clock);
+    }
+    cores_.use(rank, at, mine.clock);
+    lane.next();
+  }
+
+  // Of a message that is handed over, or taken in: until its first segment, or its last, is.
+  // Streams hand over in one piece what follows at once, and take in one what has come meanwhile:
+  // only the first of such short messages costs a message's overhead.
+  double occupy(int rank, WireCursor& lane, const WireOp& op, double at, double bytes) {
+    Overhead overhead = network_.overhead(rank, op.peer);
+    const double there = op.act == WireAct::receive ? arrivals_.first(pair(op.peer, rank)) : at;
+    const bool joins = there < lane.handled + overhead.message && bytes <= kJoined;
+    if (joins) overhead.message = 0;
     double& clock = ranks_[index(rank)].clock;
-    clock += overhead;
-    lane.handled = clock;
+    clock += overhead.of(bytes);
+    if (!joins) lane.handled = clock;
+    return overhead.of_segment(bytes);
   }
 
   static int cells(const WirePlan& plan, const WireOp& op) {
     int cells = 0;
     for (const PlaceRange& r : plan.ranges(plan.sources(op).front())) cells += r.cells;
     return cells;
+  }
+
+  double bytes_of(const WirePlan& plan, const WireOp& op, const WireCursor& lane) const {
+    return cells(plan, op) * tiling_.bytes(lane.tile(), tiles_);
   }
 
   // What the rank itself does for an op, but for handing it over or taking it in.
@@ -172,11 +240,14 @@ class WireRun {
   const Tiling tiling_;
   int tiles_, calls_;
   LinksInUse links_;
+  CoresInUse cores_;
   Arrivals arrivals_;
   std::vector<WireRank> ranks_;
   std::vector<Next> next_;
   std::vector<double> ends_;  // of calls, on the last rank
   std::priority_queue<Begin, std::vector<Begin>, std::greater<>> begins_;
+  std::priority_queue<Message, std::vector<Message>, std::greater<>> messages_;
+  std::uint64_t number_ = 0;
 };
 
 }  // namespace

@@ -18,9 +18,10 @@ struct WireTask {
 
 // Seconds from call to call where one follows another on all ranks, or of a call alone, behind a
 // pause in which a program computes. plans[r] is that of rank r, all of one lowering; the ranks are
-// the first of the network. A rank does one thing at a time; its messages wait for links, never for
-// a receiver. Where calls move more than a bucket of tokens regains, it counts as empty, but for
-// what the pause brings. Throws Error(invalid_argument) where the network has too few ranks.
+// the first of the network. A rank does one thing at a time, and waits for a core where several
+// share some; its messages wait for links, never for a receiver. Where calls move more than a
+// bucket of tokens regains, it counts as empty, but for what the pause brings. Throws
+// Error(invalid_argument) where the network has too few ranks.
 double wire_seconds(std::span<const WirePlan> plans, const Network& network, const WireTask& task);
 
 }  // namespace coll

@@ -4,6 +4,7 @@
 // what was measured.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,11 +29,31 @@ struct NetworkLink {
   int from = 0, to = -1;
 };
 
+// What keeps an end of a message busy, the one that hands it to the network and the one that takes
+// it from there: o and O of LogGOPS (Hoefler, Schneider & Lumsdaine, LogGOPSim, HPDC 2010).
+struct Overhead {
+  double message = 0;  // seconds
+  double byte = 0;     // seconds
+
+  double of(double bytes) const noexcept { return message + bytes * byte; }
+  // Of a segment, in which kernels hand on what is longer: while the first one is made nothing is
+  // on its way, and while the last one is taken nothing is left to come.
+  double of_segment(double bytes) const noexcept { return of(std::min(bytes, kSegment)); }
+
+  static constexpr double kSegment = 64 << 10;  // of TCP's offload
+};
+
 // What a rank itself needs, wherever its messages go.
 struct RankCosts {
-  double overhead = 0;  // seconds to hand a message to the network, or to take one from it
-  double fold = 0;      // seconds per byte of one operand
-  double copy = 0;      // seconds per byte
+  Overhead overhead;
+  double fold = 0;  // seconds per byte of one operand
+  double copy = 0;  // seconds per byte
+};
+
+// Machines whose cores several ranks share. Without any, each rank has a core of its own.
+struct SharedCores {
+  std::vector<int> machine_of;  // by rank
+  std::vector<int> cores;       // by machine, which its ranks have between them; 0: one each
 };
 
 class Network {
@@ -53,10 +74,11 @@ class Network {
 
   // The links that a message passes, in order, after what is in `way` already.
   virtual void route(int from, int to, Way& way) const = 0;
-  // Seconds for which a message between two ranks keeps each of them busy.
-  virtual double overhead(int /*from*/, int /*to*/) const { return costs.overhead; }
+  // What keeps each of two ranks busy with a message between them.
+  virtual Overhead overhead(int /*from*/, int /*to*/) const { return costs.overhead; }
 
   RankCosts costs;
+  SharedCores cores;
 
  protected:
   int add_class(LinkClass links);
@@ -110,8 +132,8 @@ std::unique_ptr<Network> rails_network(int nodes, int gpus, const PortCosts& cos
 struct MeasuredLink {
   double latency = 0;  // of a short message, with what keeps both ends busy
   double seconds_per_byte = 0;
-  double overhead = 0;  // LogP's o, of one end
-  double bucket = 0;    // LinkClass
+  Overhead overhead;  // of one end
+  double bucket = 0;  // LinkClass
 };
 struct MeasuredPair {
   int low = 0, high = 0;

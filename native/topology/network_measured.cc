@@ -33,7 +33,7 @@ class Measured final : public Network {
     if (level > 0) way.push_back(in_[level] + room(level, to));
   }
 
-  double overhead(int from, int to) const override {
+  Overhead overhead(int from, int to) const override {
     const auto own = pairs_.find({from, to});
     return own != pairs_.end() ? own->second.overhead : overhead_[common(from, to)];
   }
@@ -41,13 +41,13 @@ class Measured final : public Network {
  private:
   struct Own {
     int link = 0;
-    double overhead = 0;
+    Overhead overhead;
   };
 
   // What is left of a message's time for the link.
   static LinkClass class_of_link(const std::string& name, const MeasuredLink& link) {
     return {.name = name,
-            .latency = std::max(link.latency - 2 * link.overhead, 0.0),
+            .latency = std::max(link.latency - 2 * link.overhead.message, 0.0),
             .seconds_per_byte = link.seconds_per_byte,
             .bucket = link.bucket};
   }
@@ -99,7 +99,7 @@ class Measured final : public Network {
   std::vector<std::vector<int>> groupings_;
   std::vector<std::string> names_;
   std::vector<bool> known_;  // by level, whether its costs are
-  std::vector<double> overhead_;
+  std::vector<Overhead> overhead_;
   std::vector<int> out_, in_;
   std::map<std::pair<int, int>, Own> pairs_;
 };

@@ -28,7 +28,7 @@ constexpr std::string_view kShapes =
 // What can be set behind the dimensions, and what it stands for in seconds, or bytes per second.
 struct Settings {
   PortCosts ports;
-  RankCosts ranks = {.overhead = 0.5e-6, .fold = 1e-10, .copy = 0.5e-10};
+  RankCosts ranks = {.overhead = {.message = 0.5e-6}, .fold = 1e-10, .copy = 0.5e-10};
   double oversubscription = 1;
 };
 
@@ -42,7 +42,7 @@ constexpr std::array kSettings = {
     Setting{"us", [](Settings& s, double v) { s.ports.latency = v * 1e-6; }},
     Setting{"near_gbyte", [](Settings& s, double v) { s.ports.near_rate = v * 1e9; }},
     Setting{"near_us", [](Settings& s, double v) { s.ports.near_latency = v * 1e-6; }},
-    Setting{"overhead_us", [](Settings& s, double v) { s.ranks.overhead = v * 1e-6; }},
+    Setting{"overhead_us", [](Settings& s, double v) { s.ranks.overhead.message = v * 1e-6; }},
     Setting{"fold_gbyte", [](Settings& s, double v) { s.ranks.fold = 1e-9 / v; }},
     Setting{"copy_gbyte", [](Settings& s, double v) { s.ranks.copy = 1e-9 / v; }},
     Setting{"oversubscription", [](Settings& s, double v) { s.oversubscription = v; }},

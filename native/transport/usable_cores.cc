@@ -62,6 +62,11 @@ int cores_between(const Segment& segment) noexcept {
   return count_between(segment, &WatchLine::cores);
 }
 
+int shared_cores(const Segment& segment) noexcept {
+  const int cores = cores_between(segment);
+  return cores < static_cast<int>(segment.shape().ranks) ? cores : 0;
+}
+
 void enter_cores(WatchLine& watch) noexcept {
   const std::uint64_t cores = usable_cores();
   watch.cores.store(cores, std::memory_order_relaxed);

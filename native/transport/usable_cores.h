@@ -16,6 +16,8 @@ std::uint64_t usable_cores_of_late() noexcept;
 
 // What the ranks of a group have between them, by what these say now.
 int cores_between(const Segment& segment) noexcept;
+// The same where these are fewer than the ranks; 0: each can have one of its own.
+int shared_cores(const Segment& segment) noexcept;
 
 // Of a rank that enters a group.
 void enter_cores(WatchLine& watch) noexcept;

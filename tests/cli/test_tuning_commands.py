@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 import collectives as cl
 from collectives.cli.app import collbench
-from collectives.tuning.table import TunedTable
+from collectives.cli.tuning import _show
+from collectives.tuning.table import RULE, Choice, TunedTable
 from tests.processes.jobs import environment
 
 
@@ -124,3 +125,26 @@ def test_mistakes(arguments: tuple[str, ...], words: str) -> None:
     assert told.exit_code == 2
     assert not Path("/nope").exists()
     assert words in told.output
+
+
+@pytest.mark.parametrize("also_far", [False, True])
+def test_what_runs_on_far_cores_is_shown_beside(
+    also_far: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far = [Choice("reduce", 64, "chain", far=True)] if also_far else []
+    near = [
+        Choice("reduce", 0, "direct", "inline", 0),
+        Choice("reduce", 0, "direct", "inline", 0, far=True),
+        Choice("reduce", 64, "chain" if not also_far else "binomial"),
+        Choice("reduce", 4096, RULE),
+        Choice("reduce", 4096, RULE, far=True),
+    ]
+    alike = [] if also_far else [Choice("reduce", 64, "chain", far=True)]
+    _show(TunedTable(2, "here", "1", (*near, *far, *alike)))
+    head, small, middle, large = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert ("cores" in head) == also_far
+    assert small[0] == "reduce"
+    assert "direct," in small
+    assert middle.count("chain,") == 1
+    assert ("binomial," in middle) == also_far
+    assert "library" in large

@@ -244,6 +244,8 @@ const std::vector<Row> kData = {
     {"coll_tune", [](coll_comm* c) -> int { return coll_tune(c, nullptr, 0); }, kGone, COLL_OK},
     {"coll_announce", [](coll_comm* c) -> int { return coll_announce(c, nullptr, 0, 0); }, kGone,
      COLL_OK},
+    {"coll_shared_cores", [](coll_comm* c) -> int { return coll_shared_cores(c, nullptr); }, kGone,
+     kNone},
     {"coll_refine", [](coll_comm* c) -> int { return coll_refine(c, 1, nullptr); }, kGone, COLL_OK},
     {"coll_check_wishes", [](coll_comm*) -> int { return coll_check_wishes(nullptr, 2); }, kNone,
      kNone},

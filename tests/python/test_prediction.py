@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import collectives as cl
 from collectives.machine_costs import Curve, MachineCosts, load_costs, usual_costs
 from collectives.machine_probe import measured_costs
 from collectives.prediction import predict, predict_wire
+from collectives.topology import Link, Place, Topology
 from tests.python.ranks import on_ranks
 
 MIB = 1 << 20
@@ -146,3 +148,28 @@ def test_what_is_refused() -> None:
         predict(costs, "allgather", "recursive_doubling", 8, 3)
     with pytest.raises(cl.InvalidArgumentError, match=r"0.001 to 60 seconds"):
         on_ranks(1, lambda comm: measured_costs(comm, 0))
+
+
+def test_hosts_that_share_cores_take_longer() -> None:
+    link = Link(2e-5, 8e-9, overhead=1e-5)
+    apart = Topology(tuple(Place(name, cpus=(0, 1)) for name in "abcd"), {"network": link})
+    shared = apart.edited(places={i: replace(apart.places[i], machine="a") for i in range(4)})
+    alone, crowded = (
+        predict_wire(links, "allgather", "recursive_doubling", 8, 4, alone=True)
+        for links in (apart, shared)
+    )
+    assert alone == pytest.approx(4e-5, rel=0.01)
+    assert crowded == pytest.approx(8e-5, rel=0.01)  # two rounds of four messages, by two cores
+
+
+def test_who_shares_cores_is_known_without_a_probe() -> None:
+    def predicted(comm: cl.Communicator) -> float:
+        comm.barrier()
+        found = comm.explain("allreduce", 8).predicted
+        assert found is not None
+        return found
+
+    cores = len(os.sched_getaffinity(0))
+    p = 2 * cores + 1
+    alone = predict(usual_costs(), "allreduce", "direct_one_shot", 8, p, mode="inline", lag=0)
+    assert on_ranks(p, predicted)[0] > 2 * alone

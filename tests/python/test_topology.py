@@ -131,13 +131,17 @@ def test_places_hold_their_source_and_are_equal_without(tmp_path: Path) -> None:
     assert told == Topology(tuple(Place(name) for name in "abc"))
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_files_of_older_versions_say_less(version: int, tmp_path: Path) -> None:
     document = json.loads(text_of(FOUR)) | {"version": version}
     for link in (*document["links"].values(), *document["pairs"]):
-        del link["overhead"], link["bucket"]
-    for place in document["places"] if version == 1 else ():
-        del place["source"]
+        del link["overhead_per_byte"]
+        if version < 3:
+            del link["overhead"], link["bucket"]
+    for place in document["places"]:
+        del place["machine"]
+        if version == 1:
+            del place["source"]
     (tmp_path / "older.json").write_text(json.dumps(document))
     assert Topology.load(tmp_path / "older.json") == FOUR
 
@@ -152,26 +156,27 @@ def test_buckets_are_found_where_there_are_any() -> None:
     def measured(bucket: int) -> Link:
         link = Link(2e-5, 8e-9, bucket=bucket)
         short, middle, long = map(link.seconds, probe.TIMES)
-        return probe._link(short, middle, long, 5e-6)
+        return probe._link(short, middle, long, [5e-6, 6e-6])
 
     assert measured(1 << 18).bucket == pytest.approx(1 << 18)
     assert measured(1 << 18).beta == pytest.approx(8e-9)
     assert measured(1000).bucket == 0  # less than what noise makes of none
-    disturbed = probe._link(1e-5, 3e-3, 2e-3, 0.0)
+    assert measured(0).overhead_per_byte == pytest.approx(1e-6 / (16384 - 8))
+    disturbed = probe._link(1e-5, 3e-3, 2e-3, [0.0, 0.0])
     assert disturbed.beta == pytest.approx(2e-3 / probe.LONG, rel=0.01)
 
 
-OF_3 = {"overhead": 0, "bucket": 0}
-PLACE = {"host": "a", "package": 0, "numa": 0, "cpus": [], "source": ""}
-PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0} | OF_3
+MORE = {"overhead": 0, "bucket": 0, "overhead_per_byte": 0}
+PLACE = {"host": "a", "package": 0, "numa": 0, "cpus": [], "source": "", "machine": ""}
+PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0} | MORE
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"format": "x"}, "does not say that its format"),
-        ({"version": 4}, "has version 4; this library reads 1 to 3"),
-        ({"version": 2}, r"links\['network'\]: the key 'overhead' is unknown"),
+        ({"version": 5}, "has version 5; this library reads 1 to 4"),
+        ({"version": 3}, r"places\[0\]: the key 'machine' is unknown"),
         ({"version": 1}, r"places\[0\]: the key 'source' is unknown"),
         ({"version": True}, "has version True"),
         ({"rooms": 1}, "the key 'rooms' is unknown: give an object with the keys format, version"),
@@ -185,6 +190,7 @@ PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0} | OF_3
         ({"places": [PLACE | {"package": -5}]}, "package is -5: give an integer"),
         ({"places": [PLACE | {"numa": 0.5}]}, "numa is 0.5: give an integer"),
         ({"places": [PLACE | {"cpus": "01"}]}, "cpus is '01': give a list of integers"),
+        ({"places": [PLACE | {"machine": 7}]}, "machine is 7: give its name"),
         (
             {"places": [PLACE | {"source": "x"}]},
             "source is 'x': give one of 'hwloc', '/sys', 'NVML', ''",
@@ -192,19 +198,19 @@ PAIR = {"ranks": [0, 1], "alpha": 0, "beta": 0} | OF_3
         ({"links": 3}, "links is 3: give an object"),
         ({"links": {"host": 3}}, r"links\['host'\]: 3 is there: give an object"),
         (
-            {"links": {"moon": {"alpha": 1, "beta": 0} | OF_3}},
+            {"links": {"moon": {"alpha": 1, "beta": 0} | MORE}},
             "'moon' is no level: it is one of numa",
         ),
         (
-            {"links": {"host": {"alpha": -1, "beta": 0} | OF_3}},
+            {"links": {"host": {"alpha": -1, "beta": 0} | MORE}},
             r"links\['host'\]: .*alpha is -1: give sec",
         ),
-        ({"links": {"host": {"alpha": True, "beta": 0} | OF_3}}, "alpha is True"),
+        ({"links": {"host": {"alpha": True, "beta": 0} | MORE}}, "alpha is True"),
         (
-            {"links": {"host": {"alpha": 0, "beta": 10**400} | OF_3}},
+            {"links": {"host": {"alpha": 0, "beta": 10**400} | MORE}},
             "beta is 1000.*: give seconds per byte",
         ),
-        ({"links": {"host": {"alpha": 0, "beta": math.inf} | OF_3}}, "beta is inf"),
+        ({"links": {"host": {"alpha": 0, "beta": math.inf} | MORE}}, "beta is inf"),
         ({"pairs": {}}, "pairs is {}: give a list"),
         ({"pairs": [PAIR | {"ranks": [0]}]}, r"pairs\[0\]: ranks is \[0\]: give a list of two"),
         ({"pairs": [PAIR | {"ranks": [[0], 1]}]}, r"pairs\[0\]: ranks\[0\] is \[0\]"),
@@ -337,6 +343,18 @@ def test_a_rank_that_waits_for_hwloc_takes_its_own_time(monkeypatch: pytest.Monk
 def test_one_host_is_one() -> None:
     assert Topology((Place("a"),)).draw(format="text").startswith("1 rank on 1 host\n")
     assert ">2 ranks on 1 host<" in Topology((Place("a"),) * 2).draw()
+
+
+def test_hosts_that_are_containers_share_the_cpus_of_a_machine() -> None:
+    hosts = ["a", "b", "a", "c", "d"]
+    assert probe.machines_of(hosts, ["1", "1", "1", "2", ""]) == ["a", "a", "a", "", ""]
+    shared = Topology(
+        tuple(Place(name, cpus=(0, 1), machine="a") for name in "ab") + (Place("c", cpus=(0,)),) * 2
+    )
+    assert shared.machines() == [[0, 1], [2, 3]]
+    assert [shared.cores(ranks) for ranks in shared.machines()] == [2, 1]
+    assert "one machine with 2 CPUs: a, b" in str(shared)
+    assert Topology((Place("a"), Place("a", cpus=(0,)))).cores([0, 1]) == 0  # nobody knows
 
 
 def test_hosts_of_one_name_are_told_apart() -> None:
