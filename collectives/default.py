@@ -47,8 +47,9 @@ def init(
 
     With COLLECTIVES_TUNE=seconds it also calls :meth:`Communicator.tune`, on all ranks, with
     COLLECTIVES_TUNE=kept :meth:`Communicator.use_kept_table`, which collrun asks for on one machine
-    where such a table may be, and with COLLECTIVES_TUNE=refine :meth:`Communicator.refine`. Without
-    it ranks that share memory take a kept table some calls later, where rank 0's user has one.
+    where such a table may be, with COLLECTIVES_TUNE=model :meth:`Communicator.use_model`, and with
+    COLLECTIVES_TUNE=refine :meth:`Communicator.refine`. Without it ranks that share memory take a
+    kept table some calls later, where rank 0's user has one.
 
     All ranks call it, once; after close() they may call it again. Raises InvalidArgumentError for
     an environment that makes no sense or while the default communicator is open (where the settings
@@ -101,10 +102,14 @@ def _tune(comm: Communicator, wish: float | str | None) -> None:
 
 
 def _take_table(comm: Communicator, wish: float | str) -> None:
-    """Tune for so many seconds, or take what is kept."""
+    """Tune for so many seconds, or take what is kept, or what the model says."""
+    from collectives.environment import MODEL
+
     try:
         if isinstance(wish, float):
             comm.tune(wish)
+        elif wish == MODEL:
+            comm.use_model()
         else:
             comm.use_kept_table()
     except MismatchError as error:  # ranks without the variable have begun with something else

@@ -39,7 +39,7 @@ TIMEOUT = "COLLECTIVES_TIMEOUT"
 SILENCE = "COLLECTIVES_SILENCE"
 TUNE = "COLLECTIVES_TUNE"
 MOST_TUNING = 1e6  # seconds of it
-KEPT, REFINE = "kept", "refine"  # as its value
+KEPT, REFINE, MODEL = "kept", "refine", "model"  # as its value
 MASTER = "COLLECTIVES_MASTER"
 PLACEMENT = "COLLECTIVES_PLACEMENT"  # which the native layer reads, on one machine
 
@@ -124,7 +124,7 @@ def silence_seconds(variables: Mapping[str, str]) -> float:
 
 
 def tuning(variables: Mapping[str, str] | None = None) -> float | str | None:
-    """Return for how many seconds init() may tune, or KEPT, or REFINE; None: it leaves it.
+    """Return for how many seconds init() may tune, or KEPT, REFINE or MODEL; None: it leaves it.
 
     Raises InvalidArgumentError.
     """
@@ -132,9 +132,10 @@ def tuning(variables: Mapping[str, str] | None = None) -> float | str | None:
     word = env.get(TUNE)
     if not word:  # empty: as if it were not set, as of COLLECTIVES_ALGORITHM
         return None
-    if word in (KEPT, REFINE):
+    if word in (KEPT, REFINE, MODEL):
         return word
-    return _seconds(env, TUNE, most=MOST_TUNING, also=f", or {KEPT!r}, or {REFINE!r}")
+    also = f", or {KEPT!r}, or {REFINE!r}, or {MODEL!r}"
+    return _seconds(env, TUNE, most=MOST_TUNING, also=also)
 
 
 def check_placement(variables: Mapping[str, str]) -> None:

@@ -104,7 +104,7 @@ GROUPS = (
         "Which plan a call runs: [tuning](tuning.md). `force` is a method of a communicator, and a "
         "function, on that of `init()`.",
         names=("force",),
-        members=("tune", "refine", "use_table", "use_kept_table", "explain"),
+        members=("tune", "refine", "use_table", "use_kept_table", "use_model", "explain"),
     ),
     Group(
         "Traces",

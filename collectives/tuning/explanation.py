@@ -38,8 +38,8 @@ class Rival:
 class Explanation:
     """What a call runs, and why nothing else. Printed, it is a table.
 
-    ``source`` is "measured", "wished for" (COLLECTIVES_ALGORITHM or force()), "announced" (by rank
-    0, from a table that is kept or by refine()) or "rule".
+    ``source`` is "measured", "predicted" (use_model()), "wished for" (COLLECTIVES_ALGORITHM or
+    force()), "announced" (by rank 0, from a table that is kept or by refine()) or "rule".
     ``measured`` seconds are those of the race that decided, on vectors of ``measured_at`` bytes;
     ``predicted`` ones those of the cost model, of ranks that share memory (None of others). All of
     it is for cores that share a cache; ``far``: what runs on others, if that is another plan.
@@ -89,6 +89,7 @@ _MOST_PREDICTED = 16  # ranks: of more it would take seconds
 _ALONE = 64 << 10  # bytes from which on races look at one call at a time
 _SOURCES = {
     "measured": "what has won where it was measured here",
+    "predicted": "what the cost model predicts to be the fastest here (comm.use_model())",
     "announced": "announced by rank 0: by a table that is kept, or refine() found it faster",
     "wished for": "wished for by COLLECTIVES_ALGORITHM or force()",
     "rule": "by the rules of the library: nothing was measured for this size (comm.tune())",
@@ -100,7 +101,7 @@ def explained(
 ) -> Explanation:
     """Return why ``comm`` runs what it runs. Local."""
     choice, tuned = chosen(comm, kind, nbytes)
-    source = "rule" if not tuned else "measured"
+    source = "rule" if not tuned else "predicted" if comm._predicted else "measured"
     if tuned and (forced or kind in wished_kinds(os.environ.get(ALGORITHM, ""))):
         source = "wished for"
     elif tuned and kind not in {choice.kind for choice in comm._measured}:
@@ -192,6 +193,8 @@ def _why(
         return "another one is wished for"
     if source == "announced":
         return "rank 0 has announced another one for this size"
+    if source == "predicted":
+        return "another one is predicted to be faster"
     if choice.algorithm == HIERARCHICAL:
         return "sends more between hosts, where ranks share them"
     if times is None and source == "measured":

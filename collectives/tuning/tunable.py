@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a communicator can do about its choices: tune, take a table, and say what it would run."""
+"""What a communicator can do about its choices: tune, refine, wish, and say what it would run."""
 
 from __future__ import annotations
 
@@ -8,43 +8,28 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from collectives._ffi import ffi, lib
-from collectives.caller import Caller
 from collectives.errors import InvalidArgumentError
 from collectives.names import choose_from, integer
+from collectives.tuning.choosing import Choosing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from collectives.communicator import Communicator
     from collectives.machine_costs import MachineCosts
     from collectives.rivals.explained import GpuExplanation
+    from collectives.tuning.choosing import Wish
     from collectives.tuning.explanation import Explanation
-    from collectives.tuning.table import Choice, TunedTable
-    from collectives.tuning.tuner import Cell
-
-    Wish: TypeAlias = dict[str, list[Choice]]  # of a block of force(), by collective
+    from collectives.tuning.table import TunedTable
 
 _PROBE = 0.2  # seconds, of what the machine costs
 _LEAST = 1e-3  # that a probe takes
 _OF_RACES = 0.9  # of the budget: the last race may take longer than it should
 
 
-class Tunable(Caller):
-    """Measured choices of a communicator."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Begin with the choices of the library."""
-        super().__init__(*arguments, **options)
-        self._measured: tuple[Choice, ...] = ()  # what was measured,
-        self._cells: tuple[Cell, ...] = ()  # and the races that decided,
-        self._given: TunedTable | None = None  # which one that was given tells
-        self._machine = ""  # where: by what tables are kept
-        self._costs: MachineCosts | None = None  # of the machine, as probed by tune()
-        self._warned_of_costs = False  # those that are kept are of no use
-        self._wished: list[Wish] = []  # of the blocks of force() around this, the innermost last
+class Tunable(Choosing):
+    """Measured choices of a communicator, and wishes."""
 
     def tune(
         self,
@@ -140,6 +125,7 @@ class Tunable(Caller):
             races=kept_races(raced),
         )
         self._measured, self._cells = table.choices, tuple(raced)
+        self._predicted = False
         self._install()
         return table
 
@@ -148,39 +134,6 @@ class Tunable(Caller):
         from collectives.tuning.wanted import KINDS, sizes_of, was_cut_short
 
         return was_cut_short(known, budget, KINDS, sizes_of(cast("Communicator", self).transport))
-
-    def use_kept_table(self) -> TunedTable | None:
-        """Use the table that :meth:`tune` has kept for as many ranks on such machines, if it has.
-
-        Every rank must call it; rank 0's cache counts (COLLECTIVES_CACHE). Returns the table, or
-        None: there is none, and the library chooses as before. A table that is damaged or of
-        another version is told of by a ``TuningWarning``, and not used.
-
-        Raises:
-            InvalidArgumentError: it is called within :meth:`force` or :meth:`group`.
-        """
-        from collectives.tuning.machine import fingerprint
-
-        if self._wishes:
-            raise InvalidArgumentError("use_kept_table: leave the block of force() first")
-        self._check_free("use_kept_table")
-        self._machine = fingerprint(cast("Communicator", self))
-        return self._take_kept("the library chooses by itself", alone=True)
-
-    def _take_kept(self, instead: str = "all race again", alone: bool = False) -> TunedTable | None:
-        """Use the table that rank 0's user has kept for such a machine, if there is one.
-
-        ``alone``: nothing is kept afterwards, which would tell of a folder that is out of reach.
-        """
-        from collectives.tuning.kept import found_table
-
-        found: Path | OSError | None = None
-        if self.rank == 0:
-            try:
-                found = found_table(self._machine)
-            except OSError as error:  # the others are waiting for what rank 0 says
-                found = error if alone else None
-        return self._use(found, instead, 4)
 
     def refine(self, budget_s: float = 0.1) -> None:
         """Refine the library's choices by the times of this program's own calls, while it runs.
@@ -204,59 +157,6 @@ class Tunable(Caller):
         budget = asked_seconds(budget_s, "refine", zero=True)
         costs = ffi.NULL if self._costs is None else native_of(self._costs)
         self._call("refine", lambda native: lib.coll_refine(native, budget, costs))
-
-    def use_table(self, table: TunedTable | str | os.PathLike[str] | None) -> bool:
-        """Choose by a table from now on: one of :meth:`tune`, or the path of one that was saved.
-
-        Every rank must call it; that of rank 0 counts, the others may pass None. With None on
-        rank 0 the library chooses by itself again. Returns whether a table is in use: where it
-        cannot be read, is of a newer version, or of another machine or number of ranks, all ranks
-        get a TuningWarning that says so, and the library chooses.
-        """
-        from collectives.tuning.machine import fingerprint
-
-        self._check_free("use_table")
-        self._machine = fingerprint(cast("Communicator", self))
-        return self._use(table) is not None
-
-    def _check_free(self, name: str) -> None:
-        """Refuse what has to have its results at once."""
-        if self._deferred is not None:
-            raise InvalidArgumentError(f"{name}: leave the block of group() first")
-
-    def _use(
-        self,
-        table: TunedTable | str | os.PathLike[str] | OSError | None,
-        instead: str = "the library chooses by itself",
-        level: int = 3,
-    ) -> TunedTable | None:
-        """Take the table of rank 0, which must be of this machine; None: there is none.
-
-        An OSError in its place is why nobody knows whether there is one.
-        ``instead`` of one that is not used, as a warning says, ``level`` calls above.
-        """
-        from collectives.tuning.shared import shared_table
-        from collectives.tuning.table import TuningWarning
-
-        found, why = shared_table(cast("Communicator", self), table, self._machine)
-        self._measured, self._cells = (found.choices if found is not None else ()), ()
-        self._given = found
-        try:
-            self._install()
-        except InvalidArgumentError as error:  # of all ranks alike
-            self._given = None
-            self._measured, found, why = (), None, f"the tuned table is not used: {error}"
-            self._install()
-        if why:
-            warnings.warn(f"{why}: {instead}", TuningWarning, stacklevel=level)
-        return found
-
-    def _inherit(self, other: Tunable) -> None:
-        """Choose as another communicator of the same ranks does."""
-        self._measured, self._cells, self._given = other._measured, other._cells, other._given
-        self._costs, self._machine = other._costs, other._machine
-        if self._measured:
-            self._install()
 
     def force(self, **algorithms: str) -> AbstractContextManager[None]:
         """Run these algorithms within a ``with`` block, where calls leave them open.
@@ -297,11 +197,6 @@ class Tunable(Caller):
     def _forget(self, wish: Wish) -> None:
         self._wished = [other for other in self._wished if other is not wish]
 
-    @property
-    def _wishes(self) -> Wish:
-        """What is wished for now, by collective."""
-        return {kind: lines for wish in self._wished for kind, lines in wish.items()}
-
     @overload
     def explain(self, kind: str, nbytes: int = ..., *, dtype: str = ...) -> Explanation: ...
     @overload
@@ -339,25 +234,6 @@ class Tunable(Caller):
             length = 0
         cells = self._cells or cells_of(self._given)
         return explained(comm, kind, length, cells, kind in self._wishes)
-
-    @property
-    def _known_costs(self) -> MachineCosts:
-        """What the machine costs these ranks, as far as anybody knows."""
-        from collectives.tuning.known_costs import known_costs
-
-        return known_costs(cast("Communicator", self))
-
-    @property
-    def _choices(self) -> list[Choice]:
-        """What is in use: wishes, and of other collectives what was measured."""
-        wishes = self._wishes
-        wished = [choice for lines in wishes.values() for choice in lines]
-        return wished + [choice for choice in self._measured if choice.kind not in wishes]
-
-    def _install(self) -> None:
-        from collectives.tuning.installed import install
-
-        install(cast("Communicator", self), self._choices)
 
 
 def _keep(table: TunedTable, costs: MachineCosts | None) -> None:

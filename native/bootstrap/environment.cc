@@ -68,11 +68,12 @@ constexpr Variable kVariables[] = {
      "`collbench "
      "list` shows what there is. allreduce:nccl and the like are for arrays on GPUs only, and may "
      "stand beside another one."},
-    {"COLLECTIVES_TUNE", "seconds, kept or refine", "",
+    {"COLLECTIVES_TUNE", "seconds, kept, model or refine", "",
      "How long init() may race the plans that calls could run, on all ranks, where no table of an "
      "earlier race is found for such a machine; kept: it only looks for one, as it does under "
-     "collrun on one machine where one is kept for as many ranks; refine: the program's own calls "
-     "take turns with other plans, until it is clear which are faster."},
+     "collrun on one machine where one is kept for as many ranks; model: what the cost model "
+     "predicts to be the fastest, after a probe; refine: the program's own calls take turns with "
+     "other plans, until it is clear which are faster."},
     {"COLLECTIVES_CACHE", "path or off", "",
      "Where tables of races are kept, by rank 0; else collectives in XDG_CACHE_HOME or ~/.cache."},
     {"COLLECTIVES_UCX", "path", "",

@@ -34,7 +34,16 @@ def test_every_collective_in_every_way(job: Job) -> None:
 
 @pytest.mark.parametrize(
     "program",
-    ["algorithms", "packed", "reproducible", "groups", "messages", "persistent", "unsupported"],
+    [
+        "algorithms",
+        "packed",
+        "reproducible",
+        "groups",
+        "messages",
+        "persistent",
+        "by_model",
+        "unsupported",
+    ],
 )
 def test_whatever_else_there_is_on_one_machine(job: Job, program: str) -> None:
     assert job.found(f"values.{program}") == [[]] * job.n

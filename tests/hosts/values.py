@@ -157,6 +157,20 @@ def _passed_on(comm: cl.Communicator) -> str:
     return "" if (x == np.arange(LONG)).all() else "a long message is wrong"
 
 
+def by_model(comm: cl.Communicator) -> list[str]:
+    """Run what the cost model says, on links that were measured and CPUs that all hosts share."""
+    places = comm.topology(measure=False).places
+    wrong: list[str | None] = [str(p) for p in places if p.machine != places[0].host]
+    table = comm.use_model()
+    for nbytes in (8, 1 << 16):
+        said, told = table.of("allreduce", nbytes), comm.explain("allreduce", nbytes)
+        if said is None or told.source != "predicted" or told.choice.lag != said.lag:
+            wrong.append(f"{nbytes} bytes: {said}, {told}")
+        x = comm.allreduce(np.full(nbytes // 8, float(comm.rank)))
+        wrong.append(differs(x, np.full_like(x, sum(range(comm.size)))))
+    return [found for found in wrong if found]
+
+
 def persistent(comm: cl.Communicator) -> list[str]:
     """Begin prepared calls again and again, on arrays of comm.empty too, among other calls."""
     p, rank, wrong = comm.size, comm.rank, []

@@ -159,6 +159,7 @@ sys.stdout.write(f"{os.environ.get('COLLECTIVES_TUNE')} {source}\\n")
     assert run(2, COLLECTIVES_TUNE=str(SHORT)) == [f"{SHORT} measured"] * 2
     assert run(2) == ["kept measured"] * 2
     assert run(2, COLLECTIVES_TUNE="") == ["kept measured"] * 2
+    assert run(2, COLLECTIVES_TUNE="model") == ["model predicted"] * 2
     assert "measured" not in "".join(found := run(3))
     assert all(line.startswith("None ") for line in found)
     assert run(2, COLLECTIVES_CACHE="off")[0].startswith("None ")
@@ -265,7 +266,7 @@ def test_a_program_that_is_not_to_be_changed(cache: Path) -> None:
         )
         assert done.returncode != 0
         assert f"COLLECTIVES_TUNE={wrong}" in done.stderr.replace("'", "")
-        assert "above 0 and at most 1e+06, or 'kept', or 'refine'" in done.stderr
+        assert "above 0 and at most 1e+06, or 'kept', or 'refine', or 'model'" in done.stderr
 
 
 def test_a_variable_that_some_ranks_lack_is_named(cache: Path) -> None:
