@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from collectives._ffi import lib, text
+from collectives.errors import UnsupportedError
 from collectives.machine_costs import MachineCosts
 from collectives.machine_probe import measured_costs
 from collectives.topology.value import Topology
@@ -25,8 +26,13 @@ def probed(comm: Communicator, budget_s: float) -> MachineCosts | Topology | Non
     """Return what the model goes by: every rank must call it. None: one rank alone has no choice.
 
     Among ranks that share memory ``budget_s`` is about what it takes; links between machines are
-    measured as ``comm.topology()`` does.
+    measured as ``comm.topology()`` does, by messages, which go by TCP.
     """
+    if comm.transport == "ucx":
+        raise UnsupportedError(
+            "use_model: bytes go by UCX between these machines, whose links are not measured: "
+            "tune() races, and needs no model"
+        )
     if comm.size == 1:
         return None
     with comm.dup() as apart:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from collectives.communicator import Communicator
     from collectives.machine_costs import MachineCosts
+    from collectives.topology.value import Topology
     from collectives.tuning.table import Choice, TunedTable
     from collectives.tuning.tuner import Cell
 
@@ -32,7 +33,8 @@ class Choosing(Caller):
         self._given: TunedTable | None = None  # which one that was given tells
         self._predicted = False  # nothing was measured: the cost model says so
         self._machine = ""  # where: by what tables are kept
-        self._costs: MachineCosts | None = None  # of the machine, as probed by tune()
+        self._costs: MachineCosts | None = None  # of the machine, as probed by tune(),
+        self._links: Topology | None = None  # and between machines
         self._warned_of_costs = False  # those that are kept are of no use
         self._wished: list[Wish] = []  # of the blocks of force() around this, the innermost last
 
@@ -62,6 +64,7 @@ class Choosing(Caller):
         Raises:
             InvalidArgumentError: the budget is none, or not that of the other ranks, or it is
                 called within :meth:`force` or :meth:`group`.
+            UnsupportedError: bytes go by UCX, whose links are not measured.
         """
         from collectives.machine_costs import MachineCosts
         from collectives.tuning.asked import asked_seconds
@@ -82,6 +85,8 @@ class Choosing(Caller):
             made = table_of(found, self.size, self._machine, comm.transport)
         if isinstance(found, MachineCosts):
             self._costs = found
+        else:
+            self._links = found
         table = self._use(made)
         assert table is not None
         self._predicted = True
@@ -122,7 +127,7 @@ class Choosing(Caller):
     def _inherit(self, other: Choosing) -> None:
         """Choose as another communicator of the same ranks does."""
         self._measured, self._cells, self._given = other._measured, other._cells, other._given
-        self._costs, self._machine = other._costs, other._machine
+        self._costs, self._links, self._machine = other._costs, other._links, other._machine
         self._predicted = other._predicted
         if self._measured:
             self._install()

@@ -41,8 +41,9 @@ class Explanation:
     ``source`` is "measured", "predicted" (use_model()), "wished for" (COLLECTIVES_ALGORITHM or
     force()), "announced" (by rank 0, from a table that is kept or by refine()) or "rule".
     ``measured`` seconds are those of the race that decided, on vectors of ``measured_at`` bytes;
-    ``predicted`` ones those of the cost model, of ranks that share memory (None of others). All of
-    it is for cores that share a cache; ``far``: what runs on others, if that is another plan.
+    ``predicted`` ones those of the cost model (between machines None, unless tune() or use_model()
+    has measured the links). All of it is for cores that share a cache; ``far``: what runs on
+    others, if that is another plan.
     """
 
     kind: str
@@ -140,8 +141,10 @@ def _predicted(comm: Communicator, choice: Choice, nbytes: int) -> dict[str, flo
     from collectives.prediction import predict
 
     empty = nbytes == 0 and choice.kind != "barrier"
-    if choice.mode == "wire" or not 1 < comm.size <= _MOST_PREDICTED or empty:
+    if not 1 < comm.size <= _MOST_PREDICTED or empty or choice.algorithm == HIERARCHICAL:
         return {}
+    if choice.mode == "wire":
+        return _predicted_between_machines(comm, replace(choice, nbytes=nbytes))
     costs = comm._known_costs
     return {
         name: predict(
@@ -155,6 +158,19 @@ def _predicted(comm: Communicator, choice: Choice, nbytes: int) -> dict[str, flo
             tile_bytes=choice.tile_bytes,
             alone=nbytes >= _ALONE,
         )
+        for name in distinct(choice.kind, comm.size)
+    }
+
+
+def _predicted_between_machines(comm: Communicator, choice: Choice) -> dict[str, float]:
+    """Return the same on links that tune() or use_model() has measured; nothing without them."""
+    from collectives.tuning.modelled import wire_seconds
+
+    links = comm._links
+    if links is None:
+        return {}
+    return {
+        name: wire_seconds(links, replace(choice, algorithm=name), comm.size)
         for name in distinct(choice.kind, comm.size)
     }
 
@@ -204,7 +220,10 @@ def _why(
         why = ": not faster beyond doubt, or not once more when that was confirmed"
         return f"{_microseconds(times[name])}, {slower:.2f} times as long{why * (slower < 1)}"
     if source == "measured":
-        return "was not tried at this size: far behind at the one below, or time was over"
+        return (
+            "was not tried at this size: far behind at the one below, or predicted to be, or time "
+            "was over"
+        )
     return "another one is the rule for this size and number of ranks"
 
 

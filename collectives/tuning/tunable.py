@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _PROBE = 0.2  # seconds, of what the machine costs
 _LEAST = 1e-3  # that a probe takes
+# Of a budget, from which on links are measured: 1 Gbit/s takes 0.3 s for each of some pairs.
+_LINKS_FROM = 10.0
 _OF_RACES = 0.9  # of the budget: the last race may take longer than it should
 
 
@@ -113,9 +115,12 @@ class Tunable(Choosing):
                 self._costs = measured_costs(
                     apart, min(_PROBE, max((budget - spared) / 20, _LEAST))
                 )
+            elif apart.transport == "tcp" and budget - spared >= _LINKS_FROM:
+                self._links = apart.topology()
             left = _OF_RACES * (budget - spared) - (time.perf_counter() - begin)
             lengths = sizes or sizes_of(apart.transport)
-            raced = tuner.tuned(apart, named, lengths, left, self._costs, cells_of(known))
+            costs = self._costs or self._links
+            raced = tuner.tuned(apart, named, lengths, left, costs, cells_of(known))
         table = TunedTable(
             ranks=comm.size,
             machine=self._machine,

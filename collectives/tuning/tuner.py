@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from collectives.machine_costs import MachineCosts
 from collectives.tuning.candidates import candidates
 from collectives.tuning.confirming import SHARE, confirm
 from collectives.tuning.installed import HIERARCHICAL, chosen
@@ -25,7 +26,7 @@ from collectives.tuning.table import Choice
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
-    from collectives.machine_costs import MachineCosts
+    from collectives.topology.value import Topology
 
 _HALVINGS = ((2, 2.0, 12), (3, 1.4, 6), (4, 1.2, 4))  # rounds, then those within, at most so many
 _SHORT = 64 << 10  # bytes: shorter vectors take little longer for being longer
@@ -74,13 +75,13 @@ def tuned(
     kinds: Sequence[str],
     sizes: Sequence[int],
     budget: float,
-    costs: MachineCosts | None = None,
+    costs: MachineCosts | Topology | None = None,
     known: Sequence[Cell] = (),
 ) -> list[Cell]:
     """Race at every size, and return the cells for which there was time. Every rank must.
 
-    ``costs`` of the machine: what they rule out is not raced. Nor is what is ``known``, unless it
-    was hasty.
+    ``costs`` of the machine, or of links between machines: what they rule out is not raced. Nor is
+    what is ``known``, unless it was hasty.
 
     Small vectors come first: where time runs out, and what would take more of it than there is, is
     left to the library.
@@ -114,12 +115,12 @@ def _race_placed(
     cell: Cell,
     before: Cell | None,
     seconds: float,
-    costs: MachineCosts | None,
+    costs: MachineCosts | Topology | None,
     far: bool,
 ) -> bool:
     """Race a cell, once more where the cores were moved meanwhile; return whether they are far."""
     for _ in range(2):
-        placed = None if costs is None else costs.placed(far)
+        placed = costs.placed(far) if isinstance(costs, MachineCosts) else costs
         race_cell(comm, cell, before, seconds, comm.transport == "memory", placed, far=far)
         then, far = far, cores_are_far(comm)
         cell.far = far if far == then else None
@@ -151,7 +152,7 @@ def race_cell(
     before: Cell | None,
     seconds: float,
     shared: bool,
-    costs: MachineCosts | None = None,
+    costs: MachineCosts | Topology | None = None,
     *,
     far: bool = False,
     impartial: bool = False,

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 import collectives as cl
 from collectives.machine_costs import usual_costs
 from collectives.topology import Link, Place, Topology
-from collectives.tuning.by_model import table_of
+from collectives.tuning.by_model import probed, table_of
 from collectives.tuning.modelled import modelled
 from collectives.tuning.table import TunedTable
 from collectives.tuning.wanted import KINDS, WIRE_SIZES
@@ -58,6 +61,12 @@ def test_a_race_counts_for_more_and_less_is_refused() -> None:
 
     on_ranks(2, work)
     assert on_ranks(1, lambda comm: comm.use_model(BUDGET))[0].choices == ()
+
+
+def test_links_of_ucx_are_not_known() -> None:
+    comm: Any = SimpleNamespace(transport="ucx", size=2)
+    with pytest.raises(cl.UnsupportedError, match="bytes go by UCX"):
+        probed(comm, BUDGET)
 
 
 def test_the_table_has_what_the_model_says() -> None:

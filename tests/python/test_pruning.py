@@ -9,6 +9,7 @@ import pytest
 
 import collectives as cl
 from collectives.machine_costs import MachineCosts, usual_costs
+from collectives.topology import Link, Place, Topology
 from collectives.tuning.candidates import candidates
 from collectives.tuning.modelled import predicted
 from collectives.tuning.pruning import FACTOR, pruned
@@ -36,6 +37,15 @@ def test_what_is_far_behind_is_left_out_on_all_ranks(p: int) -> None:
     assert {one.choice for one in by_time if one.seconds <= limit} <= set(first)
     assert len(first) < len(every)
     assert first == [choice for choice in every if choice in first]
+
+
+def test_between_machines_links_say_what_is_far_behind() -> None:
+    links = Topology(tuple(Place(name) for name in "abcd"), {"network": Link(3e-5, 8e-9)})
+    every = candidates("reduce", 4, 1 << 20, False)
+    first, *others = on_ranks(4, lambda comm: pruned(comm, links, "reduce", 1 << 20, every))
+    assert all(one == first for one in others)
+    assert {"chain", "double_tree"} <= {choice.algorithm for choice in first}
+    assert "direct" not in {choice.algorithm for choice in first}  # all through one port
 
 
 @pytest.mark.parametrize(("p", "costs"), [(2, None), (5, usual_costs())])
