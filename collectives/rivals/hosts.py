@@ -22,9 +22,14 @@ class Hosts:
         }
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """The number of hosts, and of the ranks of the first."""
-        return len(self.members), len(self.members[0])
+    def columns(self) -> int:
+        """How many ranks each host has at least."""
+        return min(len(ranks) for ranks in self.members)
+
+    @property
+    def even(self) -> bool:
+        """Whether all hosts have as many ranks."""
+        return all(len(ranks) == self.columns for ranks in self.members)
 
     @property
     def in_order(self) -> bool:
@@ -36,10 +41,8 @@ class Hosts:
         return self._places[rank]
 
     def why_flat(self) -> str:
-        """Return why there are no two levels; "": every host has as many ranks, two or more."""
-        hosts, ranks = self.shape
-        if hosts == 1:
+        """Return why there are no two levels; "": there are hosts, and ranks on one of them."""
+        if len(self.members) == 1:
             return "all ranks are on one host"
-        if any(len(one) != ranks for one in self.members):
-            return "the hosts have different numbers of ranks"
+        ranks = max(len(ranks) for ranks in self.members)
         return "" if ranks > 1 else "each host has one rank alone"

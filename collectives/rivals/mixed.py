@@ -28,7 +28,10 @@ _OF_PEER = ("ncclReduce", "ncclBroadcast", "ncclSend", "ncclRecv")
 
 
 class Mixed(Way):
-    """NCCL within hosts, and ours among the ranks that have the same number there."""
+    """NCCL within hosts, and ours among the ranks that have the same number there.
+
+    Ranks with a number that a smaller host does not have form a group, too, which is not used.
+    """
 
     name = "mixed"
     uncapturable = "what goes between hosts cannot be captured into a graph"
@@ -46,6 +49,8 @@ class Mixed(Way):
             return self.why
         if fit.kind not in KINDS:
             return f"there is no {fit.kind} in two levels"
+        if fit.kind in IN_ORDER and not self._hosts.even:
+            return "the hosts have different numbers of ranks"
         if fit.kind in IN_ORDER and not self._hosts.in_order:
             return "the ranks are not numbered host by host"
         return ""
@@ -70,11 +75,10 @@ class Mixed(Way):
 
     def enqueue(self, place: Place, call: GpuCall, fit: Fit) -> None:
         """Make a call: stage after stage on its stream."""
-        host, number = self._hosts.place(self._comm.rank)
-        ranks = self._hosts.shape[1]
-        there, that = self._hosts.place(call.root)
-        seat = Seat(*self._hosts.shape, host, number)
-        todo = stages(call.kind, seat, call.source.elements, there * ranks + that)
+        hosts = self._hosts
+        host, number = hosts.place(self._comm.rank)
+        seat = Seat(len(hosts.members), len(hosts.members[host]), host, number, hosts.columns)
+        todo = stages(call.kind, seat, call.source.elements, hosts.place(call.root))
         size = arrays.SIZES[call.source.dtype]
         held = self._scratch.of(place, scratch(todo) * size)
         at = {

@@ -2,10 +2,11 @@
 """Collectives in two levels, NCCL within hosts and ours between them: a rank's stages.
 
 Pure: no rank, array or library is needed to tell the stages, so tests run those of all ranks on
-arrays of the host. Every host has as many ranks, and rank ``i`` of a host meets rank ``i`` of the
-others, so that all of a host's ranks use its links to other hosts at once, each for its part of the
-vector. So reduce_scatter within, allreduce between and allgather within are an allreduce:
-M. Cho et al., "BlueConnect", SysML 2019, of two dimensions.
+arrays of the host. Rank ``i`` of a host meets rank ``i`` of the others, so that a host's ranks use
+its links to other hosts at once, each for its part of the vector. Where hosts have different
+numbers of ranks, there are as many such columns as the smallest has, and the other ranks take part
+within their host only. So reduce_scatter within, allreduce between and allgather within are an
+allreduce: M. Cho et al., "BlueConnect", SysML 2019, of two dimensions.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from typing import NamedTuple, TypeAlias
 
 
 class Seat(NamedTuple):
-    """Where a rank is: so many ``hosts`` of so many ``ranks`` each, and its number in both."""
+    """Where a rank is: of so many ``hosts`` on number ``host``, there of so many ``ranks``.
+
+    The first ``columns`` ranks of each host meet those of the others.
+    """
 
     hosts: int
     ranks: int
     host: int
     rank: int
+    columns: int
 
 
 class Piece(NamedTuple):
@@ -57,13 +62,14 @@ class Across(NamedTuple):
 Stage: TypeAlias = tuple[Inside, ...] | Across
 
 
-def stages(kind: str, seat: Seat, elements: int, root: int = 0) -> list[Stage]:
+def stages(kind: str, seat: Seat, elements: int, root: tuple[int, int] = (0, 0)) -> list[Stage]:
     """Return the stages of a call of this rank, whose source has so many ``elements``.
 
-    ``root`` counts the ranks of one host before those of the next. Of one stage all ranks that have
-    it make the same call; a stage without a call is left out.
+    ``root`` is the number of its host, and its number there. Of one stage all ranks that have it
+    make the same call; a stage without a call is left out. Those of IN_ORDER want hosts with as
+    many ranks each.
     """
-    made = _STAGES[kind](seat, elements, divmod(root, seat.ranks))
+    made = _STAGES[kind](seat, elements, root)
     return [stage for stage in made if isinstance(stage, Across) or stage]
 
 
@@ -74,18 +80,31 @@ def scratch(made: list[Stage]) -> int:
     return max((one.start + one.elements for one in pieces if one.array == "scratch"), default=0)
 
 
-def _share(elements: int, ranks: int, rank: int) -> tuple[int, int]:
-    """Return where a rank's part of a vector begins and how long it is: the last has the rest."""
-    each = elements // ranks
-    return rank * each, each + (elements % ranks if rank == ranks - 1 else 0)
+def _share(array: str, elements: int, columns: int, rank: int) -> Piece:
+    """Return a rank's part of a vector: the last of the columns has the rest, others nothing."""
+    each = elements // columns
+    if rank >= columns:
+        return Piece(array, 0, 0)
+    return Piece(array, rank * each, each + (elements % columns if rank == columns - 1 else 0))
 
 
 def _part(array: str, seat: Seat, elements: int) -> Piece:
-    return Piece(array, *_share(elements, seat.ranks, seat.rank))
+    return _share(array, elements, seat.columns, seat.rank)
+
+
+def _parts(array: str, seat: Seat, elements: int) -> list[tuple[int, Piece]]:
+    """Return who has which part of a vector, but for empty ones."""
+    every = [(rank, _share(array, elements, seat.columns, rank)) for rank in range(seat.columns)]
+    return [(rank, piece) for rank, piece in every if piece.elements]
 
 
 def _reduced(seat: Seat, elements: int, part: Piece) -> tuple[Inside, ...]:
     """Sum what the host's ranks have, each its ``part``."""
+    if seat.ranks > seat.columns:
+        return tuple(
+            Inside("ncclReduce", one, part if rank == seat.rank else None, one.elements, rank)
+            for rank, one in _parts("source", seat, elements)
+        )
     each, last = elements // seat.ranks, seat.ranks - 1
     body, rest = each * seat.ranks, elements % seat.ranks
     calls = []
@@ -101,6 +120,11 @@ def _reduced(seat: Seat, elements: int, part: Piece) -> tuple[Inside, ...]:
 
 def _gathered(seat: Seat, elements: int) -> tuple[Inside, ...]:
     """Give all of the host's ranks the target, of which each has its part."""
+    if seat.ranks > seat.columns:
+        return tuple(
+            Inside("ncclBroadcast", one, one, one.elements, rank)
+            for rank, one in _parts("target", seat, elements)
+        )
     each, last = elements // seat.ranks, seat.ranks - 1
     body, rest = each * seat.ranks, elements % seat.ranks
     calls = []
@@ -152,8 +176,8 @@ def _with_root(
     """Exchange parts with a host's root: what it calls, on which array, and what the others do."""
     if seat.rank != root:
         return _messages([(root, here[1])], here[0])
-    parts = [Piece(there[1], *_share(elements, seat.ranks, rank)) for rank in range(seat.ranks)]
-    return _messages([(rank, part) for rank, part in enumerate(parts) if rank != root], there[0])
+    parts = _parts(there[1], seat, elements)
+    return _messages([(rank, part) for rank, part in parts if rank != root], there[0])
 
 
 def _messages(of_peers: list[tuple[int, Piece]], function: str) -> tuple[Inside, ...]:
@@ -204,6 +228,6 @@ _STAGES: dict[str, Callable[[Seat, int, tuple[int, int]], list[Stage]]] = {
     "broadcast": _broadcast,
     "reduce": _reduce,
 }
-# Their blocks lie host by host, so the ranks must be numbered so.
+# Their blocks lie host by host, so the ranks must be numbered so, and hosts have as many.
 IN_ORDER = ("reduce_scatter", "allgather")
 KINDS = tuple(_STAGES)

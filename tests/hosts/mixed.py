@@ -54,6 +54,20 @@ def in_turns(comm: cl.Communicator, library: str) -> dict[str, Any]:
     return {"wrong": wrong, "said": said}
 
 
+def uneven(comm: cl.Communicator, library: str) -> dict[str, Any]:
+    """Two ranks of one host, one of the other."""
+    three = comm.subgroup([0, 1, 2])
+    if three is None:
+        return {"wrong": [], "way": "mixed"}
+    begin(three, library)
+    wrong = []
+    for n in (1, 1003, 300_001):
+        wrong += _allreduce(three, n, "f4")
+        for root in range(3):
+            wrong += _broadcast(three, n, "f4", root) + _reduce(three, n, "f4", root)
+    return {"wrong": wrong, "way": way(three)}
+
+
 def loses_a_rank(comm: cl.Communicator, library: str) -> dict[str, Any]:
     """Wait for a rank that is killed."""
     begin(comm, library)

@@ -27,6 +27,11 @@ def test_ranks_in_turns_have_sums_only(job_of_pairs: Job) -> None:
         assert "the ranks are not numbered host by host" in told["said"]
 
 
+def test_hosts_may_have_different_numbers_of_ranks(job_of_pairs: Job) -> None:
+    for told in job_of_pairs.found("mixed.uneven", str(emulated_gpu())):
+        assert told == {"wrong": [], "way": "mixed"}
+
+
 def test_a_killed_rank_is_told_of_at_once(job_of_pairs: Job) -> None:
     victim = job_of_pairs.n - 1
     with job_of_pairs.running("mixed.loses_a_rank", str(emulated_gpu())) as run:

@@ -51,6 +51,19 @@ def everything() -> dict[str, Any]:
     return {"wrong": wrong, "ways": sorted(ways)}
 
 
+def uneven(layout: str) -> dict[str, Any]:
+    """What hosts with different numbers of ranks can do."""
+    comm, _ = on_hosts(lambda rank: int(layout[rank]))
+    wrong: list[str] = []
+    for n in (0, 1, 3, 1003):
+        wrong += _allreduce(comm, n, "f4")
+        for root in range(comm.size):
+            wrong += _broadcast(comm, n, "f4", root) + _reduce(comm, n, "f4", root)
+    told = way(comm)
+    comm.close()
+    return {"wrong": wrong, "way": told}
+
+
 def _given(comm: cl.Communicator, n: int, dtype: str) -> list[Any]:
     return [np.arange(n, dtype=dtype) % 97 + rank for rank in range(comm.size)]
 

@@ -48,7 +48,7 @@ def test_hosts_may_have_other_versions_of_nccl(tmp_path: Path) -> None:
     ("layout", "allreduce", "allgather"),
     [
         ("0000", "all ranks are on one host", "all ranks are on one host"),
-        ("001", "the hosts have different numbers of ranks", "different numbers of ranks"),
+        ("001", "not refused", "the hosts have different numbers of ranks"),
         ("01", "each host has one rank alone", "each host has one rank alone"),
         ("0101", "not refused", "the ranks are not numbered host by host"),
     ],
@@ -61,6 +61,12 @@ def test_where_there_are_no_two_levels_it_says_so(
         assert allreduce in told[0]
         assert allgather in told[1]
         assert "alltoall: algorithm 'mixed' is unknown" in told[2]
+
+
+@pytest.mark.parametrize("layout", ["001", "00011", "01022"])
+def test_hosts_may_have_different_numbers_of_ranks(layout: str, tmp_path: Path) -> None:
+    for told in found("uneven", tmp_path, layout, p=len(layout)):
+        assert told == {"wrong": [], "way": "mixed"}
 
 
 def test_a_graph_cannot_hold_it(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def _messages(rank: Rank, mail: dict[tuple[int, int, int], Any]) -> bool:
 def _step(ranks: list[Rank]) -> bool:
     """Run a stage of one host or one column; tell whether there was one that all came to."""
     for which, across in (("host", False), ("rank", True)):
-        for number in range(getattr(ranks[0].seat, which + "s")):
+        for number in range(ranks[0].seat.columns if across else ranks[0].seat.hosts):
             members = [r for r in ranks if getattr(r.seat, which) == number]
             if all(r.todo and isinstance(r.todo[0], Across) == across for r in members):
                 heads: list[Any] = [r.todo.pop(0) for r in members]
@@ -137,16 +137,25 @@ def expected(kind: str, given: list[Any], rank: int, root: int) -> Any:
     return total.reshape(len(given), -1)[rank] if kind == "reduce_scatter" else total
 
 
-def made(kind: str, hosts: int, ranks: int, elements: int, root: int, in_place: bool) -> None:
+def seats(of_host: list[int]) -> list[Seat]:
+    """Return those of hosts with so many ranks each."""
+    return [
+        Seat(len(of_host), ranks, host, rank, min(of_host))
+        for host, ranks in enumerate(of_host)
+        for rank in range(ranks)
+    ]
+
+
+def made(kind: str, of_host: list[int], elements: int, root: int, in_place: bool) -> None:
     """Run a collective of all ranks and compare."""
-    p = hosts * ranks
+    places = seats(of_host)
+    p = len(places)
     length = elements * p if kind == "reduce_scatter" else elements
     given = [np.arange(length) * 3 + 1000 * rank for rank in range(p)]
     room = {"reduce_scatter": elements, "allgather": elements * p}.get(kind, elements)
     team = []
-    for number in range(p):
-        seat = Seat(hosts, ranks, *divmod(number, ranks))
-        todo = stages(kind, seat, length, root)
+    for number, seat in enumerate(places):
+        todo = stages(kind, seat, length, (places[root].host, places[root].rank))
         source = given[number].copy()
         target = source if in_place else np.full(room, UNTOUCHED)
         arrays = {"source": source, "target": target}
@@ -170,22 +179,32 @@ def made(kind: str, hosts: int, ranks: int, elements: int, root: int, in_place: 
 def test_the_stages_of_all_ranks_are_the_collective(
     kind: str, hosts: int, ranks: int, elements: int, root: int, in_place: bool
 ) -> None:
-    made(kind, hosts, ranks, elements, root % (hosts * ranks), in_place and kind not in IN_ORDER)
+    in_place = in_place and kind not in IN_ORDER
+    made(kind, [ranks] * hosts, elements, root % (hosts * ranks), in_place)
+
+
+@given(
+    st.sampled_from([kind for kind in KINDS if kind not in IN_ORDER]),
+    st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(0, 23),
+    st.integers(0, 19), st.booleans(),
+)  # fmt: skip
+@settings(max_examples=400, deadline=None)
+def test_hosts_may_have_different_numbers_of_ranks(
+    kind: str, of_host: list[int], elements: int, root: int, in_place: bool
+) -> None:
+    made(kind, of_host, elements, root % sum(of_host), in_place)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_between_hosts_each_rank_moves_its_part_alone(kind: str) -> None:
     """Of 12 elements among two hosts of four ranks every rank takes three to the other host."""
     length = {"allgather": 3, "reduce_scatter": 24}.get(kind, 12)
-    for number in range(8):
-        seat = Seat(2, 4, *divmod(number, 4))
+    for seat in seats([4, 4]):
         across = [one for one in stages(kind, seat, length) if isinstance(one, Across)]
         assert [one.source.elements for one in across] == [6 if kind == "reduce_scatter" else 3]
 
 
 def test_what_is_less_than_a_part_each_goes_by_the_last_rank() -> None:
-    for number in range(4):
-        across = [
-            one for one in stages("allreduce", Seat(1, 4, 0, number), 3) if isinstance(one, Across)
-        ]
+    for number, seat in enumerate(seats([4])):
+        across = [one for one in stages("allreduce", seat, 3) if isinstance(one, Across)]
         assert bool(across) == (number == 3)

@@ -68,19 +68,21 @@ def test_within_a_host_others_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_rank", "shape", "in_order", "why"),
+    ("of_rank", "columns", "even", "in_order", "why"),
     [
-        ("aabb", (2, 2), True, ""),
-        ("bbaa", (2, 2), True, ""),
-        ("abab", (2, 2), False, ""),
-        ("aaa", (1, 3), True, "all ranks are on one host"),
-        ("abc", (3, 1), True, "each host has one rank alone"),
-        ("aab", (2, 2), True, "the hosts have different numbers of ranks"),
+        ("aabb", 2, True, True, ""),
+        ("bbaa", 2, True, True, ""),
+        ("abab", 2, True, False, ""),
+        ("aaa", 3, True, True, "all ranks are on one host"),
+        ("abc", 1, True, True, "each host has one rank alone"),
+        ("aab", 1, False, True, ""),
+        ("aabaabb", 3, False, False, ""),
     ],
 )
-def test_ranks_by_hosts(of_rank: str, shape: tuple[int, int], in_order: bool, why: str) -> None:
+def test_ranks_by_hosts(of_rank: str, columns: int, even: bool, in_order: bool, why: str) -> None:
     hosts = Hosts(of_rank)
-    assert (hosts.shape, hosts.in_order, hosts.why_flat()) == (shape, in_order, why)
+    assert (hosts.columns, hosts.even) == (columns, even)
+    assert (hosts.in_order, hosts.why_flat()) == (in_order, why)
     for rank in range(len(of_rank)):
         host, number = hosts.place(rank)
         assert hosts.members[host][number] == rank

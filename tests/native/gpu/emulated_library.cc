@@ -231,6 +231,10 @@ std::int32_t coll_cuda_launch_directly(std::int32_t, const void* direct, std::in
   if (kernel.run == nullptr) return refuse("launching a collective: no such kernel", why);
   Direct told = *static_cast<const Direct*>(direct);
   told.units = kernel.units;
+  // A launch that is apart may still run there.
+  if (!finish(stream)) {
+    return refuse("launching a collective: the stream is held back for ever", why);
+  }
   const std::lock_guard lock(mutex);
   const bool done = streams.enqueue(stream, [=] { kernel.run_directly(told, kThreads); });
   return done ? 0 : refuse("launching a collective: the stream is held back for ever", why);
