@@ -96,7 +96,7 @@ def _known(
     lacking = rival.lacking(fit)
     wished = rival.wished(kind)
     if wished and not lacking[wished]:
-        return wished, "wished for by COLLECTIVES_ALGORITHM", None
+        return wished, f"wished for by {rival.wisher(kind)}", None
     if wished or all(lacking.values()):
         return "ours", left_out(lacking, wished), None
     found = rival.decisions.get((kind, dtype, nbytes.bit_length()))

@@ -36,6 +36,7 @@ from collectives.tuning.table import TuningWarning
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
+    from collectives.tuning.forced import Wished
 
 BUDGET_S = 2.0  # for all trials of a communicator
 _WAYS: dict[int, str] = {number: name for name, number in RIVALS.items()}
@@ -105,15 +106,24 @@ class NcclRival:
 
     def closed_to(self, kind: str) -> str:
         """Return why a call that leaves its algorithm open is not NCCL's; "": it may be."""
-        if self._comm._wished and kind in self._comm._wishes:
+        forced = self._forced(kind)
+        if forced is not None and not forced.way:
             return "another one is wished for by force()"
         if kind in self._others and kind not in self._wished:
             return f"another one is wished for by {ALGORITHM}"
         return ""
 
     def wished(self, kind: str) -> str:
-        """Return the way that COLLECTIVES_ALGORITHM wishes for; "": none."""
-        return self._wished.get(kind, "")
+        """Return the way that COLLECTIVES_ALGORITHM wishes for, else force(); "": none."""
+        forced = self._forced(kind)
+        return self._wished.get(kind) or (forced.way if forced is not None else "")
+
+    def wisher(self, kind: str) -> str:
+        """Return by what that is wished for."""
+        return ALGORITHM if kind in self._wished else "force()"
+
+    def _forced(self, kind: str) -> Wished | None:
+        return self._comm._wishes.get(kind) if self._comm._wished else None
 
     def _chosen(self, place: Place, call: GpuCall, fit: Fit, wished: str) -> Way | str:
         """Return the way of a call, or why there is none; on all ranks alike."""
@@ -121,7 +131,7 @@ class NcclRival:
             standing = agreed(self._comm, place.device)
             ways = (Whole(self._comm, standing), Mixed(self._comm, standing))
             self._ways = {way.name: way for way in ways}
-            for name in set(self._wished.values()):
+            for name in {*self._wished.values(), wished} - {""}:
                 if why := self._ways[name].why:
                     _warn(name, why)
         lacking = self.lacking(fit)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.machine_costs import MachineCosts
     from collectives.topology.value import Topology
+    from collectives.tuning.forced import Wished
     from collectives.tuning.table import Choice, TunedTable
     from collectives.tuning.tuner import Cell
 
-    Wish: TypeAlias = dict[str, list[Choice]]  # of a block of force(), by collective
+    Wish: TypeAlias = dict[str, Wished]  # of a block of force(), by collective
 
 
 class Choosing(Caller):
@@ -168,7 +169,7 @@ class Choosing(Caller):
     @property
     def _wishes(self) -> Wish:
         """What is wished for now, by collective."""
-        return {kind: lines for wish in self._wished for kind, lines in wish.items()}
+        return {kind: wished for wish in self._wished for kind, wished in wish.items()}
 
     @property
     def _known_costs(self) -> MachineCosts:
@@ -181,8 +182,9 @@ class Choosing(Caller):
     def _choices(self) -> list[Choice]:
         """What is in use: wishes, and of other collectives what was measured."""
         wishes = self._wishes
-        wished = [choice for lines in wishes.values() for choice in lines]
-        return wished + [choice for choice in self._measured if choice.kind not in wishes]
+        wished = [choice for wish in wishes.values() for choice in wish.lines]
+        forced = {kind for kind, wish in wishes.items() if not wish.way}
+        return wished + [choice for choice in self._measured if choice.kind not in forced]
 
     def _install(self) -> None:
         from collectives.tuning.installed import install

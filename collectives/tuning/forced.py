@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from collectives._ffi import check, lib
 from collectives.catalogue import algorithms
 from collectives.defined import own_algorithm
 from collectives.errors import UnsupportedError
-from collectives.names import KINDS, RIVALS, choose_from
+from collectives.names import KINDS, OF_RIVALS, RIVALS, choose_from
 from collectives.tuning.candidates import INLINE_BYTES
 from collectives.tuning.table import Choice
 
@@ -48,13 +48,20 @@ def _parts(words: str) -> list[tuple[str, str, str]]:
     return [part.partition(":") for part in words.split(",") if part]
 
 
+class Wished(NamedTuple):
+    """What is wished for of one collective: an algorithm as choices, or a ``way`` of NCCL."""
+
+    lines: list[Choice]
+    way: str = ""  # of arrays on GPUs: others run what they do anyway
+
+
 class Forced(AbstractContextManager[None]):
     """A wish for the length of a ``with`` block, as often as it is entered."""
 
     def __init__(self, comm: Tunable, algorithms: Mapping[str, str]) -> None:
         """Wish for nothing yet."""
         self._comm, self._algorithms = comm, algorithms
-        self._made: list[dict[str, list[Choice]]] = []  # of each block that it is in
+        self._made: list[dict[str, Wished]] = []  # of each block that it is in
 
     def __enter__(self) -> None:
         """Choose by it."""
@@ -65,9 +72,11 @@ class Forced(AbstractContextManager[None]):
         self._comm._take_back(self._made.pop())
 
 
-def lines_of(kind: str, name: str, p: int, shared: bool) -> list[Choice]:
-    """Return the choices of an algorithm for all sizes, near and far."""
+def wished(kind: str, name: str, p: int, shared: bool) -> Wished:
+    """Return the choices of an algorithm for all sizes, near and far, or a way of NCCL."""
     choose_from(kind, KINDS, "force: collective")
+    if isinstance(name, str) and kind in OF_RIVALS.get(name, ()):
+        return Wished([], name)
     known = {a.name: a for a in algorithms(kind) if own_algorithm(kind, a.name) is None}
     algorithm = known[choose_from(name, known, f"force: {kind}: algorithm")]
     if not algorithm.fits(p):
@@ -81,4 +90,4 @@ def lines_of(kind: str, name: str, p: int, shared: bool) -> list[Choice]:
             lines.append(Choice(kind, INLINE_BYTES + 1, name, "staged", 1, _TILE, far))
         else:
             lines.append(Choice(kind, 0, name, "wire", 1, _WIRE_TILE, far))
-    return lines
+    return Wished(lines)

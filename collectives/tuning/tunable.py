@@ -166,10 +166,12 @@ class Tunable(Choosing):
     def force(self, **algorithms: str) -> AbstractContextManager[None]:
         """Run these algorithms within a ``with`` block, where calls leave them open.
 
-        ``comm.force(allreduce="ring", broadcast="chain")``. Every rank must enter and leave the
-        block between the same two calls. An operation that needs another summation tree goes its
-        own way, as ever. COLLECTIVES_ALGORITHM counts for more. Of several blocks the one that was
-        entered last counts, in whichever order they are left. What is returned can be used again.
+        ``comm.force(allreduce="ring", broadcast="chain")``; "nccl" and "mixed" are for arrays on
+        GPUs, whose calls go our way where there is no NCCL for them. Every rank must enter and
+        leave the block between the same two calls. An operation that needs another summation tree
+        goes its own way, as ever. COLLECTIVES_ALGORITHM counts for more. Of several blocks the one
+        that was entered last counts, in whichever order they are left. What is returned can be used
+        again.
 
         Raises:
             InvalidArgumentError: there is no such collective or algorithm (on entering the block).
@@ -181,10 +183,10 @@ class Tunable(Choosing):
 
     def _wish(self, algorithms: Mapping[str, str]) -> Wish:
         """Choose by these from now on; return what :meth:`_take_back` takes."""
-        from collectives.tuning.forced import lines_of
+        from collectives.tuning.forced import wished
 
         shared = cast("Communicator", self).transport == "memory"
-        made = {kind: lines_of(kind, name, self.size, shared) for kind, name in algorithms.items()}
+        made = {kind: wished(kind, name, self.size, shared) for kind, name in algorithms.items()}
         self._wished.append(made)
         try:
             self._install()
@@ -238,7 +240,8 @@ class Tunable(Choosing):
         if kind == "barrier":
             length = 0
         cells = self._cells or cells_of(self._given)
-        return explained(comm, kind, length, cells, kind in self._wishes)
+        wish = self._wishes.get(kind)
+        return explained(comm, kind, length, cells, wish is not None and not wish.way)
 
 
 def _keep(table: TunedTable, costs: MachineCosts | None) -> None:

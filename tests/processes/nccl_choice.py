@@ -175,6 +175,29 @@ def by_variable() -> dict[str, Any]:
     return {"wrong": wrong, "ways": ways, "texts": texts}
 
 
+def by_force() -> dict[str, Any]:
+    """A block wishes for NCCL, without a trial; calls of the host, and blocks inside, go on."""
+    comm, rank = begin()
+    patch(trial, "_sample", raising("no trial is held"))
+    wrong: list[str] = []
+    ways, texts = [], []
+    with comm.force(allreduce="nccl", reduce="nccl"):
+        wrong += sums(comm)
+        ways.append(way(comm))
+        texts.append(str(comm.explain("allreduce", device="cuda")))
+        x = comm.allreduce(np.full(3, float(rank)))
+        wrong += differing(x, np.full(3, sum(range(comm.size))), "allreduce of the host")
+        with comm.force(allreduce="ring"):
+            wrong += sums(comm)
+            ways.append(way(comm))
+        texts.append(comm.explain("allreduce", 8).source)
+    said = [
+        refusal(lambda: comm.force(scan="nccl").__enter__()),
+        refusal(lambda: comm.force(alltoall="mixed").__enter__()),
+    ]
+    return {"wrong": wrong, "ways": ways, "texts": texts, "said": said}
+
+
 def raising(words: str) -> Callable[..., Any]:
     """Return a function that cannot do it."""
 

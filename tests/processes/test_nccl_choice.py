@@ -69,6 +69,16 @@ def test_it_is_wished_for_by_a_variable(tmp_path: Path) -> None:
         )
 
 
+def test_it_is_wished_for_within_a_block(tmp_path: Path) -> None:
+    for told in found("by_force", tmp_path):
+        assert told["wrong"] == []
+        assert told["ways"] == ["nccl", "launch"]
+        assert told["texts"] == [told["texts"][0], "rule"]
+        assert told["texts"][0].endswith("nccl\n  wished for by force()")
+        assert "algorithm 'nccl' is unknown" in told["said"][0]
+        assert "algorithm 'mixed' is unknown" in told["said"][1]
+
+
 @pytest.mark.parametrize(
     ("step", "ranks", "why", "warned"),
     [
