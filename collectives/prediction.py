@@ -79,7 +79,7 @@ def predict_wire(
     task = _task(kind, algorithm, nbytes, p, lag, tile_bytes, root)
     task.pace = number("predict: pace", pace)
     task.alone = alone
-    network = _network(topology)
+    network = _network(topology, task.p)
     try:
         seconds = ffi.new("double *")
         check(lib.coll_predict_wire(network, task, seconds))

@@ -202,7 +202,8 @@ def _moment(m: Any) -> Moment:
 # ---- networks ------------------------------------------------------------------------------------
 
 
-def _network(topology: str | Topology | os.PathLike[str]) -> Any:
+def _network(topology: str | Topology | os.PathLike[str], p: int = 0) -> Any:
+    """Return a ``coll_network``; ``p``: of the first ranks, where a topology has more."""
     made = ffi.new("coll_network **")
     if isinstance(topology, os.PathLike) or (
         isinstance(topology, str) and topology.endswith(".json")
@@ -211,7 +212,7 @@ def _network(topology: str | Topology | os.PathLike[str]) -> Any:
     if isinstance(topology, str):
         check(lib.coll_network_of_words(_encoded(topology), made))
     elif isinstance(topology, Topology):
-        rooms, _alive = _rooms(topology)
+        rooms, _alive = _rooms(_first(topology, p) if 0 < p < topology.size else topology)
         check(lib.coll_network_of_rooms(rooms, made))
     else:
         raise InvalidArgumentError(
@@ -219,6 +220,12 @@ def _network(topology: str | Topology | os.PathLike[str]) -> Any:
             "a Topology, or the path of one"
         )
     return made[0]
+
+
+def _first(topology: Topology, p: int) -> Topology:
+    """Return the topology of the first ranks alone, who share cores with nobody else."""
+    pairs = {pair: link for pair, link in topology.pairs.items() if max(pair) < p}
+    return Topology(topology.places[:p], topology.links, pairs)
 
 
 def _loaded(path: str | os.PathLike[str]) -> Topology:

@@ -26,6 +26,7 @@ from collectives.cli.team import Event, RankFailedError, Team
 from collectives.cli.tuning_worker import Tuning
 from collectives.errors import InvalidArgumentError
 from collectives.tuning.asked import tuned_kind
+from collectives.tuning.lines import TOLD
 from collectives.tuning.table import LIBRARY, Choice, TunedTable, table_in
 
 _RANKS = click.option(
@@ -79,7 +80,7 @@ def _show(table: TunedTable) -> None:
     """Print what runs from which size on, and what else where cores share no cache."""
     rows = []
     for kind, nbytes in dict.fromkeys((c.kind, c.nbytes) for c in sorted(table.choices)):
-        near, far = (_words(table.of(kind, nbytes, far)) for far in (False, True))
+        near, far = (_words(table.of(kind, nbytes, far)) for far in (False, nbytes >= TOLD))
         rows.append((kind, format_size(nbytes), near, "" if far == near else far))
     heads = ["collective", "from", "runs", "on far cores"]
     if not any(far for *_, far in rows):

@@ -195,7 +195,7 @@ class Topology:
 
     def cores(self, ranks: Sequence[int]) -> int:
         """Return how many CPUs ranks of one machine have between them; 0: not known."""
-        cpus = [self._place(rank).cpus for rank in ranks]
+        cpus = [self._place(rank).cpus for rank in numbers("cores: ranks", ranks)]
         return len(set().union(*cpus)) if all(cpus) else 0
 
     def nested(self) -> list[Any]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -53,14 +54,17 @@ class Choosing(Caller):
         self._machine = fingerprint(cast("Communicator", self))
         return self._use(table) is not None
 
-    def use_model(self, budget_s: float = 0.2) -> TunedTable:
+    def use_model(self, budget_s: float = 2.0) -> TunedTable:
         """Choose by the cost model from now on: what is predicted to be the fastest here.
 
         For machines on which nobody has measured, as those with many more cores than the rules of
         the library have seen, and where a race is too long. Every rank must call it, with the same
-        arguments. Ranks that share memory first measure what their machine costs, for about
-        ``budget_s`` seconds; between machines the links, as :meth:`topology` does. Returns the
-        table, the same on all ranks, which is not kept. For one rank alone it is empty.
+        arguments. Ranks that share memory first measure what their machine costs; between machines
+        the links, as :meth:`topology` does. Then each rank predicts its share of the collectives
+        and sizes that :meth:`tune` races, and of longer vectors, the shortest first, until about
+        ``budget_s`` seconds are over: of many ranks a plan may take seconds. What there was no time
+        for, other collectives, and what goes by hierarchies between hosts are left to the library.
+        Returns the table, the same on all ranks, which is not kept. For one rank alone it is empty.
 
         Raises:
             InvalidArgumentError: the budget is none, or not that of the other ranks, or it is
@@ -69,7 +73,7 @@ class Choosing(Caller):
         """
         from collectives.machine_costs import MachineCosts
         from collectives.tuning.asked import asked_seconds
-        from collectives.tuning.by_model import probed, table_of
+        from collectives.tuning.by_model import probed, table_by_model
         from collectives.tuning.machine import fingerprint
         from collectives.tuning.shared import check_equal
 
@@ -78,19 +82,17 @@ class Choosing(Caller):
             raise InvalidArgumentError("use_model: leave the block of force() first")
         self._check_free("use_model")
         budget = asked_seconds(budget_s, "use_model")
+        until = time.perf_counter() + budget
         check_equal(comm, "use_model: the arguments", repr(budget))
         self._machine = fingerprint(comm)
+        self._use(None)  # the rules say what is left to them
         found = probed(comm, budget)
-        made = None
-        if self.rank == 0:  # of all: predictions take time
-            made = table_of(found, self.size, self._machine, comm.transport)
+        table = self._use(table_by_model(comm, found, self._machine, until))
         if isinstance(found, MachineCosts):
             self._costs = found
         else:
             self._links = found
-        table = self._use(made)
         assert table is not None
-        self._predicted = True
         return table
 
     def _check_free(self, name: str) -> None:
@@ -114,7 +116,7 @@ class Choosing(Caller):
 
         found, why = shared_table(cast("Communicator", self), table, self._machine)
         self._measured, self._cells = (found.choices if found is not None else ()), ()
-        self._given, self._predicted = found, False
+        self._given, self._predicted = found, found is not None and found.predicted
         try:
             self._install()
         except InvalidArgumentError as error:  # of all ranks alike

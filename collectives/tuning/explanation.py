@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from collectives.catalogue import algorithms
-from collectives.tuning.candidates import distinct
+from collectives.machine_costs import MachineCosts
+from collectives.tuning.candidates import candidates, distinct
 from collectives.tuning.forced import ALGORITHM, wished_kinds
 from collectives.tuning.installed import HIERARCHICAL, chosen
 from collectives.tuning.table import Choice
@@ -137,42 +138,28 @@ def explained(
 
 
 def _predicted(comm: Communicator, choice: Choice, nbytes: int) -> dict[str, float]:
-    """Return what the cost model says of each algorithm, with the parameters of the choice."""
-    from collectives.prediction import predict
+    """Return what the cost model says of the choice, and of the best plan of each other algorithm.
+
+    Between machines nothing, unless tune() or use_model() has measured the links.
+    """
+    from collectives.tuning.modelled import seconds_of
 
     empty = nbytes == 0 and choice.kind != "barrier"
     if not 1 < comm.size <= _MOST_PREDICTED or empty or choice.algorithm == HIERARCHICAL:
         return {}
-    if choice.mode == "wire":
-        return _predicted_between_machines(comm, replace(choice, nbytes=nbytes))
-    costs = comm._known_costs
-    return {
-        name: predict(
-            costs,
-            choice.kind,
-            name,
-            nbytes,
-            comm.size,
-            mode=choice.mode,
-            lag=choice.lag,
-            tile_bytes=choice.tile_bytes,
-            alone=nbytes >= _ALONE,
-        )
-        for name in distinct(choice.kind, comm.size)
-    }
-
-
-def _predicted_between_machines(comm: Communicator, choice: Choice) -> dict[str, float]:
-    """Return the same on links that tune() or use_model() has measured; nothing without them."""
-    from collectives.tuning.modelled import wire_seconds
-
-    links = comm._links
-    if links is None:
+    shared = choice.mode != "wire"
+    costs = comm._known_costs if shared else comm._links
+    if costs is None:
         return {}
-    return {
-        name: wire_seconds(links, replace(choice, algorithm=name), comm.size)
-        for name in distinct(choice.kind, comm.size)
-    }
+    if isinstance(costs, MachineCosts) and comm.size == 2:
+        costs = costs.placed(far=False)
+    found: dict[str, float] = {}
+    for one in candidates(choice.kind, comm.size, nbytes, shared):
+        if one.algorithm != choice.algorithm:
+            seconds = seconds_of(costs, one, comm.size)
+            found[one.algorithm] = min(found.get(one.algorithm, math.inf), seconds)
+    found[choice.algorithm] = seconds_of(costs, replace(choice, nbytes=nbytes), comm.size)
+    return found
 
 
 def _nearest(kind: str, nbytes: int, cells: Sequence[Cell]) -> Cell | None:
@@ -210,7 +197,7 @@ def _why(
     if source == "announced":
         return "rank 0 has announced another one for this size"
     if source == "predicted":
-        return "another one is predicted to be faster"
+        return "the model has chosen another one for vectors of about this length"
     if choice.algorithm == HIERARCHICAL:
         return "sends more between hosts, where ranks share them"
     if times is None and source == "measured":

@@ -12,7 +12,7 @@ from collectives.tuning.tuner import Cell
 _BEYOND = 4  # times the last size: so far its winner is trusted
 # Below that two ranks do not tell each other where their cores are (native/select/choose.cc): a
 # plan for near cores and another one for far ones would make them.
-_TOLD = 8 << 10
+TOLD = 8 << 10
 
 
 def lines(cells: Sequence[Cell], p: int) -> list[Choice]:
@@ -57,7 +57,7 @@ def _on_cores(cells: Sequence[Cell], far: bool | None) -> list[Choice]:
 
 def _holds(cell: Cell, far: bool | None) -> bool:
     """Whether what was raced holds on such cores."""
-    return far is None or cell.nbytes < _TOLD or cell.far == far
+    return far is None or cell.nbytes < TOLD or cell.far == far
 
 
 def _by_rules(before: Cell, cell: Cell, far: bool | None) -> bool:
@@ -70,7 +70,7 @@ def _half_way(before: Cell | None, cell: Cell, far: bool | None) -> int:
     if before is None:
         return 0
     begin = int((before.nbytes * cell.nbytes) ** 0.5)
-    return begin if far is None or cell.nbytes < _TOLD else max(begin, _TOLD)
+    return begin if far is None or cell.nbytes < TOLD else max(begin, TOLD)
 
 
 def _same(one: Choice, other: Choice) -> bool:

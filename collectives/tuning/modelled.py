@@ -65,16 +65,23 @@ def predicted(
         raise InvalidArgumentError(
             f"modelled: no algorithm of {kind} is defined for {p!r:.40} ranks"
         )
-    found = [Predicted(choice, _seconds(costs, choice, p)) for choice in every]
+    found = [Predicted(choice, seconds_of(costs, choice, p)) for choice in every]
     return sorted(found, key=lambda one: one.seconds)
 
 
-@lru_cache(maxsize=_KEPT)
 def modelled(costs: MachineCosts | Topology | str, kind: str, nbytes: int, p: int) -> Choice:
     """Return the plan that is predicted to be the fastest, as :func:`predicted` says. Cached.
 
-    A function of its arguments alone: ranks with equal costs choose alike.
+    A function of its arguments alone, and of what a file holds that is named: ranks with equal
+    costs choose alike.
     """
+    if isinstance(costs, str) and costs.endswith(".json"):
+        costs = Topology.load(costs)
+    return _modelled(costs, kind, nbytes, p)
+
+
+@lru_cache(maxsize=_KEPT)
+def _modelled(costs: MachineCosts | Topology | str, kind: str, nbytes: int, p: int) -> Choice:
     return predicted(costs, kind, nbytes, p)[0].choice
 
 
@@ -135,7 +142,8 @@ def wire_seconds(links: Topology | str, choice: Choice, p: int, alone: bool = Tr
     )
 
 
-def _seconds(costs: MachineCosts | Topology | str, choice: Choice, p: int) -> float:
+def seconds_of(costs: MachineCosts | Topology | str, choice: Choice, p: int) -> float:
+    """Return the seconds that a plan is predicted to take, as :class:`Predicted` has them."""
     if not isinstance(costs, MachineCosts):
         return wire_seconds(costs, choice, p)
     alone = _in_memory(costs, choice, p, alone=True)

@@ -59,7 +59,8 @@ class TunedTable:
 
     ``machine`` tells where they were measured (collectives/tuning/machine.py), ``library`` by which
     version. ``races`` are those that were held, in ``budget_s`` seconds; None: an older version of
-    the library did not say. A value: :meth:`save` and :meth:`load` keep it.
+    the library did not say. ``predicted``: by the cost model, nothing was measured. A value:
+    :meth:`save` and :meth:`load` keep it.
     """
 
     ranks: int
@@ -68,6 +69,7 @@ class TunedTable:
     choices: tuple[Choice, ...]
     budget_s: float = 0.0
     races: tuple[Race, ...] | None = field(default=None, repr=False)
+    predicted: bool = False
 
     def of(self, kind: str, nbytes: int, far: bool = False) -> Choice | None:
         """Return the choice for a vector of so many bytes; None where nothing was measured."""
@@ -86,6 +88,7 @@ class TunedTable:
             "machine": self.machine,
             "ranks": self.ranks,
             "choices": [asdict(choice) for choice in self.choices],
+            **({"predicted": True} if self.predicted else {}),
             **self._raced(),
         }
 
@@ -146,7 +149,10 @@ def table_in(content: bytes, name: str) -> TunedTable:
     if not isinstance(listed, list):
         _refuse(name, "has no list of choices")
     choices = tuple(_choices(listed, name))
-    return TunedTable(ranks, machine, library, choices, *_races(document, name))
+    predicted = document.get("predicted", False)
+    if not isinstance(predicted, bool):
+        _refuse(name, "does not say whether it was predicted")
+    return TunedTable(ranks, machine, library, choices, *_races(document, name), predicted)
 
 
 def _races(document: dict[str, Any], name: str) -> tuple[float, tuple[Race, ...] | None]:

@@ -2,6 +2,7 @@
 #include "simulate/wire_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -159,6 +160,10 @@ class WireRun {
     const auto [left, arrived] =
         links_.carry(message.rank, message.peer, message.head, message.bytes,
                      std::max(message.handed_over - message.head, 0.0));
+    if (!std::isfinite(arrived)) {
+      throw Error(Status::invalid_argument,
+                  "predict: it would take longer than a number can say: the costs are too large");
+    }
     mine.finish(message.op, message.tile, left);
     arrivals_.put(pair(message.rank, message.peer), arrived);
     --mine.handed_over;

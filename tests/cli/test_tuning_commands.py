@@ -131,15 +131,15 @@ def test_mistakes(arguments: tuple[str, ...], words: str) -> None:
 def test_what_runs_on_far_cores_is_shown_beside(
     also_far: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    far = [Choice("reduce", 64, "chain", far=True)] if also_far else []
+    far = [Choice("reduce", 16384, "chain", far=True)] if also_far else []
     near = [
         Choice("reduce", 0, "direct", "inline", 0),
         Choice("reduce", 0, "direct", "inline", 0, far=True),
-        Choice("reduce", 64, "chain" if not also_far else "binomial"),
-        Choice("reduce", 4096, RULE),
-        Choice("reduce", 4096, RULE, far=True),
+        Choice("reduce", 16384, "chain" if not also_far else "binomial"),
+        Choice("reduce", 1 << 20, RULE),
+        Choice("reduce", 1 << 20, RULE, far=True),
     ]
-    alike = [] if also_far else [Choice("reduce", 64, "chain", far=True)]
+    alike = [] if also_far else [Choice("reduce", 16384, "chain", far=True)]
     _show(TunedTable(2, "here", "1", (*near, *far, *alike)))
     head, small, middle, large = (line.split() for line in capsys.readouterr().out.splitlines())
     assert ("cores" in head) == also_far

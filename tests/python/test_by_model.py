@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,15 +12,13 @@ import numpy as np
 import pytest
 
 import collectives as cl
-from collectives.machine_costs import usual_costs
-from collectives.topology import Link, Place, Topology
-from collectives.tuning.by_model import probed, table_of
+from collectives.tuning.by_model import probed
 from collectives.tuning.modelled import modelled
-from collectives.tuning.table import TunedTable
-from collectives.tuning.wanted import KINDS, WIRE_SIZES
+from collectives.tuning.table import RULE, TunedTable
+from collectives.tuning.wanted import KINDS
 from tests.python.ranks import on_ranks
 
-BUDGET = 0.02
+BUDGET = 5.0
 
 
 @pytest.mark.parametrize("p", [2, 3])
@@ -32,7 +32,7 @@ def test_all_ranks_choose_what_is_predicted(p: int) -> None:
             assert chosen is not None
             assert told.choice.algorithm == chosen.algorithm
             assert told.predicted is not None
-            assert "predicted to be" in str(told)
+            assert "predicts to be the fastest" in str(told)
         x = np.full(1000, comm.rank, np.float32)
         comm.allreduce(x)
         assert (x == sum(range(p))).all()
@@ -69,20 +69,51 @@ def test_links_of_ucx_are_not_known() -> None:
         probed(comm, BUDGET)
 
 
-def test_the_table_has_what_the_model_says() -> None:
-    links = Topology(
-        tuple(Place(name) for name in "abc"), {"network": Link(3e-5, 8e-9, overhead=5e-6)}
-    )
-    table = table_of(links, 3, "here", "tcp")
-    for kind in KINDS:
-        for nbytes in WIRE_SIZES:
-            said, found = modelled(links, kind, nbytes, 3), table.of(kind, nbytes)
-            assert found is not None
-            assert (found.algorithm, found.lag) == (said.algorithm, said.lag)
-    costs = usual_costs()
-    two = table_of(costs, 2, "here", "memory")
-    for far in (False, True):
-        said = modelled(costs.placed(far), "allreduce", 1 << 20, 2)
-        chosen = two.of("allreduce", 1 << 20, far)
-        assert chosen is not None
-        assert chosen.tile_bytes == said.tile_bytes
+@pytest.mark.parametrize("p", [2, 4])
+def test_it_is_what_the_model_says(p: int) -> None:
+    """Of what is explained nothing else is predicted to be faster."""
+
+    def work(comm: cl.Communicator) -> None:
+        comm.use_model(30.0)
+        costs = comm._known_costs
+        if p == 2:
+            costs = costs.placed(far=False)
+        for kind in KINDS:
+            for nbytes in (8, 4096, 100_000, 1 << 20, 256 << 20):
+                told = comm.explain(kind, nbytes)
+                assert told.source == "predicted"
+                assert told.choice.algorithm == modelled(costs, kind, nbytes, p).algorithm
+                assert told.predicted is not None
+                others = [rival.predicted for rival in told.rivals if rival.predicted is not None]
+                assert min(others, default=1e9) >= told.predicted
+
+    on_ranks(p, work)
+
+
+def test_what_there_is_no_time_for_is_left_to_the_rules() -> None:
+    def work(comm: cl.Communicator) -> TunedTable:
+        return comm.use_model(1e-9)
+
+    table = on_ranks(3, work)[0]
+    assert table.predicted
+    assert all(choice.algorithm == RULE for choice in table.choices)
+
+
+def test_a_table_says_that_it_was_predicted(tmp_path: Path) -> None:
+    path = str(tmp_path / "model.json")
+
+    def work(comm: cl.Communicator) -> None:
+        table = comm.use_model(BUDGET)
+        if comm.rank == 0:
+            table.save(path)
+            assert TunedTable.load(path) == table
+        comm.use_table(path)
+        assert comm.explain("allreduce", 8).source == "predicted"
+        comm.use_table(replace(table, predicted=False))
+        assert comm.explain("allreduce", 8).source == "measured"
+
+    on_ranks(2, work)
+    text = Path(path).read_text().replace('"predicted": true', '"predicted": 3')
+    Path(path).write_text(text)
+    with pytest.raises(cl.InvalidArgumentError, match="whether it was predicted"):
+        TunedTable.load(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +100,16 @@ def test_every_collective_has_a_choice_in_memory_and_on_a_network() -> None:
                 assert modelled(costs, kind, nbytes, p) in candidates(kind, p, nbytes, True)
         network = modelled("hosts:4x1,gbit=1,us=30", kind, 6000, 4)
         assert network in candidates(kind, 4, 6000, False)
+
+
+def test_a_file_that_is_named_is_read_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "links.json"
+    for link in (Link(1e-6, 1e-6), Link(1e-2, 1e-12)):
+        links = Topology(tuple(Place(name) for name in "abcd"), {"network": link})
+        links.save(path)
+        assert modelled(str(path), "allreduce", 1 << 16, 4) == modelled(
+            links, "allreduce", 1 << 16, 4
+        )
 
 
 def test_between_hosts_it_is_the_first_by_predict_wire() -> None:

@@ -162,6 +162,24 @@ def test_hosts_that_share_cores_take_longer() -> None:
     assert crowded == pytest.approx(8e-5, rel=0.01)  # two rounds of four messages, by two cores
 
 
+def test_cores_are_those_of_the_ranks_that_play() -> None:
+    link = Link(2e-5, 8e-9, overhead=1e-5)
+    four = tuple(Place(name, cpus=(0,), machine="a") for name in "abcd")
+    more = tuple(Place(name, cpus=(1,), machine="a") for name in "efgh")
+    own, first = (
+        predict_wire(Topology(places, {"network": link}, {(0, 1): link}), "allgather", "ring", 8, 4)
+        for places in (four, four + more)
+    )
+    assert own == first
+
+
+def test_what_takes_for_ever_is_refused() -> None:
+    for link in (Link(1, 1, 1, 0, 1e308), Link(1e308, 1e308)):
+        links = Topology((Place("a"), Place("b")), {"network": link})
+        with pytest.raises(cl.InvalidArgumentError, match="longer than a number can say"):
+            predict_wire(links, "allreduce", "ring", 1 << 20, 2)
+
+
 def test_who_shares_cores_is_known_without_a_probe() -> None:
     def predicted(comm: cl.Communicator) -> float:
         comm.barrier()

@@ -354,6 +354,9 @@ def test_hosts_that_are_containers_share_the_cpus_of_a_machine() -> None:
     assert shared.machines() == [[0, 1], [2, 3]]
     assert [shared.cores(ranks) for ranks in shared.machines()] == [2, 1]
     assert "one machine with 2 CPUs: a, b" in str(shared)
+    for ranks in (None, 5, [9]):
+        with pytest.raises(cl.InvalidArgumentError):
+            shared.cores(ranks)  # type: ignore[arg-type]
     assert Topology((Place("a"), Place("a", cpus=(0,)))).cores([0, 1]) == 0  # nobody knows
 
 
