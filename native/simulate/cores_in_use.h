@@ -15,9 +15,10 @@ namespace coll {
 class CoresInUse {
  public:
   explicit CoresInUse(const SharedCores& shared) : machine_of_(shared.machine_of) {
-    for (std::size_t i = 0; i < shared.cores.size(); ++i) {
-      const auto ranks = std::ranges::count(machine_of_, static_cast<int>(i));
-      const bool enough = shared.cores[i] == 0 || shared.cores[i] >= ranks;
+    std::vector<int> ranks(shared.cores.size(), 0);
+    for (const int machine : machine_of_) ++ranks[index(machine)];
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const bool enough = shared.cores[i] == 0 || shared.cores[i] >= ranks[i];
       taken_until_.emplace_back(enough ? 0 : index(shared.cores[i]), kLongAgo);
     }
   }
