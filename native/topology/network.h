@@ -45,7 +45,7 @@ struct Overhead {
 
 // What a rank itself needs, wherever its messages go.
 struct RankCosts {
-  Overhead overhead;
+  Overhead overhead{};
   double fold = 0;  // seconds per byte of one operand
   double copy = 0;  // seconds per byte
 };
@@ -132,7 +132,7 @@ std::unique_ptr<Network> rails_network(int nodes, int gpus, const PortCosts& cos
 struct MeasuredLink {
   double latency = 0;  // of a short message, with what keeps both ends busy
   double seconds_per_byte = 0;
-  Overhead overhead;  // of one end
+  Overhead overhead{};  // of one end
   double bucket = 0;  // LinkClass
 };
 struct MeasuredPair {
