@@ -51,7 +51,8 @@ class Communicator(Collectives, Memory):
         """Return a sum of values that are multiplied by ``factor`` first, an ``op`` for that dtype.
 
         ``factor`` is a number, or an array of one element on the GPU, which is read when the
-        collective runs. Raises InvalidArgumentError for a dtype that NCCL does not have.
+        collective runs. Raises InvalidArgumentError for a dtype that NCCL does not have, and for a
+        number that the dtype does not hold: of integers exactly, of floats within their range.
         """
         return PreMulSum(self, factor, dtype_name(dtype))
 

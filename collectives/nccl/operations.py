@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,10 +11,11 @@ import numpy as np
 
 from collectives import arrays as host_arrays
 from collectives.errors import ClosedError, InvalidArgumentError
-from collectives.names import choose_from, real
+from collectives.names import choose_from, integer, real
 from collectives.nccl.arrays import CODES, HOST, Operand, operand
 from collectives.nccl.constants import OPS, RESIDENCES
 from collectives.nccl.declarations import ffi
+from collectives.topology.checked import shown
 
 if TYPE_CHECKING:
     from collectives.nccl.caller import Caller
@@ -110,8 +112,31 @@ def _scalar(factor: Any, dtype: str, comm: Caller) -> tuple[int, int, Any]:
             )
         kind = "ncclScalarHostImmediate" if side.device == HOST else "ncclScalarDevice"
         return side.address, RESIDENCES[kind], side.array
-    if real(factor) != real(factor):
-        raise InvalidArgumentError(f"pre_mul_sum: factor is {factor!r}: give a number")
-    made = np.array([factor]).astype(host_arrays.numpy_dtype(host_arrays.DTYPES[dtype]))
-    kept = ffi.new("char[]", made.tobytes())
+    kept = ffi.new("char[]", _element(factor, dtype))
     return int(ffi.cast("uintptr_t", kept)), RESIDENCES["ncclScalarHostImmediate"], kept
+
+
+def _element(factor: Any, dtype: str) -> bytes:
+    """Return a number as it lies in an array; of integers exactly, of floats rounded once."""
+    wide, whole = real(factor), integer(factor)
+    if whole is None and wide.is_integer() and int(wide) == factor:
+        whole = int(wide)
+    if whole is None and math.isnan(wide):
+        raise InvalidArgumentError(f"pre_mul_sum: factor is {shown(factor)}: give a number")
+    kind = host_arrays.numpy_dtype(host_arrays.DTYPES[dtype])
+    if "int" in dtype:
+        limits = np.iinfo(kind)
+        if whole is None or not limits.min <= whole <= limits.max:
+            raise InvalidArgumentError(
+                f"pre_mul_sum: factor is {shown(factor)}, which {dtype} does not hold: give a "
+                f"whole number from {limits.min} to {limits.max}"
+            )
+        return np.array([whole], kind).tobytes()
+    with np.errstate(over="ignore", invalid="ignore"):  # it is looked at below
+        made = np.array([wide]).astype(kind)
+    # What is finite stays so, and infinity what it is: float8_e4m3fn has none.
+    if math.isnan(wide) or math.isinf(wide) != math.isinf(made[0]) or math.isnan(made[0]):
+        raise InvalidArgumentError(
+            f"pre_mul_sum: factor is {shown(factor)}, which {dtype} does not hold: it is too large"
+        )
+    return made.tobytes()

@@ -60,13 +60,12 @@ struct Call {
 };
 
 // Whether two calls run the same plan and say the same in their records, where their unequal parts
-// are the same, too (kept_counts.h): they differ in buffers and time-out at most. Words are those
-// of their callers, who may have changed them since.
+// are the same, too (kept_counts.h): they differ in buffers and time-out at most. One that is kept
+// must have words of its own (kept_words.h).
 inline bool alike(const Call& a, const Call& b) noexcept {
   return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op && a.accumulate == b.accumulate &&
          a.reproducible == b.reproducible && a.purpose == b.purpose && a.root == b.root &&
-         a.count == b.count && a.algorithm == b.algorithm && a.mode == b.mode && a.words.empty() &&
-         b.words.empty();
+         a.count == b.count && a.algorithm == b.algorithm && a.mode == b.mode && a.words == b.words;
 }
 
 // Elements that one rank hands in and gets out.

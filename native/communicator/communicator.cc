@@ -136,6 +136,7 @@ void Communicator::resolve(const Call& call, Prepared& out) {
                      plans_.given());
   out.call = call;
   out.counts.keep(out.call, ranks_);
+  out.words.keep(out.call);
   out.sides = sides_of(call, rank_, ranks_);
   out.user_op = user_op_generation(static_cast<int>(call.op));
   out.packed = pack(out.note);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The persistent calls of a communicator.
 #include <algorithm>
-#include <optional>
 
 #include "communicator/communicator.h"
 #include "communicator/guard.h"
@@ -38,17 +37,12 @@ void Communicator::forget(Persistent& persistent) {
 }
 
 // Chooses anew what was prepared before an announcement: all ranks do so in the same call, wherever
-// each has prepared it. The words of its caller may be gone; the note knows what they were.
+// each has prepared it.
 void Communicator::renew(Persistent& persistent) {
   Kept& own = persistent.kept;
   Prepared& prepared = own.prepared;
-  Call call = prepared.call;
-  call.words = {};
-  const std::optional<CallDetail> detail = prepared.note.detail;
+  const Call call = prepared.call;
   resolve(call, prepared);
-  prepared.note.detail = detail;
-  prepared.packed = pack(prepared.note);
-  prepared.hash = hash_of(prepared.note);
   keep(call, own);
   bind(call, prepared, own.scratch);
   persistent.announcement = announced_.taken();

@@ -13,6 +13,7 @@
 #include "communicator/accumulation.h"
 #include "communicator/call.h"
 #include "communicator/kept_counts.h"
+#include "communicator/kept_words.h"
 #include "communicator/plans.h"
 #include "communicator/record.h"
 #include "engine/binding.h"
@@ -31,6 +32,7 @@ struct PlacedAs {
 struct Prepared {
   Call call;
   KeptCounts counts;
+  KeptWords words;
   Choices choices;
   CallNote note;
   Binding* binding = nullptr;

@@ -14,13 +14,16 @@ namespace coll {
 class Recent {
  public:
   Recent() {
-    for (Used& used : calls_) used.kept.prepared.counts.reserve(kMostCounts);
+    for (Used& used : calls_) {
+      used.kept.prepared.counts.reserve(kMostCounts);
+      used.kept.prepared.words.reserve(kMostWords);
+    }
   }
 
   // Whether a call is one to be kept: preparing it costs as much as running it, and what is kept
   // for it is small. It need not be valid.
   static bool takes(const Call& call, int ranks) noexcept {
-    return call.count <= kMostElements && takes_counts(call, ranks) && call.words.empty() &&
+    return call.count <= kMostElements && takes_counts(call, ranks) && takes_words(call) &&
            call.accumulate == Accumulate::as_stored && call.reproducible != Reproducible::any_p;
   }
 
@@ -49,12 +52,18 @@ class Recent {
   }
 
  private:
-  static constexpr std::size_t kCalls = 8, kMostElements = 1024, kMostCounts = 64;
+  static constexpr std::size_t kCalls = 8, kMostElements = 1024, kMostCounts = 64, kMostWords = 128;
 
   static bool takes_counts(const Call& call, int ranks) noexcept {
     return call.counts == nullptr ||
            (may_have_counts(call.kind) && number_of_counts(call.kind, ranks) <= kMostCounts &&
             vector_elements(call, ranks) <= kMostElements);
+  }
+
+  // Those of a step of another call seldom come twice.
+  static bool takes_words(const Call& call) noexcept {
+    return call.words.empty() ||
+           (call.purpose == Purpose::itself && call.words.size() <= kMostWords);
   }
 
   struct Used {

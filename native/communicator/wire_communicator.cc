@@ -135,6 +135,7 @@ void WireCommunicator::resolve(const Call& call, WireReady& out) {
   check_blocks(call, plan.binding.uses_scratch());
   out.call = call;
   out.counts.keep(out.call, ranks_);
+  out.words.keep(out.call);
   out.binding = &plan.binding;
   out.plan = &plan.plan;
 }
@@ -156,6 +157,7 @@ void WireCommunicator::bind(const Call& call, WireReady& ready, std::vector<std:
                        .tile_bytes = ready.choice.tile_bytes});
   ready.call = call;
   ready.counts.keep(ready.call, ranks_);
+  ready.words.keep(ready.call);
 }
 
 void WireCommunicator::enter() {

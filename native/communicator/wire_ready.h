@@ -11,6 +11,7 @@
 #include "communicator/accumulation.h"
 #include "communicator/call.h"
 #include "communicator/kept_counts.h"
+#include "communicator/kept_words.h"
 #include "communicator/record.h"
 #include "communicator/wire_plans.h"
 
@@ -19,6 +20,7 @@ namespace coll {
 struct WireReady {
   Call call;
   KeptCounts counts;
+  KeptWords words;
   WireChoice choice;
   CallNote note;
   std::uint64_t hash = 0, user_op = 0;

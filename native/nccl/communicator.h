@@ -14,6 +14,7 @@
 #include "bootstrap/secret.h"
 #include "nccl/config.h"
 #include "nccl/one_sided.h"
+#include "nccl/receipts.h"
 #include "nccl/result.h"
 #include "nccl/settings.h"
 #include "nccl/values.h"
@@ -51,6 +52,9 @@ struct ncclComm {
   std::atomic<coll_comm*> engine{nullptr};  // null until the ranks have met
   // What ncclCommGetAsyncError() says; after a failure nothing can be done any more.
   std::atomic<ncclResult_t> state{ncclSuccess};
+  // What it says once where that is ncclSuccess: the first failure, which nobody has asked for yet,
+  // of a call that was left to the worker and ended itself alone.
+  std::atomic<ncclResult_t> passing{ncclSuccess};
   std::atomic<coll::nccl::Holder> holder{coll::nccl::Holder::nobody};
   std::atomic<bool> stopping{false};  // it is to give up
   coll::nccl::Standing standing = coll::nccl::Standing::open;
@@ -66,7 +70,9 @@ struct ncclComm {
 
   std::vector<std::optional<coll::nccl::Factor>> factors;  // by operation - ncclNumOps
   std::vector<std::byte> scratch;
+  std::string words;  // of groups, kept as it grows
   coll::nccl::OneSided one_sided;
+  coll::nccl::Receipts receipts;
   std::optional<ncclUniqueId> growth = {};  // that ncclCommGetUniqueId() has made, not used yet
   std::atomic<int> lent{0};                 // to how many others that are being made of it
   std::atomic<bool> standing_still{false};  // its mover is to end

@@ -85,6 +85,21 @@ void unpack(ncclComm& comm, const std::vector<const Operation*>& operations, con
   }
 }
 
+// What groups must have alike that are as long as a whole: "avg, counts 3, 5", "counts 100 of 8".
+void tell(const std::vector<const Operation*>& operations, std::string& words) {
+  words = averages_integers(*operations.front()) ? "avg, counts " : "counts ";
+  const auto end = operations.end();
+  for (auto run = operations.begin(); run != end;) {
+    const std::size_t count = (*run)->count;
+    const auto next =
+        std::find_if(run, end, [&](const Operation* other) { return other->count != count; });
+    if (run != operations.begin()) words += ", ";
+    if (next - run > 1) words += std::to_string(next - run) + " of ";
+    words += std::to_string(count);
+    run = next;
+  }
+}
+
 }  // namespace
 
 std::vector<std::vector<const Operation*>> joined(std::span<const Operation> operations,
@@ -122,7 +137,8 @@ ncclResult_t run_joined(ncclComm& comm, const std::vector<const Operation*>& ope
   const std::size_t own = static_cast<std::size_t>(comm.rank) * all.block_bytes;
   one.send = one.kind == COLL_ALLGATHER ? memory + own : memory;
   one.recv = one.kind == COLL_REDUCE_SCATTER ? memory + own : memory;
-  const ncclResult_t result = settled(comm, run_plain(comm, one));
+  tell(operations, comm.words);
+  const ncclResult_t result = settled(comm, run_plain(comm, one, comm.words.c_str()));
   if (result == ncclSuccess) unpack(comm, operations, all, memory);
   return result;
 }

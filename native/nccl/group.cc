@@ -75,10 +75,10 @@ ncclResult_t run_messages(ncclComm& comm, const std::vector<Operation>& messages
   ncclResult_t first = ncclSuccess;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     coll_message got{};
-    ncclResult_t result = settled(comm, coll_wait(engine, requests[i], &got, 0));
-    if (result == ncclSuccess && messages[i].form == Form::recv) {
-      result = whole(comm, messages[i], got.count);
-    }
+    const coll_status status = coll_wait(engine, requests[i], &got, 0);
+    ncclResult_t result = messages[i].form == Form::recv
+                              ? received(comm, messages[i], status, got.count)
+                              : settled(comm, status);
     if (result == ncclSuccess) result = settled(comm, hosts[i].put_back());
     if (first == ncclSuccess) first = result;
     if (comm.state.load() != ncclSuccess && comm.state.load() != ncclInProgress) return first;
@@ -144,8 +144,9 @@ void leave_to_worker(Batch batch) {
   comm.worker.post([own = std::make_shared<Batch>(std::move(batch))] {
     ncclComm& its = *own->comm;
     const ncclResult_t result = run_to_the_end(*own, false);
-    ncclResult_t still = ncclInProgress;  // unless a failure was kept for good
-    its.state.compare_exchange_strong(still, result);
+    ncclResult_t still = ncclInProgress, none = ncclSuccess;
+    if (its.state.load() == still) its.passing.compare_exchange_strong(none, result);
+    its.state.compare_exchange_strong(still, ncclSuccess);  // unless a failure was kept for good
   });
 }
 

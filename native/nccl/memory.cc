@@ -2,7 +2,6 @@
 // Memory for arrays, of a GPU where there is one, and arrays that are to be reached without a copy:
 // every array is as good as any other, so registration is a receipt.
 #include <cstdlib>
-#include <memory>
 #include <string>
 
 #include "collectives_gpu.h"
@@ -13,10 +12,6 @@ namespace coll::nccl {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-
-struct Registration {
-  const ncclComm* comm;
-};
 
 void* of_host(std::size_t size) {
   const std::size_t whole = (size + kPage - 1) / kPage * kPage;
@@ -44,7 +39,6 @@ void expect_no_driver() {
 
 using coll::nccl::answered;
 using coll::nccl::Refusal;
-using coll::nccl::Registration;
 
 extern "C" {
 
@@ -75,21 +69,20 @@ ncclResult_t ncclMemFree(void* ptr) {
 
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
   return answered([&] {
-    const ncclComm& own = coll::nccl::alive(comm);
+    ncclComm& own = coll::nccl::alive(comm);
     if (buff == nullptr || size == 0 || handle == nullptr) {
       throw Refusal(ncclInvalidArgument, "buff or handle is a null pointer, or size is 0");
     }
-    *handle = std::make_unique<Registration>(Registration{&own}).release();
+    *handle = own.receipts.issue();
     return ncclSuccess;
   });
 }
 
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
   return answered([&] {
-    const ncclComm& own = coll::nccl::alive(comm);
-    const std::unique_ptr<Registration> known(static_cast<Registration*>(handle));
-    if (known != nullptr && known->comm == &own) return ncclSuccess;
-    throw Refusal(ncclInvalidArgument, "the handle is not of this communicator");
+    if (coll::nccl::alive(comm).receipts.take_back(handle)) return ncclSuccess;
+    throw Refusal(ncclInvalidArgument,
+                  "the handle is not of this communicator, or deregistered already");
   });
 }
 

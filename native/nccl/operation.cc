@@ -18,11 +18,6 @@ bool has_root(coll_kind kind) noexcept {
          kind == COLL_SCATTER;
 }
 
-bool averages_integers(const Operation& operation) noexcept {
-  return reduces(operation.kind) && operation.op == ncclAvg &&
-         family_of(dtype_of(operation)) == Family::integer;
-}
-
 void resolve_operator(Operation& operation, const ncclComm& comm) {
   if (operation.op >= 0 && operation.op < ncclNumOps) return;
   const auto i = static_cast<std::size_t>(operation.op - ncclNumOps);
@@ -73,9 +68,9 @@ ncclResult_t run_message(ncclComm& comm, const Operation& operation) {
                    coll_send(engine, operation.send, operation.count, dtype, operation.root, 0, 0));
   }
   coll_message got{};
-  const ncclResult_t result = settled(
-      comm, coll_recv(engine, operation.recv, operation.count, dtype, operation.root, 0, &got, 0));
-  return result == ncclSuccess ? whole(comm, operation, got.count) : result;
+  const coll_status status =
+      coll_recv(engine, operation.recv, operation.count, dtype, operation.root, 0, &got, 0);
+  return received(comm, operation, status, got.count);
 }
 
 ncclResult_t run_treated(ncclComm& comm, const Operation& operation) {
@@ -87,7 +82,8 @@ ncclResult_t run_treated(ncclComm& comm, const Operation& operation) {
     put_in(operation, operation.send, comm.scratch.data(), n);
     plain.send = comm.scratch.data();
   }
-  const ncclResult_t result = settled(comm, run_plain(comm, plain));
+  const char* const agreed = averages_integers(operation) ? "avg" : nullptr;
+  const ncclResult_t result = settled(comm, run_plain(comm, plain, agreed));
   if (result == ncclSuccess) {
     finish(operation, comm, operation.recv, elements_out(operation, comm));
   }
@@ -96,8 +92,14 @@ ncclResult_t run_treated(ncclComm& comm, const Operation& operation) {
 
 }  // namespace
 
-ncclResult_t whole(ncclComm& comm, const Operation& operation, std::size_t came) {
-  if (came == operation.count) return ncclSuccess;
+ncclResult_t received(ncclComm& comm, const Operation& operation, coll_status status,
+                      std::size_t came) {
+  // All else that is wrong with its arguments was refused before: the message is too long for them.
+  if (status == COLL_INVALID_ARGUMENT) {
+    return comm.fail(ncclInvalidUsage, coll_last_error(), false);
+  }
+  const ncclResult_t result = settled(comm, status);
+  if (result != ncclSuccess || came == operation.count) return result;
   return comm.fail(ncclInvalidUsage,
                    "rank " + std::to_string(operation.root) + " sent " + std::to_string(came) +
                        " elements, where this rank receives " + std::to_string(operation.count),
@@ -114,6 +116,11 @@ void check(Operation& operation, const ncclComm& comm) {
   }
   check_place(operation, comm);
   check_arrays(operation, comm);
+}
+
+bool averages_integers(const Operation& operation) noexcept {
+  return reduces(operation.kind) && operation.op == ncclAvg &&
+         family_of(dtype_of(operation)) == Family::integer;
 }
 
 bool is_plain(const Operation& operation) noexcept {
@@ -179,13 +186,26 @@ void finish(const Operation& operation, const ncclComm& comm, void* data,
   if (averages_integers(operation)) divide(dtype_of(operation), data, elements, comm.ranks);
 }
 
-coll_status run_plain(ncclComm& comm, const Operation& operation) noexcept {
-  const auto kind = static_cast<std::size_t>(operation.kind);
-  return coll_collective(
-      comm.engine.load(std::memory_order_relaxed), operation.kind, operation.send, operation.recv,
-      whole_count(operation, comm), static_cast<std::int32_t>(dtype_of(operation)),
-      static_cast<std::int32_t>(kReductionOf[static_cast<std::size_t>(operation.op)]),
-      operation.root, comm.algorithms[kind], comm.mode, 0);
+coll_call call_of(const ncclComm& comm, const Operation& operation) noexcept {
+  coll_call call{};
+  call.size = sizeof call;
+  call.kind = operation.kind;
+  call.dtype = static_cast<std::int32_t>(dtype_of(operation));
+  call.op = static_cast<std::int32_t>(kReductionOf[static_cast<std::size_t>(operation.op)]);
+  call.root = operation.root;
+  call.input = operation.send;
+  call.output = operation.recv;
+  call.count = whole_count(operation, comm);
+  call.algorithm = call.mode = -1;
+  return call;
+}
+
+coll_status run_plain(ncclComm& comm, const Operation& operation, const char* agreed) noexcept {
+  coll_call call = call_of(comm, operation);
+  call.algorithm = comm.algorithms[static_cast<std::size_t>(operation.kind)];
+  call.mode = comm.mode;
+  call.agreed = agreed;
+  return coll_run(comm.engine.load(std::memory_order_relaxed), &call);
 }
 
 ncclResult_t run(ncclComm& comm, const Operation& operation) {

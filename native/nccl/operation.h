@@ -55,17 +55,25 @@ std::size_t elements_out(const Operation& operation, const ncclComm& comm) noexc
 
 // Copies what this rank hands in of a collective, times the factor that its operation has.
 void put_in(const Operation& operation, const void* from, void* to, std::size_t elements) noexcept;
-// Divides what has come of an average of integers.
+// The average of integers, which the C interface has not: it is a sum, divided by finish().
+bool averages_integers(const Operation& operation) noexcept;
+// Divides what has come of such an average.
 void finish(const Operation& operation, const ncclComm& comm, void* data,
             std::size_t elements) noexcept;
 
-// ncclSuccess where a message had as many elements as its receiver wants.
-ncclResult_t whole(ncclComm& comm, const Operation& operation, std::size_t came);
+// What came of a receive: ncclSuccess where the message had as many elements as this rank wants.
+ncclResult_t received(ncclComm& comm, const Operation& operation, coll_status status,
+                      std::size_t came);
 
 // Runs it: a collective of whatever kind, or a message. Not while the communicator is in a call.
 ncclResult_t run(ncclComm& comm, const Operation& operation);
 
-// The same of a collective whose arrays hold all that belongs in: no factor, no division.
-coll_status run_plain(ncclComm& comm, const Operation& operation) noexcept;
+// A collective as the C interface takes it, by an algorithm that it chooses.
+coll_call call_of(const ncclComm& comm, const Operation& operation) noexcept;
+
+// The same of a collective whose arrays hold all that belongs in: no factor, no division. `agreed`:
+// what of it all ranks must have alike and the C interface cannot see; null: nothing.
+coll_status run_plain(ncclComm& comm, const Operation& operation,
+                      const char* agreed = nullptr) noexcept;
 
 }  // namespace coll::nccl

@@ -25,20 +25,6 @@ void expect_no_stream(cudaStream_t stream) {
                     : "there is no CUDA driver, so the stream must be NULL");
 }
 
-coll_call call_of(const ncclComm& comm, const Operation& operation) {
-  coll_call call{};
-  call.size = sizeof call;
-  call.kind = operation.kind;
-  call.dtype = static_cast<std::int32_t>(dtype_of(operation));
-  call.op = static_cast<std::int32_t>(kReductionOf[static_cast<std::size_t>(operation.op)]);
-  call.root = operation.root;
-  call.input = operation.send;
-  call.output = operation.recv;
-  call.count = whole_count(operation, comm);
-  call.algorithm = call.mode = -1;
-  return call;
-}
-
 }  // namespace
 
 void find_place(Operation& operation, const ncclComm& comm, cudaStream_t stream) {

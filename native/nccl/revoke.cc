@@ -24,6 +24,7 @@ ncclResult_t revoke(ncclComm& comm, int flags) {
   if (comm.standing == Standing::revoked) return ncclSuccess;
   stop(comm);
   comm.standing = Standing::revoked;
+  comm.passing = ncclSuccess;
   comm.state = ncclSuccess;  // also where another rank has revoked it before
   return ncclSuccess;
 }

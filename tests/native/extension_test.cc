@@ -271,6 +271,17 @@ TEST(words_that_ranks_must_agree_on_are_compared) {
     CHECK(run_agreed(comm, much.c_str() + rank) == COLL_MISMATCH);
     CHECK(says("xxx..., rank 1") && says("xxx..., which differ further on"));
   });
+  // Words of one call in the place of those of the one before: short ones, and long ones.
+  for (const std::size_t length : {4U, 200U}) {
+    on_ranks(2, [&](coll_comm* comm, int rank) {
+      std::string words(length, 'a');
+      for (int i = 0; i < 3; ++i) CHECK(run_agreed(comm, words.c_str()) == COLL_OK);
+      words.front() = 'b';
+      CHECK(run_agreed(comm, words.c_str()) == COLL_OK);
+      if (rank == 1) words.front() = 'a';
+      CHECK(run_agreed(comm, words.c_str()) == COLL_MISMATCH);
+    });
+  }
 }
 
 TEST(a_builder_that_is_misused_says_so) {

@@ -84,6 +84,15 @@ TEST(other_words_than_those_of_the_call_before_are_compared) {
     const coll_call second = sum_of(x, out, rank == 0 ? "one" : "other");
     CHECK(coll_run(comm, &second) == COLL_MISMATCH);
   });
+  // In the place of those of the call before.
+  on_wired(2, [](int rank, coll_comm* comm) {
+    std::vector<double> x(3, 1), out(3);
+    std::string words = "alike";
+    const coll_call call = sum_of(x, out, words.data());
+    for (int i = 0; i < 3; ++i) CHECK(coll_run(comm, &call) == COLL_OK);
+    if (rank == 0) words.front() = 'x';
+    CHECK(coll_run(comm, &call) == COLL_MISMATCH);
+  });
 }
 
 // Rank 0 asks for what cannot be bound, after its plan was chosen; the call before it is as it was.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -176,6 +177,39 @@ def test_scaled_sums(standin: Standin, comm: nccl.Communicator) -> None:
         comm.pre_mul_sum(1, "int16")
     with pytest.raises(InvalidArgumentError, match="factor is 'two'"):
         comm.pre_mul_sum("two", "int32")
+
+
+@pytest.mark.parametrize(
+    ("factor", "dtype"),
+    [(300, "int8"), (-1, "uint8"), (2.5, "int32"), (2**70, "int64"), (np.inf, "int32"),
+     (2**63, "int64"), (-(2**63) - 1, "int64"), (np.float32(0.5), "uint64"), (10**400, "int32"),
+     (1e39, "float32"), (-1e39, "bfloat16"), (10**30, "float16"), (500, "float8_e4m3fn"),
+     (np.inf, "float8_e4m3fn"), (1e6, "float8_e5m2"), (10**400, "float64")],
+)  # fmt: skip
+def test_factors_that_a_dtype_does_not_hold(
+    standin: Standin, comm: nccl.Communicator, factor: Any, dtype: str
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidArgumentError, match="pre_mul_sum: factor is "):
+            comm.pre_mul_sum(factor, dtype)
+    assert standin.log() == []
+
+
+@pytest.mark.parametrize(
+    ("factor", "dtype", "bits"),
+    [(255, "uint8", "ff00"), (-128.0, "int8", "8000"), (2**64 - 1, "uint64", "ffff"),
+     (2**53 + 1, "int64", "0100"), (np.int64(-(2**63) + 7), "int64", "0700"),
+     (np.float32(3), np.int32, "0300"), (65504, "float16", "ff7b"), (np.inf, "float16", "007c"),
+     (0.1, "float32", "cdcc"), (2**70, "bfloat16", "8062"), (448, "float8_e4m3fn", "7e00")],
+)  # fmt: skip
+def test_factors_that_it_holds(
+    standin: Standin, comm: nccl.Communicator, factor: Any, dtype: Any, bits: str
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comm.pre_mul_sum(factor, dtype)
+    assert standin.log()[0].endswith(f"bytes {bits}")
 
 
 def test_persistent_calls(standin: Standin, third: nccl.Communicator) -> None:

@@ -145,6 +145,91 @@ TEST(a_call_that_fails_makes_its_group_fail) {
   });
 }
 
+// ---- ranks whose groups differ ------------------------------------------------------------------
+
+enum class What { allreduce, allgather };
+
+// Groups that are as long as a whole on all ranks: calls of these counts.
+void check_counts(What what, std::vector<std::size_t> of_rank_0, std::vector<std::size_t> of_rank_1,
+                  const std::string& words) {
+  with_comm(2, [&](ncclComm_t comm, int rank) {
+    std::vector<Floats> all;
+    good(ncclGroupStart());
+    for (const std::size_t count : rank == 0 ? of_rank_0 : of_rank_1) {
+      Floats& x = all.emplace_back(2 * count, 1.0F);
+      if (what == What::allreduce) {
+        good(ncclAllReduce(x.data(), x.data(), count, ncclFloat32, ncclSum, comm, nullptr));
+      } else {
+        float* const own = x.data() + static_cast<std::size_t>(rank) * count;
+        good(ncclAllGather(own, x.data(), count, ncclFloat32, comm, nullptr));
+      }
+    }
+    bad(ncclGroupEnd(), ncclInvalidUsage, words);
+  });
+}
+
+void check_all_counts() {
+  check_counts(What::allreduce, {3, 5}, {5, 3}, "counts 3, 5");
+  check_counts(What::allgather, {3, 5}, {5, 3}, "counts 5, 3");
+  check_counts(What::allreduce, {4, 4}, {8}, "counts 2 of 4");
+  check_counts(What::allreduce, {2, 2, 2, 6}, {6, 2, 2, 2}, "counts 3 of 2, 6");
+  // The same as far as an error can quote them.
+  std::vector<std::size_t> many;
+  for (std::size_t i = 1; i <= 60; ++i) many.push_back(i);
+  std::vector<std::size_t> others = many;
+  std::swap(others[58], others[59]);
+  check_counts(What::allreduce, many, others, "which differ further on");
+}
+
+TEST(groups_of_other_counts_are_an_error) { check_all_counts(); }
+
+TEST(groups_of_other_counts_are_an_error_over_tcp) {
+  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  check_all_counts();
+  ::unsetenv("NCCL_SHM_DISABLE");
+}
+
+void check_sum_beside_average() {
+  for (const int calls : {1, 2}) {
+    with_comm(2, [calls](ncclComm_t comm, int rank) {
+      std::vector<int> x(4, 6);
+      const ncclRedOp_t op = rank == 0 ? ncclSum : ncclAvg;
+      good(ncclGroupStart());
+      for (int i = 1; i < calls; ++i) {
+        good(ncclAllReduce(&x[2], &x[2], 2, ncclInt32, op, comm, nullptr));
+      }
+      good(ncclAllReduce(&x[0], &x[0], 2, ncclInt32, op, comm, nullptr));
+      bad(ncclGroupEnd(), ncclInvalidUsage, "for avg");
+    });
+  }
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    int x = 6;
+    bad(ncclAllReduce(&x, &x, 1, ncclInt32, rank == 0 ? ncclSum : ncclAvg, comm, nullptr),
+        ncclInvalidUsage, "for avg");
+  });
+}
+
+TEST(a_sum_beside_an_average_of_integers_is_an_error) { check_sum_beside_average(); }
+
+TEST(a_sum_beside_an_average_of_integers_is_an_error_over_tcp) {
+  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  check_sum_beside_average();
+  ::unsetenv("NCCL_SHM_DISABLE");
+}
+
+// A factor is each rank's own affair, also that of one.
+TEST(a_sum_with_a_factor_beside_one_without) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    int x = 6, factor = 3;
+    ncclRedOp_t op = ncclSum;
+    if (rank == 0) {
+      good(ncclRedOpCreatePreMulSum(&op, &factor, ncclInt32, ncclScalarHostImmediate, comm));
+    }
+    good(ncclAllReduce(&x, &x, 1, ncclInt32, op, comm, nullptr));
+    CHECK(x == 24);
+  });
+}
+
 TEST(a_message_of_another_length_makes_its_group_fail) {
   with_comm(2, [](ncclComm_t comm, int rank) {
     std::vector<int> x(8), y(8, rank);
@@ -153,6 +238,18 @@ TEST(a_message_of_another_length_makes_its_group_fail) {
     good(ncclRecv(x.data(), rank == 0 ? 4 : 8, ncclInt32, 1 - rank, comm, nullptr));
     if (rank == 0) return good(ncclGroupEnd());
     bad(ncclGroupEnd(), ncclInvalidUsage, "sent 4");
+  });
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    std::vector<int> x(8), y(8, rank);
+    good(ncclGroupStart());
+    good(ncclSend(y.data(), 4, ncclInt32, 1 - rank, comm, nullptr));
+    good(ncclRecv(x.data(), rank == 0 ? 4 : 3, ncclInt32, 1 - rank, comm, nullptr));
+    if (rank == 0) {
+      good(ncclGroupEnd());
+    } else {
+      bad(ncclGroupEnd(), ncclInvalidUsage, "room for 3");
+    }
+    CHECK(sum_over(comm, 1) == 2);
   });
 }
 

@@ -122,13 +122,13 @@ TEST(configs_of_other_versions) {
   });
 }
 
-void finish(ncclComm_t comm) {
+ncclResult_t awaited(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
   const auto begin = Clock::now();
   while (state == ncclInProgress && seconds_since(begin) < 20) {
     good(ncclCommGetAsyncError(comm, &state));
   }
-  good(state);
+  return state;
 }
 
 TEST(communicators_that_do_not_block) {
@@ -148,18 +148,53 @@ TEST(communicators_that_do_not_block) {
           "ncclCommGetAsyncError");
       board.step = 1;
     }
-    finish(comm);
+    good(awaited(comm));
     int x = rank + 1;
     CHECK(ncclAllReduce(&x, &x, 1, ncclInt32, ncclSum, comm, nullptr) == ncclInProgress);
-    finish(comm);
+    good(awaited(comm));
     CHECK(x == 3);
     CHECK(ncclCommSplit(comm, 0, -rank, &part, nullptr) == ncclInProgress);
-    finish(part);
-    finish(comm);
+    good(awaited(part));
+    good(awaited(comm));
     int of_part = -1;
     good(ncclCommUserRank(part, &of_part));
     CHECK(of_part == 1 - rank);
     good(ncclCommDestroy(part));
+    good(ncclCommDestroy(comm));
+  });
+}
+
+// What ends one call, and not the communicator, is told once; the calls that follow go on.
+TEST(a_call_that_fails_alone_where_calls_do_not_block) {
+  in_processes(2, [](int rank, Board& board) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr;
+    CHECK(ncclCommInitRankConfig(&comm, 2, id_of(board, rank), rank, &config) == ncclInProgress);
+    good(awaited(comm));
+    std::vector<int> x(8, 1);
+    for (const std::size_t count : {3U, 5U}) {
+      const ncclResult_t begun = rank == 0 ? ncclSend(x.data(), 4, ncclInt32, 1, comm, nullptr)
+                                           : ncclRecv(x.data(), count, ncclInt32, 0, comm, nullptr);
+      CHECK(begun == ncclInProgress);
+      if (rank == 0) {
+        good(awaited(comm));
+      } else {
+        bad(awaited(comm), ncclInvalidUsage, count == 3 ? "room for 3" : "sent 4");
+        good(awaited(comm));
+      }
+      int y = 1;
+      CHECK(ncclAllReduce(&y, &y, 1, ncclInt32, ncclSum, comm, nullptr) == ncclInProgress);
+      good(awaited(comm));
+      CHECK(y == 2);
+    }
+    // What ends the communicator stays.
+    CHECK(ncclAllReduce(x.data(), x.data(), rank == 0 ? 8 : 4, ncclInt32, ncclSum, comm, nullptr) ==
+          ncclInProgress);
+    bad(awaited(comm), ncclInvalidUsage, "8 int32");
+    bad(awaited(comm), ncclInvalidUsage, "8 int32");
+    bad(ncclAllReduce(x.data(), x.data(), 1, ncclInt32, ncclSum, comm, nullptr), ncclInvalidUsage,
+        "failed before");
     good(ncclCommDestroy(comm));
   });
 }
@@ -311,6 +346,25 @@ TEST(counts_that_differ_are_an_error) {
   });
 }
 
+// Of a message: it lives on.
+TEST(receives_of_another_count_are_an_error) {
+  with_comm(2, [](ncclComm_t comm, int rank) {
+    std::vector<int> x(8);
+    for (const std::size_t count : {3U, 5U}) {
+      if (rank == 0) {
+        good(ncclSend(x.data(), 4, ncclInt32, 1, comm, nullptr));
+        continue;
+      }
+      bad(ncclRecv(x.data(), count, ncclInt32, 0, comm, nullptr), ncclInvalidUsage,
+          count == 3 ? "room for 3" : "sent 4");
+      ncclResult_t state = ncclInProgress;
+      good(ncclCommGetAsyncError(comm, &state));
+      good(state);
+    }
+    CHECK(sum_over(comm, 1) == 2);
+  });
+}
+
 // ---- memory
 // --------------------------------------------------------------------------------------
 
@@ -322,7 +376,18 @@ TEST(memory_and_registration) {
     good(ncclCommRegister(comm, data, 5000, &handle));
     good(ncclAllReduce(data, data, 5000, ncclUint8, ncclSum, comm, nullptr));
     good(ncclCommDeregister(comm, handle));
+    bad(ncclCommDeregister(comm, handle), ncclInvalidArgument, "handle");
     bad(ncclCommDeregister(comm, nullptr), ncclInvalidArgument, "handle");
+    int unknown = 0;
+    bad(ncclCommDeregister(comm, &unknown), ncclInvalidArgument, "handle");
+    void* others = nullptr;
+    ncclComm_t other = nullptr;
+    good(ncclCommInitAll(&other, 1, nullptr));
+    good(ncclCommRegister(other, data, 5000, &others));
+    bad(ncclCommDeregister(comm, others), ncclInvalidArgument, "handle");
+    good(ncclCommDeregister(other, others));
+    good(ncclCommRegister(other, data, 5000, &others));
+    good(ncclCommDestroy(other));
     bad(ncclMemAlloc(nullptr, 1), ncclInvalidArgument, "ptr");
     good(ncclMemFree(data));
   });

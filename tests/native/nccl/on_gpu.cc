@@ -297,6 +297,20 @@ TEST(what_is_wrong_is_told_to_all) {
     void* const data = rank == 0 ? x.data() : host.data();
     bad(ncclAllReduce(data, data, 2, ncclInt32, ncclSum, comm, nullptr), ncclInvalidUsage, "GPU");
   });
+  // An average of integers and a sum with a factor go another way than a sum.
+  for (const bool averages : {true, false}) {
+    with_comm(2, [averages](ncclComm_t comm, int rank) {
+      const OnGpu x(Bytes(8), nullptr);
+      int factor = 2;
+      ncclRedOp_t op = ncclSum;
+      if (rank == 0 && averages) op = ncclAvg;
+      if (rank == 0 && !averages) {
+        good(ncclRedOpCreatePreMulSum(&op, &factor, ncclInt32, ncclScalarHostImmediate, comm));
+      }
+      bad(ncclAllReduce(x.data(), x.data(), 2, ncclInt32, op, comm, nullptr), ncclInvalidUsage,
+          "do not make the same call");
+    });
+  }
 }
 
 TEST(memory_is_of_the_gpu_and_given_back) {
