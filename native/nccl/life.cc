@@ -72,9 +72,9 @@ const char* ncclGetLastError(ncclComm_t comm) {
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return answered([&] {
-    const ncclComm& own = alive(comm);
+    ncclComm& own = alive(comm);
     if (asyncError == nullptr) throw Refusal(ncclInvalidArgument, "asyncError is a null pointer");
-    *asyncError = own.state.load();
+    *asyncError = coll::nccl::state_of(own);
     return ncclSuccess;
   });
 }
