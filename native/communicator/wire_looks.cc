@@ -151,17 +151,21 @@ std::optional<Cause> WireCommunicator::lost_meanwhile(int peer) {
   Inside nobody = Inside::nobody;
   if (process_forks() != forks_) return std::nullopt;
   if (!inside_.compare_exchange_strong(nobody, Inside::obeying)) return std::nullopt;
-  std::optional<Cause> cause;
-  if (!active_ && !failure_) {
-    links_.turn();
-    for (const int known : links_.known()) {
-      if (!cause && (peer < 0 || known == peer)) cause = seen_lost(known);
+  struct Turn {
+    WireCommunicator& c;
+    ~Turn() {
+      c.inside_.store(Inside::nobody);
+      c.inside_.notify_all();
+      c.obey_if_idle();
     }
+  } const turn{*this};
+  if (active_ || failure_) return std::nullopt;
+  links_.turn();
+  for (const int known : links_.known()) {
+    if (peer >= 0 && known != peer) continue;
+    if (auto cause = seen_lost(known)) return cause;
   }
-  inside_.store(Inside::nobody);
-  inside_.notify_all();
-  obey_if_idle();
-  return cause;
+  return std::nullopt;
 }
 
 // What other peers have said of it is as good as what this rank sees.

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <set>
 #include <string_view>
+#include <thread>
 
+#include "base/deadline.h"
 #include "nccl/driver.h"
 #include "nccl/meeting.h"
 #include "topology/host.h"
@@ -97,6 +100,17 @@ int32_t is_over(void* context) {
   return waiting.why.result == ncclSuccess ? 0 : 1;
 }
 
+// Of ranks that wait for each other one gives up first, and the rest because of it: this is what
+// each may see, too, a moment later.
+void look_for_first(Waiting& waiting) {
+  constexpr double kNews = 1;  // seconds
+  const Deadline news(kNews);
+  while (is_over(&waiting) == 0 && !news.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (waiting.why.result != ncclSuccess) throw Refusal(waiting.why.result, waiting.why.text);
+}
+
 std::string name_of_job(const std::string& hex) {
   constexpr std::size_t kDigits = 32;
   return "nccl-" + hex.substr(0, kDigits);
@@ -153,9 +167,7 @@ void join_memory(ncclComm& comm, const std::string& job, const Look& look) {
   options.stop_context = &waiting;
   coll_comm* made = nullptr;
   const coll_status status = coll_init(&options, &made);
-  if (status == COLL_ABORTED && waiting.why.result != ncclSuccess) {
-    throw Refusal(waiting.why.result, waiting.why.text);
-  }
+  if (result_of(status) == ncclRemoteError) look_for_first(waiting);
   expect(status);
   comm.job = job;
   comm.engine = made;
@@ -210,11 +222,7 @@ void join(ncclComm& comm, const MeetingPlace& place) {
   Door door(comm.address);
   Met met = meet(place, comm.rank, comm.ranks, text_of(own_words(door.text())), meeting_seconds(),
                  [&comm] { return comm.stopping.load(); });
-  Outcome outcome = outcome_of([&] { join_all(comm, place, door, met); });
-  if (outcome.result == ncclRemoteError && !comm.stopping.load()) {
-    const Outcome first = outcome_of([&met] { met.look_for_first(); });
-    if (first.result != ncclSuccess) outcome = first;
-  }
+  const Outcome outcome = outcome_of([&] { join_all(comm, place, door, met); });
   if (outcome.result == ncclSuccess) {
     met.joined();
     return tell(comm);

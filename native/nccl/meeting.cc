@@ -327,21 +327,13 @@ void Met::look() {
   if (failure_) throw Error(*failure_);
 }
 
-void Met::wait(const Deadline& deadline) {
-  pollfd watched = letters_.watched();
-  wait_a_moment(&watched, 1, deadline, stop_);
-}
-
 void Met::joined() {
   letters_.post(std::string(1, kJoined));
   joined_ = true;
-  for (look(); !ended_; look()) wait(deadline_);
-}
-
-void Met::look_for_first() {
-  constexpr double kNews = 0.5;  // seconds
-  const Deadline news(kNews);
-  for (look(); !news.passed(); look()) wait(news);
+  for (look(); !ended_; look()) {
+    pollfd watched = letters_.watched();
+    wait_a_moment(&watched, 1, deadline_, stop_);
+  }
 }
 
 void Met::give_up(const std::string& why) noexcept {

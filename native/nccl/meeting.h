@@ -40,14 +40,11 @@ class Met {
   // Returns when all have joined, as this rank has. Throws as look() does, and aborted where `stop`
   // says so.
   void joined();
-  // This rank has seen that another is lost: for a moment, until the meeting says which was first.
-  void look_for_first();
   // This rank cannot join, and tells the others why; or they know that of another.
   void give_up(const std::string& why) noexcept;
 
  private:
   std::optional<Error> told();
-  void wait(const Deadline& deadline);
 
   Letters letters_;
   std::vector<std::string> words_;

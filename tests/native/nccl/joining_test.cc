@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of libnccl.so.2 that are lost, or fail, while communicators are made; and those that are
 // lost while no call is made.
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "instrumented.h"
@@ -50,6 +52,13 @@ void with_victim(int p, int victim, const Body& body) {
       CHECK(status == 0);
     }
   }
+}
+
+// Of a name of its own, where this process may choose one; else it stays where it is.
+void be_another_host() {
+  constexpr std::string_view kName = "another";
+  if (::unshare(CLONE_NEWUTS) != 0) return;
+  CHECK(::sethostname(kName.data(), kName.size()) == 0);
 }
 
 // Where the victim fails by itself the others hear why.
@@ -197,8 +206,9 @@ ncclResult_t state_of(ncclComm_t comm) {
   return state;
 }
 
-void check_idle_death() {
-  with_victim(3, 1, [](int rank, Board& board) {
+void check_idle_death(bool two_hosts) {
+  with_victim(3, 1, [&](int rank, Board& board) {
+    if (two_hosts && rank == 2) be_another_host();
     ncclComm_t comm = nullptr;
     good(ncclCommInitRank(&comm, 3, id_of(board, rank), rank));
     CHECK(sum_over(comm, 1) == 3 && state_of(comm) == ncclSuccess);
@@ -215,11 +225,13 @@ void check_idle_death() {
   });
 }
 
-TEST(an_idle_rank_hears_of_a_death) { check_idle_death(); }
+TEST(an_idle_rank_hears_of_a_death) { check_idle_death(false); }
+
+TEST(an_idle_rank_hears_of_a_death_on_another_host) { check_idle_death(true); }
 
 TEST(an_idle_rank_hears_of_a_death_over_tcp) {
   ::setenv("NCCL_SHM_DISABLE", "1", 1);
-  check_idle_death();
+  check_idle_death(false);
   ::unsetenv("NCCL_SHM_DISABLE");
 }
 
