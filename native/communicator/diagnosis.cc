@@ -78,10 +78,15 @@ std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own) {
 
 std::optional<Cause> find_dead(const Segment& segment, int rank) {
   for (int peer = 0; peer < static_cast<int>(segment.shape().ranks); ++peer) {
-    if (peer == rank || life_of(segment, peer) != Life::dead) continue;
-    return Cause{Status::peer_lost, peer, how_it_left(segment, peer, Life::dead)};
+    if (peer == rank) continue;
+    if (auto cause = find_dead_peer(segment, peer)) return cause;
   }
   return std::nullopt;
+}
+
+std::optional<Cause> find_dead_peer(const Segment& segment, int peer) {
+  if (life_of(segment, peer) != Life::dead) return std::nullopt;
+  return Cause{Status::peer_lost, peer, how_it_left(segment, peer, Life::dead)};
 }
 
 std::string how_it_left(const Segment& segment, int peer, Life life) {

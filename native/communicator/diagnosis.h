@@ -53,6 +53,8 @@ std::optional<Cause> find_lost(const Segment& segment, const OwnCall& own);
 
 // A peer that died.
 std::optional<Cause> find_dead(const Segment& segment, int rank);
+// Whether this one did.
+std::optional<Cause> find_dead_peer(const Segment& segment, int peer);
 
 // Why a call of this rank cannot be done: an operation of the user has failed, or peers' memory is
 // unmapped.

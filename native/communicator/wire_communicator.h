@@ -76,6 +76,8 @@ class WireCommunicator {
   bool interruptible() const noexcept { return interruptible_; }
   // Ends it on all ranks, as abort() does, so that those that live may shrink.
   void revoke();
+  // A peer, or any where it is -1, that is lost while no call is under way. From any thread.
+  std::optional<Cause> lost_meanwhile(int peer);
   // Of a communicator that has failed: reads what peers have said since; and whether one has closed
   // it, or ended, as far as this rank can tell.
   void hear_partings() noexcept;
@@ -111,6 +113,7 @@ class WireCommunicator {
   void look_at_strangers();
   void look_for_lost();
   void look_for_gone();
+  std::optional<Cause> seen_lost(int peer);
   void look_for_first(const Error& error);
   static bool settled_ago(Since& since, double seconds);
   void say_calls(int peer);

@@ -7,6 +7,7 @@
 #include "base/system_error.h"
 #include "communicator/diagnosis.h"
 #include "communicator/pair_diagnosis.h"
+#include "communicator/process_forks.h"
 #include "communicator/wire_communicator.h"
 
 namespace coll {
@@ -144,6 +145,41 @@ void WireCommunicator::look_for_lost() {
     if (links_.fails_here(peer)) what = links_.name_of(rank_) + " has no way to " + name;
     fail({Status::peer_lost, peer, label(now_->note) + ": " + what + (left ? "" : ": " + fault)});
   }
+}
+
+std::optional<Cause> WireCommunicator::lost_meanwhile(int peer) {
+  Inside nobody = Inside::nobody;
+  if (process_forks() != forks_) return std::nullopt;
+  if (!inside_.compare_exchange_strong(nobody, Inside::obeying)) return std::nullopt;
+  struct Turn {
+    WireCommunicator& c;
+    ~Turn() {
+      c.inside_.store(Inside::nobody);
+      c.inside_.notify_all();
+      c.obey_if_idle();
+    }
+  } const turn{*this};
+  if (active_ || failure_) return std::nullopt;
+  links_.turn();
+  for (const int known : links_.known()) {
+    if (peer >= 0 && known != peer) continue;
+    if (auto cause = seen_lost(known)) return cause;
+  }
+  return std::nullopt;
+}
+
+// What other peers have said of it is as good as what this rank sees.
+std::optional<Cause> WireCommunicator::seen_lost(int peer) {
+  const WireControl& control = *links_.control(peer);
+  if (const auto& told = control.failure(); told && told->status == Status::peer_lost) {
+    return Cause{told->status, told->culprit, std::string(told->sentence())};
+  }
+  std::string fault = links_.fault_of_data(peer);
+  if (fault.empty()) fault = links_.fault_of_control(peer);
+  if (fault.empty() || control.left() || !settled_ago(lost_since_[peer], kNews)) {
+    return std::nullopt;
+  }
+  return Cause{Status::peer_lost, peer, links_.loss_of(peer, links_.silent(peer)) + ": " + fault};
 }
 
 // Peers that have ended before they were connected.

@@ -197,6 +197,11 @@ coll_status coll_shrink(coll_comm* comm, double timeout, coll_comm** made);
 int32_t coll_rank(const coll_comm* comm);
 /* How many ranks the communicator has; 0 for NULL. */
 int32_t coll_ranks(const coll_comm* comm);
+/* Whether that rank, or any where `rank` is -1, is lost, without a call: COLL_PEER_LOST where its
+ * process has ended without coll_close(). Between machines: as far as this rank is connected to it,
+ * a moment later, and COLL_OK while a call is under way, which finds that out. Never waits; may run
+ * beside a call. */
+coll_status coll_look(coll_comm* comm, int32_t rank);
 /* How many collectives this communicator has begun. */
 uint64_t coll_sequence(const coll_comm* comm);
 /* Seconds that a call may take which does not say; 0 for NULL. */

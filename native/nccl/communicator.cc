@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/communicator.h"
 
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -95,6 +96,22 @@ Entered::Entered(ncclComm& comm) : comm_(comm) {
   throw Refusal(
       ncclInvalidUsage,
       "two threads use one communicator at once: give each thread its own, or take turns");
+}
+
+ncclResult_t state_of(ncclComm& comm) {
+  // Programs end without a word to each other when all is done, and one that asks then, whether its
+  // last call is, is to hear that it is. Who asks for longer wants to know.
+  constexpr auto kMost = std::chrono::milliseconds(500);
+  const ncclResult_t state = comm.state.load();
+  coll_comm* const engine = comm.engine.load();
+  if (state != ncclSuccess || engine == nullptr || comm.standing != Standing::open) return state;
+  const coll_status status = coll_look(engine, -1);
+  if (status != COLL_PEER_LOST) return state;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  std::int64_t never = 0;
+  if (comm.lost_at.compare_exchange_strong(never, now.count())) return state;
+  if (now - std::chrono::steady_clock::duration(comm.lost_at.load()) < kMost) return state;
+  return settled(comm, status);
 }
 
 void destroy(ncclComm* comm, bool by_force) {

@@ -50,6 +50,7 @@ struct ncclComm {
   int device = -1;  // the GPU, -1: none
   coll::nccl::Config config;
   std::atomic<coll_comm*> engine{nullptr};  // null until the ranks have met
+  std::atomic<std::int64_t> lost_at{0};     // when one that asked saw first that a rank is lost
   // What ncclCommGetAsyncError() says; after a failure nothing can be done any more.
   std::atomic<ncclResult_t> state{ncclSuccess};
   // What it says once where that is ncclSuccess: the first failure, which nobody has asked for yet,
@@ -122,6 +123,9 @@ class Lent {
 // What came of a call of the C interface. A failure is kept, for good where it ends the
 // communicator.
 ncclResult_t settled(ncclComm& comm, coll_status status);
+
+// What ncclCommGetAsyncError() says: also that a rank is lost, while no call is made.
+ncclResult_t state_of(ncclComm& comm);
 
 // Frees it. `by_force`: a call in flight ends first, on all ranks.
 void destroy(ncclComm* comm, bool by_force);

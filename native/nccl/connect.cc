@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <set>
 #include <string_view>
+#include <thread>
 
+#include "base/deadline.h"
 #include "nccl/driver.h"
 #include "nccl/meeting.h"
 #include "topology/host.h"
@@ -82,6 +85,58 @@ void tell(const ncclComm& comm) {
                comm.config.name.c_str());
 }
 
+// A rank that waits for others, and why it gives up.
+struct Waiting {
+  const ncclComm* comm;
+  const Look* look;
+  Outcome why = {};
+};
+
+// A coll_stop_function.
+int32_t is_over(void* context) {
+  auto& waiting = *static_cast<Waiting*>(context);
+  if (waiting.comm->stopping.load()) return 1;
+  if (waiting.why.result == ncclSuccess) waiting.why = outcome_of(*waiting.look);
+  return waiting.why.result == ncclSuccess ? 0 : 1;
+}
+
+// Of ranks that wait for each other one gives up first, and the rest because of it: this is what
+// each may see, too, a moment later.
+void look_for_first(Waiting& waiting) {
+  constexpr double kNews = 1;  // seconds
+  const Deadline news(kNews);
+  while (is_over(&waiting) == 0 && !news.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (waiting.why.result != ncclSuccess) throw Refusal(waiting.why.result, waiting.why.text);
+}
+
+std::string name_of_job(const std::string& hex) {
+  constexpr std::size_t kDigits = 32;
+  return "nccl-" + hex.substr(0, kDigits);
+}
+
+// By the words of all, through memory or over TCP.
+void join_all(ncclComm& comm, const MeetingPlace& place, Door& door, Met& met) {
+  std::vector<Words> all;
+  for (const std::string& of_rank : met.words()) all.push_back(words_of(of_rank));
+  check_alike(all);
+  comm.algorithms = algorithms_for(all[0].algorithms, comm.ranks);
+  const bool apart = any_says(all, kApart);
+  if (any_says(all, kStaged)) comm.mode = COLL_MODE_STAGED;
+  const std::string job = job_of(place.secret);
+  const bool one_host = std::all_of(
+      all.begin(), all.end(), [&](const Words& words) { return words.host == all.front().host; });
+  if (one_host && !apart) return join_memory(comm, job, [&met] { met.look(); });
+  check_reachable(all);
+  std::vector<std::string> doors;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    doors.push_back(all[r].door);
+    comm.hosts.push_back(all[r].host + (apart ? " #" + std::to_string(r) : ""));
+  }
+  door.join(comm, job, place.secret, doors);
+}
+
 }  // namespace
 
 void check_rank(int rank, int ranks) {
@@ -91,26 +146,29 @@ void check_rank(int rank, int ranks) {
                     ": there is at least one rank, and they are counted from 0");
 }
 
-int32_t is_stopping(void* comm) {
-  return static_cast<const ncclComm*>(comm)->stopping.load() ? 1 : 0;
+std::string job_of(const Secret& secret) { return name_of_job(secret.derived("nccl job").hex()); }
+
+std::string job_of(const std::string& parent, const std::string& which) {
+  const std::string both = parent + '/' + which;
+  return name_of_job(Secret(sha256({reinterpret_cast<const std::uint8_t*>(both.data()),  //
+                                    both.size()}))
+                         .hex());
 }
 
-std::string job_of(const Secret& secret) {
-  constexpr std::size_t kDigits = 32;
-  return "nccl-" + secret.derived("nccl job").hex().substr(0, kDigits);
-}
-
-void join_memory(ncclComm& comm, const std::string& job) {
+void join_memory(ncclComm& comm, const std::string& job, const Look& look) {
+  Waiting waiting{&comm, &look};
   coll_options options{};
   options.size = sizeof options;
   options.rank = comm.rank;
   options.ranks = comm.ranks;
   options.job = job.c_str();
   options.timeout = call_seconds();
-  options.stop = is_stopping;
-  options.stop_context = &comm;
+  options.stop = is_over;  // nothing else ends the wait: the time-out is that of calls
+  options.stop_context = &waiting;
   coll_comm* made = nullptr;
-  expect(coll_init(&options, &made));
+  const coll_status status = coll_init(&options, &made);
+  if (result_of(status) == ncclRemoteError) look_for_first(waiting);
+  expect(status);
   comm.job = job;
   comm.engine = made;
 }
@@ -162,30 +220,15 @@ void join(ncclComm& comm, const MeetingPlace& place) {
   comm.device = current_device();
   comm.address = own_address(place.at.text());
   Door door(comm.address);
-  const std::vector<std::string> said =
-      meet(place, comm.rank, comm.ranks, text_of(own_words(door.text())), meeting_seconds(),
-           [&comm] { return comm.stopping.load(); });
-  std::vector<Words> all;
-  for (const std::string& of_rank : said) all.push_back(words_of(of_rank));
-  check_alike(all);
-  comm.algorithms = algorithms_for(all[0].algorithms, comm.ranks);
-  const bool apart = any_says(all, kApart);
-  if (any_says(all, kStaged)) comm.mode = COLL_MODE_STAGED;
-  const std::string job = job_of(place.secret);
-  const bool one_host = std::all_of(
-      all.begin(), all.end(), [&](const Words& words) { return words.host == all.front().host; });
-  if (one_host && !apart) {
-    join_memory(comm, job);
-  } else {
-    check_reachable(all);
-    std::vector<std::string> doors;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      doors.push_back(all[r].door);
-      comm.hosts.push_back(all[r].host + (apart ? " #" + std::to_string(r) : ""));
-    }
-    door.join(comm, job, place.secret, doors);
+  Met met = meet(place, comm.rank, comm.ranks, text_of(own_words(door.text())), meeting_seconds(),
+                 [&comm] { return comm.stopping.load(); });
+  const Outcome outcome = outcome_of([&] { join_all(comm, place, door, met); });
+  if (outcome.result == ncclSuccess) {
+    met.joined();
+    return tell(comm);
   }
-  tell(comm);
+  met.give_up(outcome.text);
+  throw Refusal(outcome.result, outcome.text);
 }
 
 }  // namespace coll::nccl

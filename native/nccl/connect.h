@@ -3,6 +3,7 @@
 // over TCP, with memory among those of a machine.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,15 @@ void join(ncclComm& comm, const MeetingPlace& place);
 
 // The name of ranks that share a secret, which others cannot guess.
 std::string job_of(const Secret& secret);
+// Of ranks of those that are called `parent`; `which` tells them from others of these. As long, of
+// whatever they are a part.
+std::string job_of(const std::string& parent, const std::string& which);
+
+// Asked now and then while a rank waits for others: throws Error or Refusal where they do not come.
+using Look = std::function<void()>;
 
 // Ranks of one machine that know by what name to meet. Throws Refusal.
-void join_memory(ncclComm& comm, const std::string& job);
+void join_memory(ncclComm& comm, const std::string& job, const Look& look);
 
 // The address of this machine from which a way leads to that one. Throws Refusal.
 std::string own_address(const std::string& towards);
@@ -44,8 +51,5 @@ class Door {
   coll_listener* listener_ = nullptr;
   std::string text_;
 };
-
-// What stops a communicator from waiting for others: a coll_stop_function.
-int32_t is_stopping(void* comm);
 
 }  // namespace coll::nccl

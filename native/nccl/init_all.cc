@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators for all ranks at once: those of one thread.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,22 +36,29 @@ void connect_within(const Made& made) {
   options.timeout = call_seconds();
   std::vector<coll_comm*> engines(made.size(), nullptr);
   expect(coll_local(&options, engines.data()));
-  for (std::size_t r = 0; r < made.size(); ++r) made[r]->engine = engines[r];
+  const std::string job = job_of(Secret::make());  // by which those that shrink meet
+  for (std::size_t r = 0; r < made.size(); ++r) {
+    made[r]->engine = engines[r];
+    made[r]->job = job;
+  }
 }
 
 // As ranks of several processes: those of one share a launch, so they share a GPU.
 void connect_as_processes(const Made& made) {
   const std::string job = job_of(Secret::make());
-  std::vector<Outcome> outcomes(made.size());
-  for (std::size_t r = 0; r < made.size(); ++r) {
-    ncclComm& comm = *made[r];
-    Outcome& outcome = outcomes[r];
-    comm.worker.post([&] { outcome = outcome_of([&] { join_memory(comm, job); }); });
+  std::atomic<bool> failed = false;
+  Outcome first;
+  const Look look = [&failed] {
+    if (failed.load()) throw Refusal(ncclRemoteError, "another rank could not join");
+  };
+  for (const auto& comm : made) {
+    comm->worker.post([&, its = comm.get()] {
+      const Outcome outcome = outcome_of([&] { join_memory(*its, job, look); });
+      if (outcome.result != ncclSuccess && !failed.exchange(true)) first = outcome;
+    });
   }
   for (const auto& comm : made) comm->worker.wait();
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.result != ncclSuccess) throw Refusal(outcome.result, outcome.text);
-  }
+  if (failed.load()) throw Refusal(first.result, first.text);
 }
 
 void make_all(ncclComm_t* place, int ranks, const int* devices) {

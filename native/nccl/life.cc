@@ -74,7 +74,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return answered([&] {
     ncclComm& own = alive(comm);
     if (asyncError == nullptr) throw Refusal(ncclInvalidArgument, "asyncError is a null pointer");
-    const ncclResult_t state = own.state.load();
+    const ncclResult_t state = coll::nccl::state_of(own);
     *asyncError = state == ncclSuccess ? own.passing.exchange(ncclSuccess) : state;
     return ncclSuccess;
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -24,7 +25,9 @@ namespace {
 constexpr int kMostRanks = 1024;
 constexpr int kServer = kMostRanks;  // behind all ranks: it need not be one
 constexpr std::size_t kMostWords = 1 << 12;
-constexpr char kWords = 'w', kFailure = 'f';  // the first character of a letter
+// The first character of a letter.
+constexpr char kWords = 'w', kJoined = 'j', kFailure = 'f';
+constexpr std::size_t kLongestWhy = 2000;  // bytes of the sentence of a failure
 
 MeshTerms terms_of(int member, const Secret& secret) {
   return {{.rank = member, .ranks = kMostRanks + 1, .job = "nccl", .attempt = 0}, secret};
@@ -43,26 +46,24 @@ class Meeting {
   Meeting(TcpListener&& listener, const Secret& secret)
       : terms_(terms_of(kServer, secret)),
         door_(
-            std::move(listener), terms_, limits_,
-            [this](int rank) { return is_here(rank) ? 0 : 1; },
+            std::move(listener), terms_, limits_, [this](int rank) { return room_for(rank); },
             [this](int rank, int, Connection connection) {
               lines_.push_back({rank, Letters(std::move(connection), kMostWords)});
+              if (!end_.empty()) lines_.back().letters.post(end_);
             }) {}
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  // Until all have what the others said, or the meeting has failed and all have been told.
+  // Until all have what the others said and have joined them, or the meeting has failed and all
+  // have been told.
   void serve() {
     try {
       while (!complete()) turn();
       tell_all(answer());
+      joining_ = true;
+      while (!all_joined()) turn();
     } catch (const Error& error) {
-      tell_all(kFailure + std::string(error.what()));
-    }
-    while (std::any_of(lines_.begin(), lines_.end(),
-                       [](const Line& line) { return !line.gone && !line.letters.all_sent(); })) {
-      wait();
-      for (Line& line : lines_) line.gone |= !line.letters.step().empty();
+      break_off(kFailure + std::string(error.what()));
     }
   }
 
@@ -71,8 +72,17 @@ class Meeting {
     int rank;
     Letters letters;
     std::optional<std::string> words = {};
+    bool joined = false;
     bool gone = false;
   };
+
+  // Asked once for each who comes: two that come as one rank cannot both be right. Who comes when
+  // all have met is just refused.
+  int room_for(int rank) {
+    if (!end_.empty()) return 1;
+    if (!joining_ && !came_.insert(rank).second) twice_ = rank;
+    return is_here(rank) ? 0 : 1;
+  }
 
   bool is_here(int rank) const {
     return std::any_of(lines_.begin(), lines_.end(),
@@ -85,8 +95,18 @@ class Meeting {
                        [](const Line& line) { return line.words.has_value(); });
   }
 
+  bool all_joined() const {
+    return std::all_of(lines_.begin(), lines_.end(), [](const Line& line) { return line.joined; });
+  }
+
   void turn() {
     door_.step();
+    if (twice_ >= 0) {
+      throw Error(Status::bootstrap,
+                  "two processes have come as rank " + std::to_string(twice_) +
+                      " with one unique id: give each rank its own number",
+                  twice_);
+    }
     for (Line& line : lines_) {
       const std::string trouble = line.letters.step();
       while (const std::optional<std::string> letter = line.letters.take()) {
@@ -95,14 +115,35 @@ class Meeting {
       }
       if (trouble.empty()) continue;
       throw Error(Status::bootstrap,
-                  "rank " + std::to_string(line.rank) + " came to meet the others, and " + trouble,
+                  "rank " + std::to_string(line.rank) +
+                      (joining_ ? " has met the others, and before all had joined "
+                                : " came to meet the others, and ") +
+                      trouble,
                   line.rank);
     }
-    if (!complete()) wait();
+    if (joining_ ? !all_joined() : !complete()) wait();
+  }
+
+  void hear(Line& line, const std::string& letter) {
+    if (joining_) {
+      hear_of_joining(line, letter);
+    } else {
+      hear_words(line, letter);
+    }
+  }
+
+  // "j"; or "f" and why the rank cannot join.
+  static void hear_of_joining(Line& line, const std::string& letter) {
+    line.joined = letter.size() == 1 && letter.front() == kJoined;
+    if (line.joined) return;
+    throw Error(Status::bootstrap,
+                "rank " + std::to_string(line.rank) +
+                    " could not join the others: " + letter.substr(letter.empty() ? 0 : 1),
+                line.rank);
   }
 
   // "w", the number of ranks, a blank, the words.
-  void hear(Line& line, const std::string& letter) {
+  void hear_words(Line& line, const std::string& letter) {
     const std::size_t blank = letter.find(' ');
     if (letter.empty() || letter.front() != kWords || blank == std::string::npos || line.words) {
       throw Error(Status::bootstrap,
@@ -130,6 +171,20 @@ class Meeting {
     return all;
   }
 
+  // All who are here are told at once, and who comes a little later: it would find no door, and try
+  // in vain.
+  void break_off(const std::string& letter) {
+    end_ = letter;
+    tell_all(letter);
+    const Deadline farewell(limits_.refused_s);
+    while (!farewell.passed()) {
+      std::erase_if(lines_, [](const Line& line) { return line.gone || line.letters.all_sent(); });
+      wait();
+      door_.step();
+      for (Line& line : lines_) line.gone |= !line.letters.step().empty();
+    }
+  }
+
   void tell_all(const std::string& letter) {
     for (Line& line : lines_) {
       line.letters.post(letter);
@@ -153,6 +208,10 @@ class Meeting {
   MeshDoor door_;
   std::vector<pollfd> watched_;
   int ranks_ = 0;
+  std::set<int> came_;
+  int twice_ = -1;        // a rank that came a second time
+  bool joining_ = false;  // all have met
+  std::string end_;       // what all are told where the meeting has failed
 };
 
 Letters connected(const MeetingPlace& place, const MeshTerms& terms, const Deadline& deadline,
@@ -186,11 +245,12 @@ std::string answer_to(Letters& letters, const std::string& letter, const Deadlin
   for (;;) {
     const std::string trouble = letters.step();
     if (std::optional<std::string> got = letters.take()) {
-      if (trouble.empty()) await_end(letters, deadline, stop);
+      const bool failed = got->empty() || got->front() == kFailure;
+      if (trouble.empty() && failed) await_end(letters, deadline, stop);
       return std::move(*got);
     }
     if (!trouble.empty()) {
-      throw Error(Status::bootstrap, "the process that made the unique id is lost: " + trouble);
+      throw Error(Status::peer_lost, "the process that made the unique id is lost: " + trouble);
     }
     if (deadline.passed()) throw Error(Status::timeout, "other ranks have not come");
     pollfd watched = letters.watched();
@@ -224,8 +284,8 @@ MeetingPlace open_meeting() {
   return place;
 }
 
-std::vector<std::string> meet(const MeetingPlace& place, int rank, int ranks,
-                              const std::string& words, double seconds, const Stop& stop) {
+Met meet(const MeetingPlace& place, int rank, int ranks, const std::string& words, double seconds,
+         const Stop& stop) {
   if (ranks > kMostRanks) {
     throw Error(Status::unsupported, "a communicator has at most " + std::to_string(kMostRanks) +
                                          " ranks, not " + std::to_string(ranks));
@@ -235,7 +295,8 @@ std::vector<std::string> meet(const MeetingPlace& place, int rank, int ranks,
   try {
     Letters letters = connected(place, terms, deadline, seconds, stop);
     const std::string letter = kWords + std::to_string(ranks) + ' ' + words;
-    return words_in(answer_to(letters, letter, deadline, stop), ranks);
+    std::vector<std::string> said = words_in(answer_to(letters, letter, deadline, stop), ranks);
+    return {std::move(letters), std::move(said), Deadline(seconds), stop};
   } catch (const Error& error) {
     const std::string late =
         error.status == Status::timeout ? ", within " + seconds_in_words(seconds) : "";
@@ -246,6 +307,42 @@ std::vector<std::string> meet(const MeetingPlace& place, int rank, int ranks,
                     error.what(),
                 error.rank == kServer ? -1 : error.rank);
   }
+}
+
+std::optional<Error> Met::told() {
+  const std::string trouble = letters_.step();
+  if (const std::optional<std::string> letter = letters_.take()) {
+    return Error(Status::peer_lost, letter->substr(letter->empty() ? 0 : 1));
+  }
+  if (!trouble.empty() && !joined_) {
+    return Error(Status::peer_lost, "the process that made the unique id is lost: " + trouble);
+  }
+  if (deadline_.passed()) return Error(Status::timeout, "other ranks have met, and not joined");
+  ended_ = !trouble.empty();
+  return std::nullopt;
+}
+
+void Met::look() {
+  if (!failure_) failure_ = told();
+  if (failure_) throw Error(*failure_);
+}
+
+void Met::joined() {
+  letters_.post(std::string(1, kJoined));
+  joined_ = true;
+  for (look(); !ended_; look()) {
+    pollfd watched = letters_.watched();
+    wait_a_moment(&watched, 1, deadline_, stop_);
+  }
+}
+
+void Met::give_up(const std::string& why) noexcept {
+  constexpr double kFarewell = 1;  // seconds
+  outcome_of([&] {
+    const Deadline farewell(kFarewell);
+    if (!failure_) letters_.post(kFailure + why.substr(0, kLongestWhy));
+    await_end(letters_, farewell, stop_);
+  });
 }
 
 }  // namespace coll::nccl

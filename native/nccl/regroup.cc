@@ -2,11 +2,13 @@
 // Communicators of some ranks of another one.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "nccl/connect.h"
 #include "nccl/driver.h"
 #include "nccl/group.h"
@@ -39,8 +41,8 @@ void adopt(ncclComm& born, const ncclComm& from, coll_comm* made, int color) {
   born.mode = from.mode;
   born.address = from.address;
   born.algorithms = algorithms_for(wished_algorithms(), born.ranks);
-  born.job = from.job + "/" + std::to_string(coll_sequence(from.engine.load())) + "." +
-             std::to_string(color);
+  born.job = job_of(
+      from.job, std::to_string(coll_sequence(from.engine.load())) + "." + std::to_string(color));
   if (from.hosts.empty() || std::string(coll_transport(made)) == "memory") return;
   std::vector<std::int32_t> ranks(static_cast<std::size_t>(born.ranks));
   expect(coll_allgather(made, &from.rank, ranks.data(), 1, COLL_INT32));
@@ -150,9 +152,44 @@ std::vector<std::string> exchanged(ncclComm& from, const std::vector<int>& membe
   return doors;
 }
 
+// Whether those that stay will come, while this rank waits for them: of `from` is known who lives.
+class Coming {
+ public:
+  Coming(ncclComm& from, const std::vector<int>& members)
+      : from_(from), members_(members), seconds_(meeting_seconds()), deadline_(seconds_) {}
+
+  void look() {
+    if (deadline_.passed()) {
+      throw Refusal(ncclRemoteError, "other ranks that are to stay have not come within " +
+                                         std::to_string(seconds_) +
+                                         " s to shrink the communicator");
+    }
+    const bool lost = std::any_of(members_.begin(), members_.end(), [this](int rank) {
+      return coll_look(from_.engine.load(), rank) == COLL_PEER_LOST;
+    });
+    if (!lost) return;
+    const std::string who = coll_last_error();
+    // Who has joined and ended then is lost, too; by this time all others have joined.
+    if (!lost_) lost_.emplace(kNews);
+    if (lost_->passed()) throw Refusal(ncclRemoteError, who + ", and was to stay");
+  }
+
+ private:
+  static constexpr double kNews = 0.5;  // seconds
+
+  ncclComm& from_;
+  const std::vector<int>& members_;
+  double seconds_;
+  Deadline deadline_;
+  std::optional<Deadline> lost_ = {};
+};
+
 void connect(ncclComm& born, ncclComm& from, const std::vector<int>& members, bool aborted,
              const std::string& job) {
-  if (from.hosts.empty()) return join_memory(born, job);
+  if (from.hosts.empty()) {
+    Coming coming(from, members);
+    return join_memory(born, job, [&coming] { coming.look(); });
+  }
   for (const int rank : members) {
     born.hosts.push_back(from.hosts[static_cast<std::size_t>(rank)]);
   }
@@ -191,7 +228,7 @@ ncclResult_t shrink(ncclComm_t comm, const int* list, int n, ncclComm_t* place,
   }
   std::string names;
   for (const int rank : out) names += "-" + std::to_string(rank);
-  const std::string job = from.job + "/" + names + "." + std::to_string(from.shrunk[names]++);
+  const std::string job = job_of(from.job, names + "." + std::to_string(from.shrunk[names]++));
   const auto rank = std::find(members.begin(), members.end(), from.rank) - members.begin();
   auto born = std::make_unique<ncclComm>(static_cast<int>(rank), static_cast<int>(members.size()),
                                          config_of(config, from.config));

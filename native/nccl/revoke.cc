@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "nccl/connect.h"
 #include "nccl/mover.h"
 
 namespace coll::nccl {
@@ -51,8 +52,8 @@ void renew(ncclComm& comm) {
                                        " ranks live: shrink the communicator");
   }
   coll_close(comm.engine.exchange(made));
-  comm.one_sided.under_way.clear();  // which was on its way there
-  comm.job += "/renewed";            // the calls of the engine are counted from 0 again
+  comm.one_sided.under_way.clear();        // which was on its way there
+  comm.job = job_of(comm.job, "renewed");  // the calls of the engine are counted from 0 again
   comm.renewed = true;
 }
 

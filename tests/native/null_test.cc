@@ -26,6 +26,7 @@ const std::vector<Row> kLife = {
      COLL_OK},
     {"coll_rank", [](coll_comm* c) -> int { return coll_rank(c); }, -1, 0},
     {"coll_ranks", [](coll_comm* c) -> int { return coll_ranks(c); }, 0, 1},
+    {"coll_look", [](coll_comm* c) -> int { return coll_look(c, -1); }, COLL_CLOSED, COLL_OK},
     {"coll_sequence", [](coll_comm* c) -> int { return static_cast<int>(coll_sequence(c)); }, 0, 0},
     {"coll_timeout", [](coll_comm* c) -> int { return static_cast<int>(coll_timeout(c)); }, 0, 300},
     {"coll_split", [](coll_comm* c) -> int { return coll_split(c, 0, 0, nullptr); }, kNone, kNone},
