@@ -133,7 +133,7 @@ struct MeasuredLink {
   double latency = 0;  // of a short message, with what keeps both ends busy
   double seconds_per_byte = 0;
   Overhead overhead{};  // of one end
-  double bucket = 0;  // LinkClass
+  double bucket = 0;    // LinkClass
 };
 struct MeasuredPair {
   int low = 0, high = 0;
