@@ -58,6 +58,7 @@ void Prepared::bind(const Call& c, int ranks, std::vector<std::byte>& scratch) {
   call.input = c.input;
   call.output = c.output;
   call.timeout = c.timeout;
+  call.of_timeout = c.of_timeout;
   speaks = !choices.placed && far == nullptr && within == nullptr;
   bound = true;
 }

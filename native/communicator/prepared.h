@@ -56,7 +56,7 @@ struct Prepared {
   // Whether it is this very call once more: checked, and bound to its buffers.
   bool repeats(const Call& c) const noexcept {
     return bound && c.input == call.input && c.output == call.output && c.timeout == call.timeout &&
-           serves(c);
+           c.of_timeout == call.of_timeout && serves(c);
   }
   // Whether it is this call at other buffers that are as good as the ones before: there, and as far
   // from each other, or apart.
