@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from collectives._ffi import lib, text
-from collectives.errors import UnsupportedError
 from collectives.machine_costs import MachineCosts
-from collectives.machine_probe import measured_costs
 from collectives.topology.value import Topology
 from collectives.tuning.candidates import candidates
 from collectives.tuning.installed import HIERARCHICAL, chosen
@@ -26,8 +24,6 @@ from collectives.tuning.wanted import KINDS, sizes_of
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
 
-_PROBE, _OF_PROBE = 0.2, 0.1  # seconds at most, and the share of the budget
-_LEAST = 1e-3  # that a probe takes
 # Beyond what tune() races: to predict a longer vector takes no longer, as its tiles are alike.
 _LARGER = {"memory": (256 << 20,), "tcp": (32 << 20, 256 << 20)}
 
@@ -38,26 +34,6 @@ class Asked(NamedTuple):
     kind: str
     nbytes: int
     far: bool = False
-
-
-def probed(comm: Communicator, budget_s: float) -> MachineCosts | Topology | None:
-    """Return what the model goes by: every rank must call it. None: one rank alone has no choice.
-
-    Of ``budget_s`` a tenth among ranks that share memory; links between machines are measured as
-    ``comm.topology()`` does, by messages, which go by TCP.
-    """
-    if comm.transport == "ucx":
-        raise UnsupportedError(
-            "use_model: bytes go by UCX between these machines, whose links are not measured: "
-            "tune() races, and needs no model"
-        )
-    if comm.size == 1:
-        return None
-    with comm.dup() as apart:
-        if comm.transport == "memory":
-            seconds = min(max(_OF_PROBE * budget_s, _LEAST), _PROBE)
-            return measured_costs(apart, seconds)
-        return apart.topology()
 
 
 def table_by_model(

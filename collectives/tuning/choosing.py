@@ -9,7 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from collectives.caller import Caller
-from collectives.errors import InvalidArgumentError
+from collectives.errors import InvalidArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,9 +71,8 @@ class Choosing(Caller):
                 called within :meth:`force` or :meth:`group`.
             UnsupportedError: bytes go by UCX, whose links are not measured.
         """
-        from collectives.machine_costs import MachineCosts
         from collectives.tuning.asked import asked_seconds
-        from collectives.tuning.by_model import probed, table_by_model
+        from collectives.tuning.by_model import table_by_model
         from collectives.tuning.machine import fingerprint
         from collectives.tuning.shared import check_equal
 
@@ -81,19 +80,33 @@ class Choosing(Caller):
         if self._wishes:
             raise InvalidArgumentError("use_model: leave the block of force() first")
         self._check_free("use_model")
+        if comm.transport == "ucx":
+            raise UnsupportedError(
+                "use_model: bytes go by UCX between these machines, whose links are not measured: "
+                "tune() races, and needs no model"
+            )
         budget = asked_seconds(budget_s, "use_model")
         until = time.perf_counter() + budget
         check_equal(comm, "use_model: the arguments", repr(budget))
         self._machine = fingerprint(comm)
         self._use(None)  # the rules say what is left to them
-        found = probed(comm, budget)
+        with comm.dup() as apart:
+            found = self._probe(apart, budget)
         table = self._use(table_by_model(comm, found, self._machine, until))
-        if isinstance(found, MachineCosts):
-            self._costs = found
-        else:
-            self._links = found
         assert table is not None
         return table
+
+    def _probe(self, apart: Communicator, budget: float) -> MachineCosts | Topology | None:
+        """Measure what the model goes by on a ``dup()`` without a table, and keep it."""
+        from collectives.machine_costs import MachineCosts
+        from collectives.tuning.known_costs import probed
+
+        found = probed(apart, budget)
+        if isinstance(found, MachineCosts):
+            self._costs = found
+        elif found is not None:
+            self._links = found
+        return found
 
     def _check_free(self, name: str) -> None:
         """Refuse what has to have its results at once."""

@@ -88,7 +88,6 @@ class Explanation:
 
 
 _MOST_PREDICTED = 16  # ranks: of more it would take seconds
-_ALONE = 64 << 10  # bytes from which on races look at one call at a time
 _SOURCES = {
     "measured": "what has won where it was measured here",
     "predicted": "what the cost model predicts to be the fastest here (comm.use_model())",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine costs a communicator's ranks: as probed, as kept, or as usual."""
+"""What the machine, or its links, cost a communicator's ranks: as probed, as kept, as usual."""
 
 from __future__ import annotations
 
@@ -10,9 +10,29 @@ from typing import TYPE_CHECKING
 from collectives._ffi import ffi, lib
 from collectives.errors import InvalidArgumentError
 from collectives.machine_costs import MachineCosts, usual_costs
+from collectives.machine_probe import measured_costs
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
+    from collectives.topology.value import Topology
+
+
+_PROBE, _OF_BUDGET = 0.2, 0.05  # seconds at most, and the share of those that there are
+_LEAST = 1e-3  # that a probe takes
+
+
+def probed(comm: Communicator, budget_s: float) -> MachineCosts | Topology | None:
+    """Return what the model goes by: every rank must call it, without a table. None: nothing.
+
+    Of the budget a twentieth among ranks that share memory. Links between machines are measured as
+    ``comm.topology()`` does, however long it takes, by messages, which go by TCP: of UCX, and of
+    one rank alone, there is nothing.
+    """
+    if comm.size == 1 or comm.transport == "ucx":
+        return None
+    if comm.transport == "memory":
+        return measured_costs(comm, min(max(_OF_BUDGET * budget_s, _LEAST), _PROBE))
+    return comm.topology()
 
 
 def known_costs(comm: Communicator) -> MachineCosts:

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.machine_costs import MachineCosts
     from collectives.rivals.explained import GpuExplanation
+    from collectives.topology.value import Topology
     from collectives.tuning.choosing import Wish
     from collectives.tuning.explanation import Explanation
     from collectives.tuning.table import TunedTable
 
-_PROBE = 0.2  # seconds, of what the machine costs
-_LEAST = 1e-3  # that a probe takes
 # Of a budget, from which on links are measured: 1 Gbit/s takes 0.3 s for each of some pairs.
 _LINKS_FROM = 10.0
 _OF_RACES = 0.9  # of the budget: the last race may take longer than it should
@@ -97,7 +96,6 @@ class Tunable(Choosing):
         What is ``known`` is not raced again, and has taken its part of the budget.
         """
         from collectives._ffi import lib, text
-        from collectives.machine_probe import measured_costs
         from collectives.tuning import tuner
         from collectives.tuning.going_on import cells_of, kept_races
         from collectives.tuning.installed import install
@@ -111,15 +109,11 @@ class Tunable(Choosing):
         named = [kind for kind in kinds or KINDS if kind not in wished]
         with comm.dup() as apart:
             install(apart, ())
-            if apart.transport == "memory" and apart.size > 1:
-                self._costs = measured_costs(
-                    apart, min(_PROBE, max((budget - spared) / 20, _LEAST))
-                )
-            elif apart.transport == "tcp" and budget - spared >= _LINKS_FROM:
-                self._links = apart.topology()
+            costs: MachineCosts | Topology | None = None
+            if apart.transport == "memory" or budget - spared >= _LINKS_FROM:
+                costs = self._probe(apart, budget - spared)
             left = _OF_RACES * (budget - spared) - (time.perf_counter() - begin)
             lengths = sizes or sizes_of(apart.transport)
-            costs = self._costs or self._links
             raced = tuner.tuned(apart, named, lengths, left, costs, cells_of(known))
         table = TunedTable(
             ranks=comm.size,

@@ -7,11 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace coll {
 
 using Bytes = std::span<const std::uint8_t>;
 using Digest = std::array<std::uint8_t, 32>;
+
+inline Bytes bytes_in(std::string_view text) noexcept {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
 
 class Sha256 {
  public:

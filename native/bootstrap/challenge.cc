@@ -22,15 +22,11 @@ constexpr std::size_t kMagicAt = 0, kVersionAt = 8, kKindAt = 12, kRoleAt = 16, 
                       kValueAt = 48;  // a hello's nonce, a proof's HMAC
 static_assert(kValueAt + sizeof(Digest) == kChallengeBytes);
 
-Bytes bytes_of(std::string_view text) noexcept {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
-
 // A key for one purpose, so that what one use shows says nothing about another.
 Secret key_for(std::string_view purpose, Bytes salt, const Secret& secret) {
   const Secret even(hkdf_extract(salt, secret.bytes()));
   Digest key{};
-  hkdf_expand(even.bytes(), bytes_of(purpose), key);
+  hkdf_expand(even.bytes(), bytes_in(purpose), key);
   const Secret made(key);
   wipe(key.data(), key.size());
   return made;

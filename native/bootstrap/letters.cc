@@ -17,8 +17,7 @@ namespace {
 constexpr std::size_t kLetterHead = sizeof(std::uint64_t);
 
 std::uint64_t length_at(std::string_view text) noexcept {
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
-  return little_endian_at<std::uint64_t>(Bytes(bytes, kLetterHead), 0);
+  return little_endian_at<std::uint64_t>(bytes_in(text).first(kLetterHead), 0);
 }
 
 // One piece by sendmsg() or recvmsg(), which tests can make fail.

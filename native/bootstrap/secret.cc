@@ -122,8 +122,7 @@ Secret Secret::make() { return Secret(random_bytes()); }
 
 Secret Secret::derived(std::string_view purpose) const {
   std::array<std::uint8_t, kBytes> key{};
-  hkdf_expand(bytes(), {reinterpret_cast<const std::uint8_t*>(purpose.data()), purpose.size()},
-              key);
+  hkdf_expand(bytes(), bytes_in(purpose), key);
   const Secret made(key);
   wipe(key.data(), key.size());
   return made;

@@ -149,10 +149,7 @@ void check_rank(int rank, int ranks) {
 std::string job_of(const Secret& secret) { return name_of_job(secret.derived("nccl job").hex()); }
 
 std::string job_of(const std::string& parent, const std::string& which) {
-  const std::string both = parent + '/' + which;
-  return name_of_job(Secret(sha256({reinterpret_cast<const std::uint8_t*>(both.data()),  //
-                                    both.size()}))
-                         .hex());
+  return name_of_job(Secret(sha256(bytes_in(parent + '/' + which))).hex());
 }
 
 void join_memory(ncclComm& comm, const std::string& job, const Look& look) {

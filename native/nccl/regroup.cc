@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "bootstrap/words.h"
 #include "nccl/connect.h"
 #include "nccl/driver.h"
 #include "nccl/group.h"
@@ -161,8 +162,8 @@ class Coming {
   void look() {
     if (deadline_.passed()) {
       throw Refusal(ncclRemoteError, "other ranks that are to stay have not come within " +
-                                         std::to_string(seconds_) +
-                                         " s to shrink the communicator");
+                                         seconds_in_words(seconds_) +
+                                         " to shrink the communicator");
     }
     const bool lost = std::any_of(members_.begin(), members_.end(), [this](int rank) {
       return coll_look(from_.engine.load(), rank) == COLL_PEER_LOST;

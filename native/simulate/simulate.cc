@@ -133,9 +133,7 @@ class Simulation {
     Rank& r = rank_at(rank);
     const double begin = r.clock;
     const Overhead overhead = network_.overhead(peer, rank);
-    const double all = overhead.of(bytes(deed));
-    // What came before the last segment was taken meanwhile.
-    r.clock = std::max(r.clock, at - (all - overhead.of_segment(bytes(deed)))) + all;
+    r.clock = std::max(r.clock, at - overhead.meanwhile(bytes(deed))) + overhead.of(bytes(deed));
     note(rank, peer, deed, begin, r.clock);
   }
 

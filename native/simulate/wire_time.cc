@@ -50,7 +50,11 @@ class WireRun {
       const bool carries =
           begins_.empty() ||
           (!messages_.empty() && messages_.top().head <= std::get<double>(begins_.top()));
-      carries ? carry() : begin();
+      if (carries) {
+        carry();
+      } else {
+        begin();
+      }
     }
     for (const WireRank& rank : ranks_) {
       if (rank.call < calls_) {
@@ -99,10 +103,8 @@ class WireRun {
     if (op.act != WireAct::receive) return *ready;
     const double arrived = arrivals_.first(pair(op.peer, rank));
     if (arrived < 0) return kNever;
-    const Overhead overhead = network_.overhead(rank, op.peer);
     const double bytes = bytes_of(mine.plan(), op, lane);
-    // What came before the last segment was taken meanwhile.
-    return std::max(*ready, arrived - (overhead.of(bytes) - overhead.of_segment(bytes)));
+    return std::max(*ready, arrived - network_.overhead(rank, op.peer).meanwhile(bytes));
   }
 
   // Finds what the rank does next, and when: it goes on with a lane for as long as that has

@@ -39,6 +39,8 @@ struct Overhead {
   // Of a segment, in which kernels hand on what is longer: while the first one is made nothing is
   // on its way, and while the last one is taken nothing is left to come.
   double of_segment(double bytes) const noexcept { return of(std::min(bytes, kSegment)); }
+  // What of a message is handed over, or taken, while the rest is on its way.
+  double meanwhile(double bytes) const noexcept { return of(bytes) - of_segment(bytes); }
 
   static constexpr double kSegment = 64 << 10;  // of TCP's offload
 };

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import collectives as cl
-from collectives.tuning.by_model import probed
+from collectives.tuning.known_costs import probed
 from collectives.tuning.modelled import modelled
 from collectives.tuning.table import RULE, TunedTable
 from collectives.tuning.wanted import KINDS
@@ -63,10 +61,12 @@ def test_a_race_counts_for_more_and_less_is_refused() -> None:
     assert on_ranks(1, lambda comm: comm.use_model(BUDGET))[0].choices == ()
 
 
-def test_links_of_ucx_are_not_known() -> None:
-    comm: Any = SimpleNamespace(transport="ucx", size=2)
+def test_links_of_ucx_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    (comm,) = cl.local(1)
+    monkeypatch.setattr(type(comm), "transport", "ucx")
+    assert probed(comm, 1.0) is None
     with pytest.raises(cl.UnsupportedError, match="bytes go by UCX"):
-        probed(comm, BUDGET)
+        comm.use_model()
 
 
 @pytest.mark.parametrize("p", [2, 4])

@@ -232,9 +232,8 @@ TEST(collectives_between_two) { check_all_collectives(2); }
 TEST(collectives_between_three) { check_all_collectives(3); }
 
 TEST(collectives_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_all_collectives(2);
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 TEST(collectives_by_ring_and_without_peer_access) {

@@ -103,12 +103,11 @@ TEST(groups_between_three) {
 }
 
 TEST(groups_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   with_comm(2, [](ncclComm_t comm, int rank) {
     check_mixture(comm, rank, 2);
     check_messages(comm, rank, 2);
   });
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // The factor of an operation may go before its group ends.
@@ -184,9 +183,8 @@ void check_all_counts() {
 TEST(groups_of_other_counts_are_an_error) { check_all_counts(); }
 
 TEST(groups_of_other_counts_are_an_error_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_all_counts();
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 void check_sum_beside_average() {
@@ -212,9 +210,8 @@ void check_sum_beside_average() {
 TEST(a_sum_beside_an_average_of_integers_is_an_error) { check_sum_beside_average(); }
 
 TEST(a_sum_beside_an_average_of_integers_is_an_error_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_sum_beside_average();
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // A factor is each rank's own affair, also that of one.

@@ -232,9 +232,8 @@ TEST(an_idle_rank_hears_of_a_death) { check_idle_death(false); }
 TEST(an_idle_rank_hears_of_a_death_on_another_host) { check_idle_death(true); }
 
 TEST(an_idle_rank_hears_of_a_death_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_idle_death(false);
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // Who asks while another thread is in calls disturbs nobody, and who leaves in order is not lost.
@@ -269,9 +268,8 @@ void check_asking() {
 TEST(asking_for_errors_beside_calls) { check_asking(); }
 
 TEST(asking_for_errors_beside_calls_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_asking();
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 }  // namespace

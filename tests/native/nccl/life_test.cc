@@ -239,12 +239,11 @@ TEST(split_and_shrink) {
 }
 
 TEST(split_and_shrink_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   with_comm(3, [](ncclComm_t comm, int rank) {
     check_split(comm, rank);
     check_shrink(comm, rank);
   });
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // ---- faults ------------------------------------------------------------------------------------
@@ -275,14 +274,13 @@ void check_death() {
 TEST(a_rank_dies) { check_death(); }
 
 TEST(a_rank_dies_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_death();
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // Who made the id ends as soon as it has joined: the others hear what they meet for.
 TEST(the_rank_that_made_the_id_leaves_at_once) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   for (int i = 0; i < 20; ++i) {
     in_processes(4, [](int rank, Board& board) {
       ncclComm_t comm = nullptr;
@@ -293,7 +291,6 @@ TEST(the_rank_that_made_the_id_leaves_at_once) {
       good(ncclCommAbort(comm));
     });
   }
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 TEST(abort_unblocks) {

@@ -160,9 +160,8 @@ TEST(every_collective_as_on_the_host) {
 }
 
 TEST(every_collective_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   with_comm(2, [](ncclComm_t comm, int rank) { check_collectives(comm, rank, 2, 1000); });
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 TEST(a_call_comes_after_what_is_on_its_stream) {

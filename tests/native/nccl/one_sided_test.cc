@@ -58,11 +58,10 @@ TEST(puts_of_all_to_all) {
 }
 
 TEST(puts_of_all_to_all_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   for (const std::size_t n : {kShort, kLong}) {
     with_comm(3, [n](ncclComm_t comm, int rank) { put_everywhere(comm, rank, 3, n); });
   }
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // Signals of other contexts and ranks may come first; several are waited for at once.
@@ -140,9 +139,8 @@ void check_put_moves_on() {
 TEST(a_put_moves_on_without_calls_of_its_sender) { check_put_moves_on(); }
 
 TEST(a_put_moves_on_without_calls_of_its_sender_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_put_moves_on();
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // Calls while the mover takes its turns: none is refused, no value is another one's.

@@ -79,6 +79,15 @@ inline ncclUniqueId id_of(Board& board, int rank) {
   return board.id;
 }
 
+// While it lives ranks that are made share no memory, and speak TCP.
+class OverTcp {
+ public:
+  OverTcp() { ::setenv("NCCL_SHM_DISABLE", "1", 1); }
+  OverTcp(const OverTcp&) = delete;
+  OverTcp& operator=(const OverTcp&) = delete;
+  ~OverTcp() { ::unsetenv("NCCL_SHM_DISABLE"); }
+};
+
 using Body = std::function<void(int rank, Board& board)>;
 
 // body(rank) in p processes; all must end well. What makes an id keeps a thread, which no process

@@ -55,9 +55,8 @@ void check_growth() {
 TEST(a_communicator_grows) { check_growth(); }
 
 TEST(a_communicator_grows_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_growth();
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 TEST(growing_that_makes_no_sense) {
@@ -171,9 +170,8 @@ void check_revoke(bool over_tcp) {
 TEST(revoked_communicators_can_be_split_and_shrunk) { check_revoke(false); }
 
 TEST(revoked_communicators_can_be_split_and_shrunk_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_revoke(true);
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 // The old communicator may be destroyed as soon as the call returns.
@@ -207,9 +205,8 @@ void check_shrink_without_blocking() {
 TEST(shrinking_without_blocking) { check_shrink_without_blocking(); }
 
 TEST(shrinking_without_blocking_over_tcp) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   check_shrink_without_blocking();
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 TEST(nothing_is_destroyed_that_an_open_group_needs) {
@@ -311,7 +308,7 @@ TEST(what_a_group_would_take) {
 }
 
 TEST(what_a_group_would_take_is_not_always_known) {
-  ::setenv("NCCL_SHM_DISABLE", "1", 1);
+  const OverTcp apart;
   with_comm(2, [](ncclComm_t comm, int) {
     CHECK(microseconds_of(comm, 2, 1) == NCCL_UNDEF_FLOAT);
     ncclSimInfo_t raw{};
@@ -319,7 +316,6 @@ TEST(what_a_group_would_take_is_not_always_known) {
     bad(ncclGroupSimulateEnd(&raw), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
     bad(ncclGroupSimulateEnd(&raw), ncclInvalidUsage, "without an ncclGroupStart");
   });
-  ::unsetenv("NCCL_SHM_DISABLE");
 }
 
 }  // namespace
