@@ -61,7 +61,7 @@ void Letters::post(std::string_view letter) { append_text(out_, letter); }
 
 std::string Letters::step() {
   // What the peer said last may be why it left.
-  const std::string received = receive();
+  std::string received = receive();
   const std::string sent = send();
   if (!received.empty()) return received;
   return sent.empty() ? look_for_silence() : sent;
