@@ -19,6 +19,7 @@ from bench.record import ROOT
 from tests.hosts import Hosts
 
 RANK = "bench.regret.rank"
+VISITS = 5  # of shaped hosts, whose ranks share cores as the system likes
 SPARE_S = 600.0  # beyond the limit of the cells: tuning, the last cell, start and end
 
 
@@ -32,7 +33,7 @@ def on_machine(ranks: int, asked: dict[str, Any]) -> dict[str, Any]:
     Which ranks share a core decides which plan is best: left to the system, that changes between
     the run that tunes and the one that measures.
     """
-    asked = asked | {"pin": True}
+    asked = asked | {"pin": True, "visits": 1}
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "found.json"
         command = [sys.executable, "-m", "collectives.launch", "-n", str(ranks), "-m", RANK]
@@ -50,7 +51,7 @@ def on_shaped(hosts: int, mbit: float, asked: dict[str, Any], module: str = RANK
         JobError: a rank failed, or the time is over.
         RuntimeError: hosts cannot be made.
     """
-    asked = asked | {"pin": False}
+    asked = asked | {"pin": False, "visits": VISITS}
     with Hosts(hosts, mbit=mbit) as made, tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "found.json"
         command = [sys.executable, "-m", module, json.dumps(asked), str(part)]

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of the regret bench: tunes, then finds the best plan of each cell, and races the choice.
 
-Run A finds the best plan among all candidates, as tune() does but with more time and without what
-it knows of other sizes. Run B races it against what the table chooses, what the rules choose, what
-the cost model says is the fastest, and against itself, which shows how far two equal plans lie
-apart at this moment.
+Between machines run B goes through all cells several times: ranks that share cores take turns in
+one way for seconds, and in another one after that, and a plan is to be good in all of them.
 """
 
 from __future__ import annotations
@@ -16,26 +14,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import collectives as cl
-from bench.regret.document import UNDECIDED
+from bench.regret.contest import Contest, Meeting, meeting
 from collectives.cli.worker import pin_to_core
 from collectives.environment import place
-from collectives.intervals import of_median
 from collectives.machine_costs import MachineCosts
-from collectives.machine_probe import measured_costs
 from collectives.topology import Topology
-from collectives.tuning.candidates import candidates
-from collectives.tuning.installed import chosen, install
-from collectives.tuning.modelled import agreed
-from collectives.tuning.race import Buffers, Race, Runner
-from collectives.tuning.table import Choice
-from collectives.tuning.tuner import Cell, Clock, race_cell
+from collectives.tuning.tuner import Clock
 
-ROUNDS, MOST_ROUNDS = 40, 2000  # of run B: interleaved pairs, more where the machine is unquiet
-LONG = 1 << 20  # bytes from which on a cell gets more time
-PROBE_S = 0.2  # of what the machine costs, before each size: cores of virtual machines move
+ROUNDS = 40  # of run B: interleaved pairs, in all visits
 
 
 @dataclass(frozen=True)
@@ -49,51 +36,7 @@ class Job:
     cell: float  # seconds of run A for a cell
     limit: float  # seconds after which no cell begins
     pin: bool
-
-
-@dataclass
-class Contest:
-    """A communicator, and who chooses for it: a table, the rules, a model."""
-
-    comm: cl.Communicator
-    job: Job
-    table: tuple[Choice, ...] | None
-    costs: MachineCosts | Topology | None = None
-    predicting: float = 0.0  # seconds, of all choices by the model
-    probing: float = 0.0  # and of what it knows
-
-    def probe(self) -> None:
-        """Find what the machine costs now. Links of hosts do not change: they are asked for once.
-
-        Every rank must call it.
-        """
-        begin = time.perf_counter()
-        if self.comm.transport == "memory":
-            self.costs = measured_costs(self.comm, PROBE_S)
-        elif self.costs is None:
-            self.costs = self.comm.topology()
-        self.probing += time.perf_counter() - begin
-
-    def ways(self, kind: str, nbytes: int, buffers: Buffers) -> dict[str, tuple[Runner, Any]]:
-        """Return who chooses, ready to run, and what is told of each choice."""
-        comm, made = self.comm, dict[str, tuple[Runner, Any]]()
-        if self.table is not None:
-            install(comm, self.table)
-            by_table, measured = chosen(comm, kind, nbytes)
-            runner = Runner(comm, by_table, buffers, self.table)
-            made["tuned"] = runner, {"choice": str(by_table), "measured": measured}
-        install(comm, [])
-        by_rule, _ = chosen(comm, kind, nbytes)
-        made["rule"] = Runner(comm, by_rule, buffers, ()), {"choice": str(by_rule)}
-        assert self.costs is not None
-        begin = time.perf_counter()
-        by_model = agreed(comm, self.costs, kind, nbytes)
-        took = time.perf_counter() - begin
-        self.predicting += took
-        runner = Runner(comm, by_model, buffers, None)
-        made["model"] = runner, {"choice": str(by_model), "took": took}
-        install(comm, [])
-        return made
+    visits: int  # in which the rounds of run B are made
 
 
 @dataclass
@@ -117,54 +60,6 @@ class Schedule:
         return seconds
 
 
-def ratio(race: Race, runner: Runner, best: Runner) -> dict[str, float]:
-    """Return the median of a runner's times over the best one's, pair by pair, and its interval."""
-    a, b = (np.array(race.samples[id(one)]) for one in (runner, best))
-    logs = np.log(a / b)
-    low, high = of_median(logs)
-    return {
-        "ratio": float(np.exp(np.median(logs))),
-        "low": float(np.exp(low)),
-        "high": float(np.exp(high)),
-    }
-
-
-def _unclear(same: dict[str, float]) -> bool:
-    return same["low"] < 1 - UNDECIDED or same["high"] > 1 + UNDECIDED
-
-
-def cell_of(contest: Contest, kind: str, nbytes: int) -> dict[str, Any]:
-    """Measure one cell. Every rank must."""
-    comm, job = contest.comm, contest.job
-    shared = comm.transport == "memory"
-    found = Cell(kind, nbytes)
-    seconds = job.cell * (3 if nbytes >= LONG else 1)
-    install(comm, [])
-    race_cell(comm, found, None, seconds, shared, impartial=True)
-    buffers = Buffers(kind, nbytes, comm.size)
-    best = Runner(comm, found.best, buffers, None)
-    again = Runner(comm, found.best, buffers, None)
-    ways = contest.ways(kind, nbytes, buffers)
-    race = Race(comm, [best, again, *(runner for runner, _ in ways.values())], buffers)
-    race.rounds(ROUNDS)
-    same = ratio(race, again, best)
-    while _unclear(same) and len(race.samples[id(best)]) < MOST_ROUNDS and race.spent < 4 * seconds:
-        race.rounds(ROUNDS)
-        same = ratio(race, again, best)
-    return {
-        "kind": kind,
-        "nbytes": nbytes,
-        "ranks": comm.size,
-        "held_out": nbytes in job.held_out,
-        "candidates": [str(c) for c in candidates(kind, comm.size, nbytes, shared)],
-        "best": str(found.best),
-        "seconds": race.median(best),
-        **{way: {**told, **ratio(race, runner, best)} for way, (runner, told) in ways.items()},
-        "same": same,
-        "rounds": len(race.samples[id(best)]),
-    }
-
-
 def _line(row: dict[str, Any]) -> str:
     ways = [
         f"{row[way]['ratio']:6.3f} by {way}" for way in ("tuned", "rule", "model") if way in row
@@ -175,22 +70,39 @@ def _line(row: dict[str, Any]) -> str:
     )
 
 
-def measured(contest: Contest) -> tuple[list[dict[str, Any]], list[list[Any]]]:
+def measured(contest: Contest, job: Job) -> tuple[list[dict[str, Any]], list[list[Any]]]:
     """Return the cells, and those that there was no time for."""
-    job, comm = contest.job, contest.comm
-    schedule = Schedule(Clock(comm, job.limit))
+    schedule = Schedule(Clock(contest.comm, job.limit))
     rows, left_out = list[dict[str, Any]](), list[list[Any]]()
+    begun = list[tuple[Meeting, float]]()  # and to be gone back to
+    rounds = -(-ROUNDS // job.visits)
     for nbytes in sorted(job.tuned + job.held_out):
         contest.probe()
         for kind in job.kinds:
             if not schedule.allows(kind, nbytes):
                 left_out.append([kind, nbytes])
                 continue
-            row = cell_of(contest, kind, nbytes)
-            rows.append({**row, "took": schedule.took(kind, nbytes)})
-            if comm.rank == 0:
-                print(_line(rows[-1]), flush=True)
+            met = meeting(contest, kind, nbytes, job.cell)
+            met.race.rounds(rounds)
+            if job.visits > 1:
+                begun.append((met, schedule.took(kind, nbytes)))
+            else:
+                met.until_clear()
+                rows.append(_row(job, met, schedule.took(kind, nbytes)))
+    for _ in range(1, job.visits):
+        for met, _took in begun:
+            met.race.rounds(rounds)
+    for met, took in begun:
+        met.until_clear()
+        rows.append(_row(job, met, took))
     return rows, left_out
+
+
+def _row(job: Job, met: Meeting, took: float) -> dict[str, Any]:
+    row = {**met.row(), "held_out": met.nbytes in job.held_out, "took": took}
+    if met.race.comm.rank == 0:
+        print(_line(row), flush=True)
+    return row
 
 
 def main(words: str, output: Path) -> None:
@@ -207,8 +119,8 @@ def main(words: str, output: Path) -> None:
             table = comm.tune(job.budget, kinds=job.kinds, sizes=job.tuned)
         spent = time.perf_counter() - begin
         with comm.dup() as apart:
-            contest = Contest(apart, job, table.choices if table is not None else None)
-            rows, left_out = measured(contest)
+            contest = Contest(apart, table.choices if table is not None else None)
+            rows, left_out = measured(contest, job)
         if comm.rank == 0:
             found = {
                 "transport": comm.transport,
