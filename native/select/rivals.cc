@@ -7,7 +7,6 @@
 
 #include "algorithms/algorithm.h"
 #include "plan/lower.h"
-#include "select/choose.h"
 #include "simulate/memory_time.h"
 
 namespace coll {
@@ -23,19 +22,6 @@ struct Promise {
   Choice choice;
   double seconds;
 };
-
-double rival_seconds(const Schedule& schedule, const Choice& choice, std::size_t bytes,
-                     const MachineCosts& machine) {
-  const Plan plan = lower(schedule, {.mode = choice.mode, .lag = choice.lag});
-  MemoryTask task;
-  task.bytes = static_cast<double>(bytes);
-  task.tile_bytes = static_cast<double>(choice.tile_bytes);
-  task.alone = true;
-  const double alone = memory_seconds(plan, machine, task);
-  if (bytes >= kAlone) return alone;
-  task.alone = false;
-  return std::sqrt(alone * memory_seconds(plan, machine, task));
-}
 
 std::vector<Choice> rival_parameters(int algorithm, std::size_t longest, int most_lag) {
   if (longest <= kInlineBytes) {
@@ -53,6 +39,19 @@ bool same_time(double a, double b) noexcept {
 
 }  // namespace
 
+double predicted_seconds(const Schedule& schedule, const Choice& choice, std::size_t bytes,
+                         const MachineCosts& machine) {
+  const Plan plan = lower(schedule, {.mode = choice.mode, .lag = choice.lag});
+  MemoryTask task;
+  task.bytes = static_cast<double>(bytes);
+  task.tile_bytes = static_cast<double>(choice.tile_bytes);
+  task.alone = true;
+  const double alone = memory_seconds(plan, machine, task);
+  if (bytes >= kAlone) return alone;
+  task.alone = false;
+  return std::sqrt(alone * memory_seconds(plan, machine, task));
+}
+
 std::vector<TunedLine> rivals_of_rule(Kind kind, int ranks, std::size_t bytes, int most_lag,
                                       const MachineCosts& machine, bool crowded) {
   if (ranks < 2 || ranks > kMostRivalRanks || bytes == 0) return {};
@@ -60,7 +59,7 @@ std::vector<TunedLine> rivals_of_rule(Kind kind, int ranks, std::size_t bytes, i
   const Choice rule = choose(kind, ranks, bytes, {.crowded = crowded}).near;
   const auto predict = [&](const Choice& choice) {
     const Algorithm& algorithm = *algorithms()[static_cast<std::size_t>(choice.algorithm)];
-    return rival_seconds(make_schedule(algorithm, ranks), choice, bytes, machine);
+    return predicted_seconds(make_schedule(algorithm, ranks), choice, bytes, machine);
   };
   const double usual = predict(rule);
   std::vector<Promise> found;

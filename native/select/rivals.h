@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "schedule/schedule.h"
+#include "select/choose.h"
 #include "select/tuned.h"
 #include "topology/machine_costs.h"
 
@@ -14,6 +15,12 @@ namespace coll {
 
 // Predictions of more ranks take longer than what they could save.
 inline constexpr int kMostRivalRanks = 16;
+
+// Seconds that a choice is predicted to take, in memory that its ranks share: of a call alone; of
+// one that short vectors let follow at once, the geometric mean of that and of one call after
+// another.
+double predicted_seconds(const Schedule& schedule, const Choice& choice, std::size_t bytes,
+                         const MachineCosts& machine);
 
 // Of calls on vectors of about so many bytes (as many bits) among ranks that share memory, with at
 // most `most_lag`; the most promising first, none that is predicted to take half as long again as

@@ -56,10 +56,10 @@ SegmentShape shape_of(int ranks) {
 }
 
 TEST(ranks_that_share_cores_choose_what_does_less) {
-  CHECK(chosen(Kind::reduce, 8, kLong, false) == "binomial");
+  CHECK(chosen(Kind::reduce, 8, kLong, false) == "double_tree");
   CHECK(chosen(Kind::reduce, 8, kLong, true) == "bine");
   CHECK(chosen(Kind::reduce, 7, kLong, true) == "direct");
-  CHECK(chosen(Kind::reduce, 8, 128 << 10, false) == "binomial");
+  CHECK(chosen(Kind::reduce, 8, 128 << 10, false) == "double_tree");
   CHECK(chosen(Kind::reduce, 8, 128 << 10, true) == "direct");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, false) == "direct_two_shot");
   CHECK(chosen(Kind::allreduce, 8, 8 << 10, true) == "direct_one_shot");
