@@ -19,7 +19,9 @@ constexpr int kAnyRanks = std::numeric_limits<int>::max();
 // there is a chain. Where calls follow each other without a pause, circulant blocks of a MiB filled
 // queues until TCP held back (0.73 to 0.95 of a link, the direct ones 0.95). Measured on three,
 // four and eight hosts at 1 Gbit/s that share two cores, by calls alone and in rows of six
-// (bench/results/regret.json, hosts.json); for other numbers of ranks these are guesses.
+// (bench/results/regret.json, hosts.json); for other numbers of ranks these are guesses, but that
+// of more than 16 a chain is predicted to take 1.0 to 1.7 times as long as two trees from 1 MiB on,
+// alone up to 3.6 times (10 and 100 Gbit/s, with 4 and 3 us for each message).
 struct WireRule {
   Kind kind;
   int most_ranks;
@@ -52,7 +54,8 @@ constexpr std::array kWireRules = {
     WireRule{Kind::broadcast, 8, 12 << 10, "binomial"},
     WireRule{Kind::broadcast, 8, kAnyLength, "chain"},
     WireRule{Kind::broadcast, kAnyRanks, 128 << 10, "binomial"},
-    WireRule{Kind::broadcast, kAnyRanks, kAnyLength, "chain"},
+    WireRule{Kind::broadcast, 16, kAnyLength, "chain"},
+    WireRule{Kind::broadcast, kAnyRanks, kAnyLength, "double_tree"},
     WireRule{Kind::reduce, 3, 3 << 10, "direct"},
     WireRule{Kind::reduce, 3, kAnyLength, "chain"},
     WireRule{Kind::reduce, 4, 2560, "direct"},
@@ -61,7 +64,8 @@ constexpr std::array kWireRules = {
     WireRule{Kind::reduce, 8, 10 << 10, "binomial"},
     WireRule{Kind::reduce, 8, kAnyLength, "chain"},
     WireRule{Kind::reduce, kAnyRanks, 128 << 10, "binomial"},
-    WireRule{Kind::reduce, kAnyRanks, kAnyLength, "chain"},
+    WireRule{Kind::reduce, 16, kAnyLength, "chain"},
+    WireRule{Kind::reduce, kAnyRanks, kAnyLength, "double_tree"},
     WireRule{Kind::barrier, kAnyRanks, kAnyLength, "dissemination"},
     WireRule{Kind::gather, kAnyRanks, kAnyLength, "linear"},
     WireRule{Kind::scatter, kAnyRanks, kAnyLength, "linear"},
