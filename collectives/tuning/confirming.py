@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan that beat the library's rules has to beat them once more, some seconds later.
+"""A plan that beat the rules, or seems to, meets them again, several times, seconds apart.
 
 How ranks that share cores take turns, where the cores of a virtual machine are, what else runs
 there: such things last longer than a race, and one plan may suit them which does not suit the next.
@@ -9,47 +9,87 @@ And of some dozen plans one seems faster beyond doubt by chance, now and then.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from collectives.tuning.placement import cores_are_far
-from collectives.tuning.race import Buffers, Race, runners
+from collectives.tuning.race import Buffers, Race, Seconds, clearly_above, runners
+from collectives.tuning.table import Choice
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
     from collectives.tuning.tuner import Cell, Clock
 
 SHARE = 0.15  # of the time of all races
+_LOOKS = 3
 _TOUCHED = 2  # times as long as a call it takes with its buffers written before
-_ROUNDS, _MOST_ROUNDS = 8, 40  # at a time, and in all
+_ROUNDS, _MOST_ROUNDS = 8, 16  # at a time, and of a look
 
 
-def doubtful(cells: Sequence[Cell]) -> list[Cell]:
-    """Return those where another plan than that of the rules has won."""
-    return [c for c in cells if c.usual is not None and c.standings and c.best != c.usual]
+@dataclass
+class Match:
+    """The rules of a cell against one other plan, and the pairs of all looks at them."""
+
+    cell: Cell
+    rival: Choice
+    usual: Choice
+    pairs: list[Seconds] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """What the first rounds of a look take."""
+        both = [s.seconds for s in self.cell.standings if s.choice in (self.rival, self.usual)]
+        return _ROUNDS * _TOUCHED * sum(both)
+
+    def look(self, comm: Communicator, seconds: float) -> None:
+        """Race them, for about so long at most. Every rank must."""
+        buffers = Buffers(self.cell.kind, self.cell.nbytes, comm.size)
+        ready = runners(comm, [self.rival, self.usual], buffers)
+        race = Race(comm, ready, buffers)
+        for _ in range(0, _MOST_ROUNDS, _ROUNDS):
+            race.rounds(_ROUNDS)
+            if race.spent > seconds:
+                break
+        self.pairs.append(race.pairs(*ready))
+
+    def decide(self) -> None:
+        """Enter the rival as the winner where it was faster beyond doubt, else the rules.
+
+        Without a look all stays as it is.
+        """
+        if not self.pairs:
+            return
+        won = self.rival if clearly_above(np.concatenate(self.pairs)) else self.usual
+        self.cell.standings.sort(key=lambda standing: standing.choice != won)
+
+
+def matches(cells: Sequence[Cell]) -> list[Match]:
+    """Return who meets the rules again: what has won against them, or had the shorter median."""
+    found = []
+    for cell in cells:
+        seconds = {standing.choice: standing.seconds for standing in cell.standings}
+        others = [choice for choice in seconds if choice != cell.usual]
+        if cell.usual not in seconds or not others:
+            continue
+        rival = others[0]  # they stand by their medians, behind the winner
+        if cell.best == rival or seconds[rival] < seconds[cell.usual]:
+            found.append(Match(cell, rival, cell.usual))
+    return found
 
 
 def confirm(comm: Communicator, cells: Sequence[Cell], clock: Clock) -> None:
-    """Race the winners against the rules once more, and enter these where they do not win again.
+    """Look at the winners and the rules once more, three times, and enter who is faster then.
 
     What has won stays where there is no time for it, and where the cores of two ranks are no longer
     as far apart. Every rank must call it.
     """
-    left = doubtful(cells)
-    for number, cell in enumerate(left):
-        seconds = clock.left() / (len(left) - number)
-        first_rounds = _ROUNDS * sum(_TOUCHED * s.seconds for s in cell.standings[:2])
-        if seconds > first_rounds and cores_are_far(comm) == cell.far:
-            _race_again(comm, cell, seconds)
-
-
-def _race_again(comm: Communicator, cell: Cell, seconds: float) -> None:
-    assert cell.usual is not None
-    buffers = Buffers(cell.kind, cell.nbytes, comm.size)
-    ready = runners(comm, [cell.best, cell.usual], buffers)
-    race = Race(comm, ready, buffers, ready[-1])
-    for _ in range(0, _MOST_ROUNDS, _ROUNDS):
-        race.rounds(_ROUNDS)
-        if race.spent > seconds or race.decided():
-            break
-    if race.standings()[0].choice == cell.usual:
-        cell.standings.sort(key=lambda standing: standing.choice != cell.usual)
+    found = matches(cells)
+    for number in range(_LOOKS * len(found)):
+        match = found[number % len(found)]
+        seconds = clock.left() / (_LOOKS * len(found) - number)
+        if seconds > match.seconds and cores_are_far(comm) == match.cell.far:
+            match.look(comm, seconds)
+    for match in found:
+        match.decide()

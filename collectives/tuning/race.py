@@ -204,11 +204,12 @@ class Race:
         """
         order = sorted(self.running, key=self.median)
         return all(
-            (_settled if other is self.favourite else separate)(self._paired(order[0], other))
+            (_settled if other is self.favourite else separate)(self.pairs(order[0], other))
             for other in order[1:]
         )
 
-    def _paired(self, one: Runner, other: Runner) -> Seconds:
+    def pairs(self, one: Runner, other: Runner) -> Seconds:
+        """Return how many times as long another one takes as this one, round by round, as logs."""
         a, b = self.samples[id(one)], self.samples[id(other)]
         n = min(len(a), len(b))
         ratios: Seconds = np.log(np.array(b[-n:]) / np.array(a[-n:]))
@@ -219,7 +220,7 @@ class Race:
         left = {id(runner) for runner in self.running}
         order = sorted(self.entered, key=lambda r: (id(r) not in left, self.median(r)))
         favourite = self.favourite
-        if favourite is not None and not clearly_above(self._paired(order[0], favourite)):
+        if favourite is not None and not clearly_above(self.pairs(order[0], favourite)):
             order.sort(key=lambda r: r is not favourite)
         return [Standing(r.choice, self.median(r), len(self.samples[id(r)])) for r in order]
 
