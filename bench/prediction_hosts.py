@@ -48,7 +48,7 @@ def cell(comm: cl.Communicator, links: cl.Topology, kind: str, nbytes: int) -> d
         if found <= FAR_OFF * min(seconds)
     ]
     runners = [Runner(comm, choice, buffers, None) for choice, _ in near]
-    race = Race(comm, runners, buffers)
+    race = Race(comm, runners, buffers, alone=True)
     race.rounds(OF_SHORT if nbytes <= SHORT else ROUNDS)
     fastest = race.samples[id(min(runners, key=race.median))]
     plans: list[dict[str, Any]] = [

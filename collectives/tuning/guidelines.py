@@ -118,7 +118,7 @@ def _times(comm: Communicator, below: int | None, nbytes: int) -> Times:
         (" + ".join(parts), nbytes): _InTurn([ready[part, nbytes] for part in parts])
         for _, parts in PARTS
     }
-    race = Race(comm, [*runners, *pairs.values()], _Together(held))
+    race = Race(comm, [*runners, *pairs.values()], _Together(held), alone=True)
     race.rounds(ROUNDS)
     return {name: np.array(race.samples[id(one)]) for name, one in {**ready, **pairs}.items()}
 

@@ -33,8 +33,8 @@ _KEPT = 4096  # choices
 class Predicted:
     """A plan that a call could run, and the seconds that it is predicted to take.
 
-    Of vectors below 64 KiB in shared memory: the geometric mean of those of a call alone, and of
-    one call after another.
+    Of vectors below 64 KiB: the geometric mean of those of a call alone, and of one call after
+    another.
     """
 
     choice: Choice
@@ -144,12 +144,16 @@ def wire_seconds(links: Topology | str, choice: Choice, p: int, alone: bool = Tr
 
 def seconds_of(costs: MachineCosts | Topology | str, choice: Choice, p: int) -> float:
     """Return the seconds that a plan is predicted to take, as :class:`Predicted` has them."""
-    if not isinstance(costs, MachineCosts):
-        return wire_seconds(costs, choice, p)
-    alone = _in_memory(costs, choice, p, alone=True)
+    alone = _seconds(costs, choice, p, alone=True)
     if choice.nbytes >= ALONE:
         return alone
-    return math.sqrt(alone * _in_memory(costs, choice, p, alone=False))
+    return math.sqrt(alone * _seconds(costs, choice, p, alone=False))
+
+
+def _seconds(costs: MachineCosts | Topology | str, choice: Choice, p: int, alone: bool) -> float:
+    if isinstance(costs, MachineCosts):
+        return _in_memory(costs, choice, p, alone)
+    return wire_seconds(costs, choice, p, alone)
 
 
 def _in_memory(costs: MachineCosts, choice: Choice, p: int, alone: bool) -> float:

@@ -6,6 +6,11 @@ them. What counts is the time from the first rank's begin to the last one's end,
 one allreduce: so they decide alike. Of ranks that take turns on a core the last one may find all
 done when it begins, and its own time says nothing. Nor does it between machines, where that time
 begins when a rank has left a barrier, one sooner than another (``clocks`` make theirs one).
+
+Short calls between machines count alone and in rows, as the geometric mean of both: programs have
+both, and a tree that is the fastest alone may take twice as long as a chain where the next call
+begins before the last one has left all hosts. Within a machine short calls run in rows, as one
+alone takes no longer than to look at a clock.
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ _WARM = 3  # rounds that only tell how many calls make a sample: the first calls
 _SURE = 3.0  # standard deviations: one of some dozen candidates lies beyond two of them by chance
 _FEW = 14  # pairs; of fewer no such interval is known,
 _UNSURE = 0.05  # and each of them must show so much more
+_ROW = 6  # calls between machines that follow one another at once
 _TOUCHED = 64 << 10  # bytes from which on buffers are written between calls, as programs do
 
 
@@ -144,8 +150,12 @@ class Race:
         entered: Sequence[Runner],
         buffers: Buffers,
         favourite: Runner | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         """Begin with all of them; the first calls, which are slow, do not count.
+
+        ``alone``: calls in rows do not count.
 
         The ``favourite`` runs to the end, and has won unless another one is faster beyond doubt: of
         many that are alike, the one that seems the fastest is so by chance.
@@ -156,6 +166,7 @@ class Race:
         self.spent = 0.0
         self._to_rank_0 = seconds_to_rank_0(comm)
         self._calls = 1
+        self._rows = not alone and not buffers.large and comm.transport != "memory"
         self._turn = np.random.default_rng(7)  # the same on all ranks
         for _ in range(1 if buffers.large else _WARM):
             self.rounds(1, self._calls)
@@ -165,21 +176,23 @@ class Race:
 
     def rounds(self, count: int, calls: int | None = None) -> None:
         """Run every candidate once per round, in an order drawn by lot."""
-        per = self._calls if calls is None else calls
-        spans = np.zeros((count, len(self.running) + 1, 2))  # begins, negative, and ends
+        each = (self._calls if calls is None else calls, *([_ROW] if self._rows else []))
+        spans = np.zeros((count, len(self.running) + 1, len(each), 2))  # begins, negative, and ends
         begin = time.perf_counter()
         for row in spans:
             for i in self._turn.permutation(len(self.running)):
-                self.buffers.touch()
-                self.comm.barrier()
-                began, ended = self.running[i].run(per)
-                row[i] = (-(began + self._to_rank_0), ended + self._to_rank_0)
-        spans[-1, -1, 1] = time.perf_counter() - begin
+                for way, number in enumerate(each):
+                    self.buffers.touch()
+                    self.comm.barrier()
+                    began, ended = self.running[i].run(number)
+                    row[i, way] = (-(began + self._to_rank_0), ended + self._to_rank_0)
+        spans[-1, -1, 0, 1] = time.perf_counter() - begin
         self.comm.allreduce(spans, op="max")
-        taken = spans.sum(axis=2)
-        self.spent += float(taken[-1, -1])
+        taken = spans.sum(axis=-1)
+        self.spent += float(taken[-1, -1, 0])
+        per_call = np.exp(np.log(taken[:, :-1] / each).mean(axis=-1))
         for i, runner in enumerate(self.running):
-            self.samples[id(runner)].extend((taken[:, i] / per).tolist())
+            self.samples[id(runner)].extend(per_call[:, i].tolist())
 
     def _batch(self) -> int:
         fastest = min(min(self.samples[id(runner)]) for runner in self.running)

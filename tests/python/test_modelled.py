@@ -15,7 +15,8 @@ from collectives.machine_costs import Curve, MachineCosts, usual_costs
 from collectives.prediction import predict, predict_wire
 from collectives.topology import Link, Place, Topology
 from collectives.tuning.candidates import candidates
-from collectives.tuning.modelled import agreed, modelled, predicted
+from collectives.tuning.modelled import agreed, modelled, predicted, wire_seconds
+from collectives.tuning.table import Choice
 from tests.python.ranks import on_ranks
 
 MIB = 1 << 20
@@ -74,14 +75,23 @@ def test_short_calls_are_looked_at_alone_and_one_after_another() -> None:
     assert first.seconds**2 == pytest.approx(alone * following)
 
 
-def test_between_hosts_calls_are_looked_at_alone() -> None:
+def test_short_calls_between_hosts_are_looked_at_both_ways_and_long_ones_alone() -> None:
     words = "hosts:8x1,gbit=1,us=30"
     # One after another, no rank of a chain sends twice; but the last hears of a call seven hops on.
     chain, tree = (
-        predict_wire(words, "broadcast", name, 6000, 8) for name in ("chain", "binomial")
+        [
+            predict_wire(words, "broadcast", name, 6000, 8, lag=0, pace=4, alone=alone)
+            for alone in (True, False)
+        ]
+        for name in ("chain", "binomial")
     )
-    assert chain < tree
-    assert modelled(words, "broadcast", 6000, 8).algorithm != "chain"
+    assert chain[0] > tree[0]
+    assert chain[1] < tree[1]
+    found = {one.choice: one.seconds for one in predicted(words, "broadcast", 6000, 8)}
+    whole = Choice("broadcast", 6000, "chain", "wire", 0, 0)
+    assert found[whole] ** 2 == pytest.approx(chain[0] * chain[1], rel=0.05)
+    long = predicted(words, "broadcast", 64 << 10, 8)[0]
+    assert long.seconds == wire_seconds(words, long.choice, 8)
 
 
 def test_far_cores_are_seen() -> None:

@@ -8,8 +8,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from collectives.tuning.race import Race, Runner, clearly_above
+from collectives.communicator import Communicator
+from collectives.tuning.race import Buffers, Race, Runner, clearly_above, runners
 from collectives.tuning.table import Choice
+from tests.python.ranks import on_ranks
 
 
 class Ran:
@@ -70,3 +72,37 @@ def test_the_favourite_stays_in_the_race() -> None:
 )
 def test_pairs_that_differ_clearly(logs: list[float], told: bool) -> None:
     assert clearly_above(np.array(logs)) is told
+
+
+@pytest.mark.parametrize(
+    ("transport", "nbytes", "alone", "each"),
+    [
+        ("tcp", 1024, False, 2.0),  # 4 s alone, 1 s each in rows
+        ("tcp", 1024, True, 4.0),
+        ("tcp", 1 << 20, False, 4.0),
+        ("memory", 1024, False, 4.0),
+    ],
+)
+def test_short_calls_between_machines_count_alone_and_in_rows(
+    monkeypatch: pytest.MonkeyPatch, transport: str, nbytes: int, alone: bool, each: float
+) -> None:
+    usual = Choice("allreduce", nbytes, "ring", "staged", 1, 0)
+    # Of the calls that run no clock is asked: a test does not fail on speed.
+    monkeypatch.setattr(
+        Runner, "run", lambda self, calls: (0.0, 4.0 if calls == 1 else 1.0 * calls)
+    )
+    said = ["memory"]
+    monkeypatch.setattr(Communicator, "transport", property(lambda self: said[0]))
+
+    def work(comm: Communicator) -> list[float]:
+        buffers = Buffers("allreduce", nbytes, comm.size)
+        (runner,) = runners(comm, [usual], buffers)
+        comm.barrier()
+        said[0] = transport
+        race = Race(comm, [runner], buffers, alone=alone)
+        race.rounds(3)
+        return race.samples[id(runner)]
+
+    for samples in on_ranks(2, work):
+        assert samples == pytest.approx([each] * len(samples))
+        assert len(samples) >= 3
