@@ -15,7 +15,9 @@ import collectives as cl
 from collectives import stopping
 from collectives._ffi import lib
 from collectives.defined import unpacked
+from collectives.machine_costs import usual_costs
 from collectives.names import algorithm_index
+from collectives.prediction import predict, predict_wire
 
 LONG = 400  # ranks whose proof takes many looks
 
@@ -47,11 +49,13 @@ ALONE: list[Callable[[], object]] = [
     lambda: cl.verify("ring", LONG),
     lambda: cl.verify("ring", 64, plans=True),
     lambda: cl.schedule("ring", LONG),
+    lambda: predict(usual_costs(), "allreduce", "ring", 1 << 26, 64, tile_bytes=1024),
+    lambda: predict_wire("hosts:8x1,gbit=1", "allreduce", "ring", 1 << 26, 8, lag=64, tile_bytes=1),
 ]
 
 
 @pytest.mark.parametrize("work", ALONE)
-def test_ctrl_c_ends_proofs_and_schedules_while_they_are_made(work: Callable[[], object]) -> None:
+def test_ctrl_c_ends_proofs_schedules_and_predictions_while_they_are_made(work: Callable[[], object]) -> None:
     event = Interrupted()
     with stopping.ended_by(event), pytest.raises(KeyboardInterrupt):
         work()
