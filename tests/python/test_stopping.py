@@ -8,7 +8,9 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
+import numpy as np
 import pytest
 
 import collectives as cl
@@ -55,7 +57,9 @@ ALONE: list[Callable[[], object]] = [
 
 
 @pytest.mark.parametrize("work", ALONE)
-def test_ctrl_c_ends_proofs_schedules_and_predictions_while_they_are_made(work: Callable[[], object]) -> None:
+def test_ctrl_c_ends_proofs_schedules_and_predictions_while_they_are_made(
+    work: Callable[[], object],
+) -> None:
     event = Interrupted()
     with stopping.ended_by(event), pytest.raises(KeyboardInterrupt):
         work()
@@ -69,6 +73,19 @@ def test_another_thread_ends_by_an_event(work: Callable[[], object]) -> None:
     event.set()
     with stopping.ended_by(event), pytest.raises(cl.AbortedError):
         work()
+
+
+def test_ctrl_c_ends_a_call_while_its_plan_is_made() -> None:
+    event, x = Interrupted(), np.ones(LONG)
+    with ExitStack() as stack:
+        comms = cl.local(64, timeout=5)
+        for comm in comms:
+            stack.callback(comm.close)
+        with stopping.ended_by(event), pytest.raises(KeyboardInterrupt):
+            comms[0].allreduce(x, algorithm="ring")
+        assert event.asked == 1
+        with pytest.raises(cl.AbortedError, match="interrupted in allreduce by KeyboardInterrupt"):
+            comms[1].allreduce(x)
 
 
 def test_algorithms_of_the_program_end_too() -> None:
