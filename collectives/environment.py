@@ -96,22 +96,26 @@ def place(variables: Mapping[str, str] | None = None) -> Place:
     if RANK in env or SIZE in env:
         advice = "start the program with collrun, or set both, or neither"
         rank, size = rank_and_size(env, "collrun", RANK, SIZE, advice=advice)
-    attempt = whole_number(env, ATTEMPT, 0, 0, LARGEST)
+    attempt = _attempt(env)
     timeout, silence = _seconds(env, TIMEOUT), silence_seconds(env)
     return Place(rank, size, _name(env), attempt, timeout, silence=silence)
 
 
-def sensible_times(
+def sensible_settings(
     variables: Mapping[str, str],
 ) -> tuple[Mapping[str, str], InvalidArgumentError | None]:
-    """Return the variables without times that make no sense, and why the first of these makes none.
+    """Return the variables without settings of no sense, and why the first of these has none.
 
-    By what is left a rank can meet the others, to tell them.
+    These are times and the attempt: by what is left a rank can meet the others, to tell them.
     """
     left, trouble = dict(variables), None
-    for name, bounds in ((TIMEOUT, ()), (SILENCE, SILENCES)):
+    for name, read in (
+        (TIMEOUT, lambda: _seconds(left, TIMEOUT)),
+        (SILENCE, lambda: silence_seconds(left)),
+        (ATTEMPT, lambda: _attempt(left)),
+    ):
         try:
-            _seconds(left, name, *bounds)
+            read()
         except InvalidArgumentError as error:
             trouble = trouble or error
             del left[name]
@@ -143,6 +147,10 @@ def check_placement(variables: Mapping[str, str]) -> None:
     value = variables.get(PLACEMENT, "auto")
     if value not in ("auto", "near", "far"):
         raise InvalidArgumentError(f"{PLACEMENT} is {shown(value)}; it must be auto, near or far")
+
+
+def _attempt(env: Mapping[str, str]) -> int:
+    return whole_number(env, ATTEMPT, 0, 0, LARGEST)
 
 
 def _name(env: Mapping[str, str]) -> str | None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from collectives._ffi import check, ffi, lib
+from collectives._ffi import ffi, lib
 from collectives.errors import InvalidArgumentError
 from collectives.machine_costs import MachineCosts, native_of
 from collectives.names import MODES, algorithm_index, choose_from
 from collectives.simulation import _network
+from collectives.stopping import run_alone
 from collectives.topology.checked import cost, number
 from collectives.topology.value import Topology
 
@@ -54,7 +55,7 @@ def predict(
     task.streams = far if streams is None else streams
     task.agrees, task.alone = agrees, alone
     seconds = ffi.new("double *")
-    check(lib.coll_predict(native_of(costs), task, seconds))
+    run_alone(lib.coll_predict, native_of(costs), task, seconds)
     return float(seconds[0])
 
 
@@ -82,7 +83,7 @@ def predict_wire(
     network = _network(topology, task.p)
     try:
         seconds = ffi.new("double *")
-        check(lib.coll_predict_wire(network, task, seconds))
+        run_alone(lib.coll_predict_wire, network, task, seconds)
     finally:
         lib.coll_network_free(network)
     return float(seconds[0])

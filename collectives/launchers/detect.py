@@ -135,7 +135,7 @@ def place(
     seconds at most.
     """
     given = os.environ if variables is None else variables
-    env, senseless = environment.sensible_times(given)
+    env, senseless = environment.sensible_settings(given)
     launch = detect(env)
     wish, trouble = wished_or_why_not(transport, trusted, env, launch.size)
     trouble = senseless or trouble

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from collectives.communicator import Communicator
-from collectives.environment import Place, sensible_times
+from collectives.environment import Place, sensible_settings
 from collectives.errors import CollectiveError, InvalidArgumentError
 from collectives.launchers import meeting
 from collectives.launchers.arrivals import noted
@@ -105,8 +105,8 @@ def _met(
 
 
 def _settings() -> tuple[Place, CollectiveError | None]:
-    """Return what the environment says but for a place; and why a time there makes no sense."""
-    env, trouble = sensible_times(os.environ)
+    """Return what the environment says but for a place; and why one of them makes no sense."""
+    env, trouble = sensible_settings(os.environ)
     return settings_of(env), trouble
 
 

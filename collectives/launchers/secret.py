@@ -6,19 +6,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import secrets
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 
 from collectives._ffi import check, ffi, lib
 from collectives.errors import CollectiveError, InvalidArgumentError, UnsupportedError
-from collectives.launchers.directory import Deadline, named
+from collectives.launchers.directory import named
 from collectives.launchers.launch import Launch
-from collectives.launchers.master import open_master
 
 SECRET_FILE = "COLLECTIVES_SECRET_FILE"
-_KNOCKING = 1.0  # seconds
 _COMPARED = b"pycollectives: have we one secret?"
 _EVERYBODY_KNOWS = hashlib.sha256(b"pycollectives: insecure=True").digest()
 
@@ -49,9 +45,10 @@ def secret_or_why_not(
 ) -> tuple[bytes | None, CollectiveError | None]:
     """Return :func:`own_secret`, or why there is none, where the ranks have another way to meet.
 
-    Where they have none but by the secret it raises, after a moment in which this rank has shown
-    itself where they meet: whoever waits there then says that somebody without the secret came.
-    Where ``insecure`` stands beside a secret, the others are met by that.
+    Where ``insecure`` stands beside a secret, the others are met by that; a rank that has none
+    shows itself where they meet as one that needs none: who does without, too, is told why, and
+    whoever else waits there says that somebody without the secret came. It raises where there is
+    nowhere to meet, or what is wrong is ``insecure`` itself.
     """
     try:
         return own_secret(launch, env, insecure=insecure, one_host=one_host), None
@@ -63,9 +60,7 @@ def secret_or_why_not(
             return known, error
         if insecure or launch.directory == "none":
             raise
-        with suppress(CollectiveError):  # by one that nobody knows
-            open_master(launch, Deadline(_KNOCKING), secrets.token_bytes(lib.COLL_SECRET_BYTES))
-        raise
+        return _EVERYBODY_KNOWS, error
 
 
 def file_secret_or_why_not(

@@ -16,6 +16,7 @@ from collectives.launchers.meeting import told_apart
 from collectives.topology.hwloc import PATIENCE
 from collectives.topology.machine import own_cpus, rooms
 from collectives.topology.value import LEVELS, Link, Place, Topology
+from collectives.tuning.shared import check_equal
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
@@ -41,6 +42,7 @@ def found(comm: Communicator, host: str | None, measure: bool) -> Topology:
     if host is not None:
         Place(host)  # refused, if need be, before anything is sent
     with comm.dup() as apart:
+        check_equal(apart, "topology", f"measure={bool(measure)}")
         topology = Topology(_places(apart, host))
         if measure:
             topology = topology.edited(links=_measured(apart, topology))

@@ -87,7 +87,7 @@ class Choosing(Caller):
             )
         budget = asked_seconds(budget_s, "use_model")
         until = time.perf_counter() + budget
-        check_equal(comm, "use_model: the arguments", repr(budget))
+        check_equal(comm, "use_model", repr(budget))
         self._machine = fingerprint(comm)
         self._use(None)  # the rules say what is left to them
         with comm.dup() as apart:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from collectives.names import KINDS, algorithm_names, integer
 
 MODES = ("staged", "inline", "wire")
-_MOST, _MOST_LAG = 1 << 62, 1 << 10
+_MOST, _MOST_LAG, _MOST_TILE = 1 << 62, 1 << 10, 1 << 30
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def possible(one: Mapping[str, Any], *names: str) -> bool:
         number = one[name]
         if type(number) is not int or not 0 <= number <= _MOST:  # as JSON has them
             return False
-    return bool(one["lag"] <= _MOST_LAG and one["mode"] in MODES)
+    fits = one["lag"] <= _MOST_LAG and one["tile_bytes"] <= _MOST_TILE
+    return bool(fits and one["mode"] in MODES)
 
 
 def races_in(listed: Any, refuse: Callable[[str], NoReturn]) -> tuple[Race, ...]:

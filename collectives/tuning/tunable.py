@@ -72,7 +72,7 @@ class Tunable(Choosing):
         lengths = None if sizes is None else tuple(asked_sizes(sizes))
         budget = asked_seconds(budget_s)
         asked = repr((named, lengths, budget, bool(again), wished))
-        check_equal(comm, "tune: the arguments", asked)
+        check_equal(comm, "tune", asked)
         self._machine = fingerprint(comm)
         whole = named is None and lengths is None and not wished
         known = self._take_kept() if whole and not again else None

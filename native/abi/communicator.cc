@@ -190,6 +190,11 @@ coll_status coll_stop_by(coll_comm* comm, coll_stop_function stop, void* context
     if (comm == nullptr) throw coll::Error(coll::Status::closed, "the communicator is closed");
     comm->stop = nullptr;
     if (stop != nullptr) comm->stop = [stop, context] { return stop(context) != 0; };
+    coll::on_either(comm, [&](auto& communicator) {
+      communicator.look_by([asked = comm->stop] {
+        if (asked && asked()) throw coll::Stopped();
+      });
+    });
     return Status::ok;
   });
 }

@@ -7,6 +7,7 @@
 #include "abi/guarded.h"
 #include "abi/machine.h"
 #include "abi/network.h"
+#include "abi/stoppable.h"
 #include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "plan/lower.h"
@@ -21,6 +22,8 @@ namespace {
 // Plans of all ranks are made for it.
 constexpr int kMostPredictedRanks = 1024;
 constexpr int kUsualWireDepth = 3;
+// Tiles that one of a plan's rounds is ahead of the next; all that are under way are played.
+constexpr int kMostPredictedLag = 64;
 
 [[noreturn]] void refuse_prediction(const std::string& why) {
   throw Error(Status::invalid_argument, "predict: " + why);
@@ -40,7 +43,8 @@ const coll_prediction& checked(const coll_prediction* task) {
     refuse_prediction("a vector and a tile have a number of bytes, from 0 on");
   }
   if (t.depth < 0 || t.depth > 64) refuse_prediction("there are 1 to 64 slots; 0: as usual");
-  if (t.lag < 0 || t.pace < 0) refuse_prediction("lag and pace are 0 or more tiles");
+  if (t.lag < 0 || t.lag > kMostPredictedLag) refuse_prediction("a lag is 0 to 64 tiles");
+  if (t.pace < 0) refuse_prediction("a pace is 0 or more tiles");
   return t;
 }
 
@@ -89,7 +93,6 @@ double predicted(const Network& network, const coll_prediction& t) {
 }  // namespace
 }  // namespace coll
 
-using coll::guarded;
 using coll::required;
 using coll::Status;
 
@@ -97,7 +100,7 @@ extern "C" {
 
 coll_status coll_predict(const coll_machine* machine, const coll_prediction* task,
                          double* seconds) {
-  return guarded([&] {
+  return coll::stoppable([&] {
     const auto costs = coll::costs_in(required(machine, "no machine is given"));
     const coll_prediction& t = coll::checked(task);
     required(seconds, "no place for the seconds") = coll::finite(coll::predicted(costs, t));
@@ -107,7 +110,7 @@ coll_status coll_predict(const coll_machine* machine, const coll_prediction* tas
 
 coll_status coll_predict_wire(const coll_network* network, const coll_prediction* task,
                               double* seconds) {
-  return guarded([&] {
+  return coll::stoppable([&] {
     const coll::Network& links = coll::network_in(network);
     const coll_prediction& t = coll::checked(task);
     required(seconds, "no place for the seconds") = coll::finite(coll::predicted(links, t));

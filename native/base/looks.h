@@ -56,6 +56,18 @@ void in_blocks(std::size_t n, Work work) {
   }
 }
 
+// Between small steps, of which a look would take longer than one: it is had every so many.
+class LooksNowAndThen {
+ public:
+  void step() {
+    if (++steps_ % kSteps == 0) look();
+  }
+
+ private:
+  static constexpr unsigned kSteps = 256;
+  unsigned steps_ = 0;
+};
+
 // memcpy() and memset() to zero, between looks.
 void copy_in_blocks(void* to, const void* from, std::size_t bytes);
 void zero_in_blocks(void* to, std::size_t bytes);

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bootstrap/membership.h"
@@ -72,6 +74,8 @@ class Communicator {
   bool probe(const PairCall& call);
   // Makes a schedule from outside the table an algorithm of this communicator: its number.
   int add_schedule(Schedule&& schedule, std::string name);
+  // While a call's plan is made (plans.h).
+  void look_by(std::function<void()> look) { plans_.look_by(std::move(look)); }
   // From the next call on, and not of persistent calls that are there. All ranks must take the same
   // at the same place in their calls.
   void tune(std::vector<TunedLine> lines);

@@ -43,7 +43,7 @@ PreparedPlan& Plans::get(const Choice& choice, int root, Of buffers) {
 }
 
 Plan Plans::make(const Choice& choice, int root, Of buffers) const {
-  const Looks none([] {});  // what a call makes of a schedule it makes whole
+  const Looks looks(look_);
   const Schedule schedule =
       given_.schedule_of(choice.algorithm, static_cast<int>(segment_.shape().ranks), root);
   const bool ours = choice.algorithm < kGivenSchedules;

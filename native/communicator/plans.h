@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -69,6 +70,9 @@ class Plans {
   enum class Of : std::uint8_t { any, reached, reached_apart };
   PreparedPlan& get(const Choice& choice, int root, Of buffers = Of::any);
 
+  // What is looked at while a plan is made and proved, which of many ranks takes seconds; what that
+  // throws ends it. Nothing else, as what ends the work around the call.
+  void look_by(std::function<void()> look) { look_ = std::move(look); }
   GivenSchedules& given() noexcept { return given_; }
   const GivenSchedules& given() const noexcept { return given_; }
 
@@ -77,6 +81,7 @@ class Plans {
   Plan proved(const Schedule& schedule, const Choice& choice, bool apart) const;
   Schedule schedule_of(const Choice& choice, int root) const;
 
+  std::function<void()> look_ = [] {};
   Segment segment_;
   int rank_;
   bool mixed_;

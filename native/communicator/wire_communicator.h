@@ -6,12 +6,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "communicator/call.h"
@@ -57,6 +59,8 @@ class WireCommunicator {
   void test(coll_request request, std::int32_t& done, coll_message* received);
   bool probe(const PairCall& call);
   int add_schedule(Schedule&& schedule, std::string name);
+  // While a call's plan is made (wire_plans.h).
+  void look_by(std::function<void()> look) { plans_.look_by(std::move(look)); }
   // From the next call on, and not of persistent calls that are there. All ranks must take the same
   // at the same place in their calls.
   void tune(std::vector<TunedLine> lines);

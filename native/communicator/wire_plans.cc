@@ -65,7 +65,7 @@ PreparedWirePlan& WirePlans::get(Kind kind, const WireChoice& choice, int root) 
 }
 
 WirePlan WirePlans::make(Kind kind, const WireChoice& choice, int root) const {
-  const Looks none([] {});  // what a call makes of a schedule it makes whole
+  const Looks looks(look_);
   const Schedule schedule = schedule_of(kind, choice, root);
   return blaming(schedule, name_of(choice.algorithm), [&] { return proved(schedule, choice); });
 }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "algorithms/levels.h"
@@ -32,6 +34,9 @@ class WirePlans {
   PreparedWirePlan& get(Kind kind, const WireChoice& choice, int root);
   // Whether some host has several of the ranks, and there are others.
   bool hosts_are_shared() const noexcept { return levels_.depth() > 1; }
+  // What is looked at while a plan is made and proved, which of many ranks takes seconds; what that
+  // throws ends it. Nothing else, as what ends the work around the call.
+  void look_by(std::function<void()> look) { look_ = std::move(look); }
   GivenSchedules& given() noexcept { return given_; }
   const GivenSchedules& given() const noexcept { return given_; }
 
@@ -40,6 +45,7 @@ class WirePlans {
   WirePlan make(Kind kind, const WireChoice& choice, int root) const;
   WirePlan proved(const Schedule& schedule, const WireChoice& choice) const;
 
+  std::function<void()> look_ = [] {};
   int rank_, ranks_;
   GivenSchedules given_;
   Levels levels_;  // by host

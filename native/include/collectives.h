@@ -179,9 +179,10 @@ coll_status coll_close(coll_comm* comm);
 /* Floods: every rank's present and later calls return COLL_ABORTED with `reason`. */
 coll_status coll_abort(coll_comm* comm, const char* reason);
 
-/* Asked every 10 ms or so while this rank is at work alone in a call by messages (of sparse
- * vectors, Adasum): for its signals, as such work does not return COLL_IN_PROGRESS. Anything but 0
- * ends the call with COLL_ABORTED; tell the others by coll_abort(). NULL: nobody is asked. */
+/* Asked every 10 ms or so while this rank is at work alone, in a call by messages (of sparse
+ * vectors, Adasum) and while it makes the plan of a call, which of very many ranks takes seconds:
+ * for its signals, as such work does not return COLL_IN_PROGRESS. Anything but 0 ends the call with
+ * COLL_ABORTED; tell the others by coll_abort(). NULL: nobody is asked. */
 coll_status coll_stop_by(coll_comm* comm, coll_stop_function stop, void* context);
 
 /* As coll_abort(), for ranks that mean to go on: those that live then call coll_shrink(). */

@@ -64,7 +64,7 @@ typedef struct coll_prediction {
   int32_t p;
   int32_t root;
   int32_t mode;      /* COLL_MODE_STAGED, ...; between machines it does not count */
-  int32_t lag;       /* tiles between one round and the next */
+  int32_t lag;       /* tiles between one round and the next, 64 at most */
   int32_t far;       /* 1: the cores share no cache */
   int32_t streams;   /* 1: stages go around the caches where that is faster */
   int32_t agrees;    /* 1: all ranks wait for all at the beginning, as in large calls */
@@ -76,7 +76,7 @@ typedef struct coll_prediction {
 } coll_prediction;
 
 /* Seconds from call to call where one follows another on all ranks; or of a call alone, until its
- * last rank has left it. */
+ * last rank has left it. COLL_ABORTED as coll_work_stop_by() says. */
 coll_status coll_predict(const coll_machine* machine, const coll_prediction* task, double* seconds);
 /* The same between machines: its ranks are the first of the network. */
 coll_status coll_predict_wire(const coll_network* network, const coll_prediction* task,

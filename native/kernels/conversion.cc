@@ -5,6 +5,7 @@
 
 #include "kernels/blockwise_fold.h"
 #include "kernels/element.h"
+#include "kernels/half_rounding.h"
 #include "kernels/narrow_format.h"
 
 #if defined(__x86_64__)
@@ -55,8 +56,6 @@ struct Loops {
 
 #if defined(__x86_64__)
 
-constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-
 // The conversions of the hardware, which know subnormals whatever the modes of the CPU are.
 [[gnu::target("avx2,f16c")]] void widen_f16c(float* to, const void* from, std::size_t n) noexcept {
   const auto* cells = static_cast<const Stored<std::uint16_t>*>(from);
@@ -71,11 +70,10 @@ constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 [[gnu::target("avx2,f16c")]] void round_f16c(void* to, const float* from, std::size_t n) noexcept {
   auto* cells = static_cast<Stored<std::uint16_t>*>(to);
   std::size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), kNearest);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(cells + i), halves);
+  for (; i + 16 <= n; i += 16) {
+    rounded_halves(_mm256_loadu_ps(from + i), _mm256_loadu_ps(from + i + 8)).store(cells + i);
   }
-  for (; i < n; ++i) cells[i].value = _cvtss_sh(from[i], kNearest);
+  for (; i < n; ++i) cells[i].value = rounded_half(from[i]);
 }
 
 // The lanes in front of n; all where there are 16 or more.
@@ -98,8 +96,7 @@ constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   auto* cells = static_cast<Stored<std::uint16_t>*>(to);
   for (std::size_t i = 0; i < n; i += 16) {
     const __mmask16 some = lanes(n - i);
-    const __m256i halves =
-        _mm512_maskz_cvtps_ph(some, _mm512_maskz_loadu_ps(some, from + i), kNearest);
+    const __m256i halves = rounded_halves(_mm512_maskz_loadu_ps(some, from + i), some);
     _mm256_mask_storeu_epi16(cells + i, some, halves);
   }
 }

@@ -10,6 +10,7 @@
 #include "kernels/blockwise_fold.h"
 #include "kernels/copy.h"
 #include "kernels/element.h"
+#include "kernels/half_rounding.h"
 #include "kernels/lines.h"
 
 #if defined(__x86_64__)
@@ -21,8 +22,6 @@ namespace coll::kernels {
 #if defined(__x86_64__)
 
 namespace {
-
-constexpr int kToNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
 using Cell = Stored<std::uint16_t>;
 
@@ -48,7 +47,7 @@ template <bool kDivides>
   __m512 sum =
       _mm512_add_ps(_mm512_maskz_cvtph_ps(kAll, first), _mm512_maskz_cvtph_ps(kAll, second));
   if constexpr (kDivides) sum = _mm512_div_ps(sum, divisor);
-  return _mm512_maskz_cvtps_ph(kAll, sum, kToNearest);
+  return rounded_halves(sum, kAll);
 }
 
 template <bool kDivides, bool kTwice>
@@ -94,24 +93,40 @@ template <bool kDivides, bool kTwice>
   }
 }
 
+template <bool kDivides>
+[[gnu::always_inline, gnu::target("avx2,f16c")]] inline __m256 sum_of_8(const Cell* a,
+                                                                        const Cell* b,
+                                                                        __m256 divisor) noexcept {
+  const __m256 sum =
+      _mm256_add_ps(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a))),
+                    _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b))));
+  return kDivides ? _mm256_div_ps(sum, divisor) : sum;
+}
+
 template <bool kDivides, bool kTwice>
-[[gnu::target("avx2,f16c")]] void sum_f16c(const Halves& at, std::size_t n, float by) noexcept {
+[[gnu::target("avx2,f16c")]] void sum_f16c(const Halves& those, std::size_t n, float by) noexcept {
+  const Halves at = those;  // in registers: a store could change the other
   const __m256 divisor = _mm256_set1_ps(by);
   std::size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m256 a = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at.a + i)));
-    const __m256 b = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at.b + i)));
-    __m256 sum = _mm256_add_ps(a, b);
-    if constexpr (kDivides) sum = _mm256_div_ps(sum, divisor);
-    const __m128i rounded = _mm256_cvtps_ph(sum, kToNearest);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(at.to + i), rounded);
-    if constexpr (kTwice) _mm_storeu_si128(reinterpret_cast<__m128i*>(at.also + i), rounded);
+  for (; i + 16 <= n; i += 16) {
+    const TwoVectors rounded =
+        rounded_halves(sum_of_8<kDivides>(at.a + i, at.b + i, divisor),
+                       sum_of_8<kDivides>(at.a + i + 8, at.b + i + 8, divisor));
+    rounded.store(at.to + i);
+    if constexpr (kTwice) rounded.store(at.also + i);
   }
   for (; i < n; ++i) {
     float sum = _cvtsh_ss(at.a[i].value) + _cvtsh_ss(at.b[i].value);
     if constexpr (kDivides) sum /= by;
-    at.to[i].value = at.also[i].value = _cvtss_sh(sum, kToNearest);
+    at.to[i].value = at.also[i].value = rounded_half(sum);
   }
+}
+
+[[gnu::always_inline, gnu::target("avx512fp16,avx512bw,avx512vl")]] inline __m512i sum_of_32(
+    __m512i first, __m512i second) noexcept {
+  const __m512h sum = _mm512_add_ph(_mm512_castsi512_ph(first), _mm512_castsi512_ph(second));
+  const __mmask32 numbers = _mm512_cmp_ph_mask(sum, sum, _CMP_ORD_Q);
+  return _mm512_mask_mov_epi16(_mm512_set1_epi16(kHalfNan), numbers, _mm512_castph_si512(sum));
 }
 
 // In one instruction, whose bits are those of widening, adding and rounding: a float32 has twice
@@ -122,16 +137,14 @@ template <bool kTwice>
                                                               float /*by*/) noexcept {
   std::size_t i = 0;
   for (; i + 32 <= n; i += 32) {
-    const __m512h sum = _mm512_add_ph(_mm512_loadu_ph(at.a + i), _mm512_loadu_ph(at.b + i));
-    _mm512_storeu_ph(at.to + i, sum);
-    if constexpr (kTwice) _mm512_storeu_ph(at.also + i, sum);
+    const __m512i sum = sum_of_32(_mm512_loadu_si512(at.a + i), _mm512_loadu_si512(at.b + i));
+    _mm512_storeu_si512(at.to + i, sum);
+    if constexpr (kTwice) _mm512_storeu_si512(at.also + i, sum);
   }
   if (i == n) return;
   const auto some = static_cast<__mmask32>((1ULL << (n - i)) - 1);
-  const __m512i first = _mm512_maskz_loadu_epi16(some, at.a + i);
-  const __m512i second = _mm512_maskz_loadu_epi16(some, at.b + i);
   const __m512i sum =
-      _mm512_castph_si512(_mm512_add_ph(_mm512_castsi512_ph(first), _mm512_castsi512_ph(second)));
+      sum_of_32(_mm512_maskz_loadu_epi16(some, at.a + i), _mm512_maskz_loadu_epi16(some, at.b + i));
   _mm512_mask_storeu_epi16(at.to + i, some, sum);
   if constexpr (kTwice) _mm512_mask_storeu_epi16(at.also + i, some, sum);
 }

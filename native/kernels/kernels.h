@@ -60,12 +60,12 @@ using FoldKernel = void (*)(const Fold&) noexcept;
 //   complex              sum prod avg
 //   pairs                minloc maxloc
 //
-// Floats narrower than float32 accumulate in float32 and round once, to nearest even; their NaNs
-// come out quiet. min and max propagate NaN, and -0 is less than +0. Integers wrap around. Logical
-// results are 0 or 1; a NaN is true. Of equal values minloc and maxloc take the smaller index, of
-// NaNs too, and a NaN is taken before any number. One source with divisor 1 is copied bit by bit,
-// whatever the operation.
-// The bits are the same on every CPU, except which NaN a float NaN is.
+// Floats narrower than float32 accumulate in float32 and round once, to nearest even; all their
+// NaNs come out as one. min and max propagate NaN, and -0 is less than +0. Integers wrap around.
+// Logical results are 0 or 1; a NaN is true. Of equal values minloc and maxloc take the smaller
+// index, of NaNs too, and a NaN is taken before any number. One source with divisor 1 is copied bit
+// by bit, whatever the operation. The bits are the same on every CPU, except which NaN a float32 or
+// float64 is.
 FoldKernel fold_kernel(Dtype dtype, Reduction op) noexcept;
 
 // For what only moves data: folds of one source, of any dtype, pairs included.

@@ -46,7 +46,8 @@ class NarrowFormat {
     return std::bit_cast<float>(sign | chosen(magnitude >= kSpecial, special, number));
   }
 
-  // To nearest, ties to even; what is too large becomes infinity, or else the NaN.
+  // To nearest, ties to even; what is too large becomes infinity, or else the NaN. All NaNs become
+  // one: of two that are added a CPU takes the first operand, and compilers swap them.
   [[gnu::always_inline]] static constexpr Word round(float value) noexcept {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & 0x7fffffff;
@@ -57,10 +58,9 @@ class NarrowFormat {
     const float kept = std::bit_cast<float>(magnitude) + std::bit_cast<float>(kPlaceKeeper);
     const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(kept) - kPlaceKeeper;
     const std::uint32_t number = chosen(magnitude < kNormal, subnormal, normal);
-    const std::uint32_t payload = (magnitude >> kShift & kFraction) | (kFraction / 2 + 1);
-    const std::uint32_t nan = kInfinity ? kSpecial | payload : kSpecial;
+    const std::uint32_t nan = kInfinity ? kSpecial | (kFraction / 2 + 1) : kSpecial;
     const std::uint32_t sign = (bits >> kSignShift) & ~kMagnitude;
-    return static_cast<Word>(sign | chosen(magnitude > 0x7f800000, nan, number));
+    return static_cast<Word>(chosen(magnitude > 0x7f800000, nan, sign | number));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/looks.h"
 #include "schedule/cells.h"
 
 namespace coll {
@@ -33,6 +34,7 @@ class Derivation {
   void run() {
     plan_.after_pool.clear();
     for (int op = 0; op < static_cast<int>(plan_.ops.size()); ++op) {
+      look();
       found_.clear();
       find(op);
       keep(op);

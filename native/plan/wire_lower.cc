@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/looks.h"
 #include "plan/completion.h"
 #include "plan/wire_after.h"
 #include "schedule/cells.h"
@@ -39,6 +40,7 @@ class WireLowerer {
   WirePlan run() {
     const auto& steps = program_.steps;
     for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
+      look();
       while (end < steps.size() && steps[end].round == steps[begin].round) ++end;
       sent_.clear();
       each(begin, end, Op::send, Op::send, [&](std::size_t i) { lower_send(steps[i]); });

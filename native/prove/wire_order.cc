@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/looks.h"
 #include "schedule/cells.h"
 
 namespace coll {
@@ -69,6 +70,7 @@ void WireOrder::find_order() {
   over_.assign(events_.size(), none);
   std::map<std::pair<WireAct, int>, std::size_t> last;  // of each lane
   for (std::size_t e = 0; e < events_.size(); ++e) {
+    look();
     const WireOp& op = plan_.ops[index(events_[e].op)];
     const std::pair lane(op.act, op.peer);
     begin_after(e, began_[e]);
@@ -115,6 +117,7 @@ std::optional<std::string> WireOrder::race(bool in_place) const {
     }
   };
   for (std::size_t e = 0; e < events_.size() && !found; ++e) {
+    look();
     const WireOp& op = plan_.ops[index(events_[e].op)];
     const int tile = events_[e].tile;
     if (op.act != WireAct::receive) {

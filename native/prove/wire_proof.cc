@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/index.h"
+#include "base/looks.h"
 #include "prove/outcome.h"
 #include "prove/value.h"
 #include "prove/wire_order.h"
@@ -42,6 +43,7 @@ class WireProof {
     for (bool moved = true; moved && report_.proved;) {
       moved = false;
       for (int rank = 0; rank < layout_.p; ++rank) {
+        look();
         while (fold_next(rank)) moved = true;
         for (auto& [peer, lane] : state(rank).sends) {
           while (pass(rank, peer)) moved = true;

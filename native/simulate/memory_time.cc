@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/looks.h"
 
 namespace coll {
 namespace {
@@ -47,8 +48,8 @@ class MemoryRun {
 
   // Seconds from call to call.
   double period() {
-    while (step()) {
-    }
+    LooksNowAndThen looks;
+    while (step()) looks.step();
     const int counted = calls_ / 2;
     return (end_of(calls_ - 1) - end_of(calls_ - counted - 1)) / counted;
   }

@@ -11,6 +11,7 @@ namespace coll {
 
 // Seconds from call to call where one follows another on all ranks; or of a call alone. The plan
 // must be proved; all buffers of a plan that pulls or pushes are taken to be within reach.
+// Looks up (base/looks.h).
 double memory_seconds(const Plan& plan, const MachineCosts& machine, const MemoryTask& task);
 
 }  // namespace coll

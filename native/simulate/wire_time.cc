@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/looks.h"
 #include "simulate/arrivals.h"
 #include "simulate/cores_in_use.h"
 #include "simulate/links_in_use.h"
@@ -46,7 +47,8 @@ class WireRun {
   // Seconds from call to call.
   double period() {
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) look_again(rank);
-    while (!begins_.empty() || !messages_.empty()) {
+    LooksNowAndThen looks;
+    for (; !begins_.empty() || !messages_.empty(); looks.step()) {
       const bool carries =
           begins_.empty() ||
           (!messages_.empty() && messages_.top().head <= std::get<double>(begins_.top()));

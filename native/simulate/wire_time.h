@@ -21,7 +21,7 @@ struct WireTask {
 // the first of the network. A rank does one thing at a time, and waits for a core where several
 // share some; its messages wait for links, never for a receiver. Where calls move more than a
 // bucket of tokens regains, it counts as empty, but for what the pause brings. Throws
-// Error(invalid_argument) where the network has too few ranks.
+// Error(invalid_argument) where the network has too few ranks. Looks up (base/looks.h).
 double wire_seconds(std::span<const WirePlan> plans, const Network& network, const WireTask& task);
 
 }  // namespace coll

@@ -156,7 +156,9 @@ def test_who_has_no_good_secret_is_named_by_who_waits(
         assert "it refused the proof of this process" in found[1][2]
 
 
-@pytest.mark.parametrize("name", ["COLLECTIVES_SEND_BUFFER", "COLLECTIVES_TIMEOUT"])
+@pytest.mark.parametrize(
+    "name", ["COLLECTIVES_SEND_BUFFER", "COLLECTIVES_TIMEOUT", "COLLECTIVES_ATTEMPT"]
+)
 def test_settings_without_sense_are_told_to_all(hosts: Hosts, secret: str, name: str) -> None:
     env = {"COLLECTIVES_SECRET_FILE": secret}
     for rank, (code, _, complaint) in enumerate(
@@ -178,6 +180,20 @@ def test_insecure_beside_a_secret_is_told_to_all(hosts: Hosts, secret: str, culp
         assert code != 0
         whose = "" if rank == culprit else f"rank {culprit} cannot take part: "
         assert f"InvalidArgumentError: {whose}insecure=True, but COLL" in complaint
+    assert time.monotonic() - begun < 10  # of 20
+
+
+@pytest.mark.parametrize("culprit", [0, 1])
+def test_who_is_not_insecure_as_the_others_are_is_told_to_all(hosts: Hosts, culprit: int) -> None:
+    started = [
+        start(hosts, r, how="timeout=20" if r == culprit else "timeout=20, insecure=True")
+        for r in range(2)
+    ]
+    begun = time.monotonic()
+    for rank, (code, _, complaint) in enumerate(ended(*started)):
+        assert code != 0
+        whose = "" if rank == culprit else f"rank {culprit} cannot take part: "
+        assert f"Error: {whose}COLLECTIVES_SECRET_FILE is not set" in complaint
     assert time.monotonic() - begun < 10  # of 20
 
 

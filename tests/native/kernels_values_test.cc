@@ -263,21 +263,21 @@ TEST(float8_overflows_as_its_format_does) {
   CHECK(fold_of(Dtype::float8_e5m2, Reduction::sum, std::vector{large, large}).bits == 0x7c);
 }
 
-TEST(nans_of_narrow_floats_stay_themselves_but_quiet) {
+TEST(narrow_floats_have_one_nan) {
   for (const unsigned sign : {0U, 0x8000U}) {
     for (unsigned mantissa = 1; mantissa < 1024; ++mantissa) {
       const Float16 half{static_cast<std::uint16_t>(sign | 0x7c00 | mantissa)}, one{0x3c00};
       for (const Reduction op : {Reduction::sum, Reduction::prod, Reduction::max}) {
         for (const FoldKernel kernel : kernels_of(Dtype::float16, op)) {
-          CHECK(fold_of(kernel, std::vector{half, one}).bits == (half.bits | 0x200));
-          CHECK(fold_of(kernel, std::vector{one, half}).bits == (half.bits | 0x200));
+          CHECK(fold_of(kernel, std::vector{half, one}).bits == 0x7e00);
+          CHECK(fold_of(kernel, std::vector{one, half}).bits == 0x7e00);
         }
       }
       if (mantissa >= 128) continue;
       const Bfloat16 nan{static_cast<std::uint16_t>(sign | 0x7f80 | mantissa)}, unit{0x3f80};
       for (const Reduction op : {Reduction::sum, Reduction::prod, Reduction::max}) {
-        CHECK(fold_of(Dtype::bfloat16, op, std::vector{nan, unit}).bits == (nan.bits | 0x40));
-        CHECK(fold_of(Dtype::bfloat16, op, std::vector{unit, nan}).bits == (nan.bits | 0x40));
+        CHECK(fold_of(Dtype::bfloat16, op, std::vector{nan, unit}).bits == 0x7fc0);
+        CHECK(fold_of(Dtype::bfloat16, op, std::vector{unit, nan}).bits == 0x7fc0);
       }
     }
   }

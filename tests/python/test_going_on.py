@@ -149,6 +149,7 @@ def _plan(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (_race("hasty", 0), "impossible number or word"),
         (_plan("algorithm", ["ring"]), "impossible plan"),
         (_plan("lag", 1.5), "impossible plan"),
+        (_plan("tile_bytes", 1 << 62), "impossible plan"),
         (_plan("mode", ["staged"]), "impossible plan"),
         (_plan("seconds", float("nan")), "impossible plan"),
         (_plan("seconds", 7), "impossible plan"),

@@ -336,3 +336,16 @@ def test_what_is_explained_where_no_race_is_known(cache: Path) -> None:
         assert "times as long" not in str(far_beyond)
 
     on_ranks(2, work)
+
+
+def test_who_meets_a_tune_is_told_of_it_by_that_name() -> None:
+    def work(comm: cl.Communicator) -> None:
+        if comm.rank == 0:
+            comm.tune(0.01)
+        else:
+            comm.allreduce(np.ones(3))
+
+    with pytest.raises(
+        cl.MismatchError, match=r"rank 0 calls allgather of .* for tune\(\), rank 1"
+    ):
+        on_ranks(2, work)

@@ -138,6 +138,8 @@ def test_what_is_refused() -> None:
         (lambda: predict(costs, "allreduce", "ring", 8, 2, mode="auto"), "mode"),
         (lambda: predict(costs, "allreduce", "ring", 8, 5000), "1 to 1024 ranks"),
         (lambda: predict(costs, "allreduce", "ring", 8, 2, lag=-1), "lag is -1"),
+        (lambda: predict(costs, "allreduce", "ring", 8, 2, lag=65), "lag is 0 to 64 tiles"),
+        (lambda: predict_wire("hosts:2x1", "allreduce", "ring", 8, 2, lag=1000), "0 to 64 tiles"),
         (lambda: predict(None, "allreduce", "ring", 8, 2), "costs is a NoneType"),  # type: ignore[arg-type]
         (lambda: predict_wire("hosts:2x1", "allreduce", "ring", 8, 3), "fewer than 3"),
         (lambda: replace(costs, near=3), "near is 3: give a CoreCosts"),  # type: ignore[arg-type]

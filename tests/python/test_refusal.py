@@ -40,6 +40,7 @@ BAD = {
     "COLLECTIVES_PLACEMENT": ("by", "COLLECTIVES_PLACEMENT is 'by'; it must be auto, near or far"),
     "COLLECTIVES_TIMEOUT": ("-3", "COLLECTIVES_TIMEOUT='-3' is not a number of seconds above 0"),
     "COLLECTIVES_SILENCE": ("1", "COLLECTIVES_SILENCE='1' is not a number of seconds from 2 to"),
+    "COLLECTIVES_ATTEMPT": ("x", "COLLECTIVES_ATTEMPT='x' is not an integer"),
 }
 
 
@@ -141,7 +142,7 @@ def test_long_lists_of_networks_are_compared_as_a_whole() -> None:
 
 def meets(env: Mapping[str, str]) -> object:
     """Meet by the channel of these variables, as place() does for the only rank of a process."""
-    env, senseless = environment.sensible_times(env)
+    env, senseless = environment.sensible_settings(env)
     launch, deadline = detect.detect(env), Deadline(20)
     wish, trouble = wished_or_why_not(None, None, env)
     trouble = senseless or trouble

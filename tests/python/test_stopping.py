@@ -8,14 +8,18 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
+import numpy as np
 import pytest
 
 import collectives as cl
 from collectives import stopping
 from collectives._ffi import lib
 from collectives.defined import unpacked
+from collectives.machine_costs import usual_costs
 from collectives.names import algorithm_index
+from collectives.prediction import predict, predict_wire
 
 LONG = 400  # ranks whose proof takes many looks
 
@@ -47,11 +51,15 @@ ALONE: list[Callable[[], object]] = [
     lambda: cl.verify("ring", LONG),
     lambda: cl.verify("ring", 64, plans=True),
     lambda: cl.schedule("ring", LONG),
+    lambda: predict(usual_costs(), "allreduce", "ring", 1 << 26, 64, tile_bytes=1024),
+    lambda: predict_wire("hosts:8x1,gbit=1", "allreduce", "ring", 1 << 26, 8, lag=64, tile_bytes=1),
 ]
 
 
 @pytest.mark.parametrize("work", ALONE)
-def test_ctrl_c_ends_proofs_and_schedules_while_they_are_made(work: Callable[[], object]) -> None:
+def test_ctrl_c_ends_proofs_schedules_and_predictions_while_they_are_made(
+    work: Callable[[], object],
+) -> None:
     event = Interrupted()
     with stopping.ended_by(event), pytest.raises(KeyboardInterrupt):
         work()
@@ -65,6 +73,19 @@ def test_another_thread_ends_by_an_event(work: Callable[[], object]) -> None:
     event.set()
     with stopping.ended_by(event), pytest.raises(cl.AbortedError):
         work()
+
+
+def test_ctrl_c_ends_a_call_while_its_plan_is_made() -> None:
+    event, x = Interrupted(), np.ones(LONG)
+    with ExitStack() as stack:
+        comms = cl.local(64, timeout=5)
+        for comm in comms:
+            stack.callback(comm.close)
+        with stopping.ended_by(event), pytest.raises(KeyboardInterrupt):
+            comms[0].allreduce(x, algorithm="ring")
+        assert event.asked == 1
+        with pytest.raises(cl.AbortedError, match="interrupted in allreduce by KeyboardInterrupt"):
+            comms[1].allreduce(x)
 
 
 def test_algorithms_of_the_program_end_too() -> None:

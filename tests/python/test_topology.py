@@ -364,3 +364,12 @@ def test_hosts_of_one_name_are_told_apart() -> None:
     assert names_of(["boot1 7 web", "boot2 8 web", "boot1 7 web", "boot1 7 db"]) == [
         "web", "web (2)", "web", "db",
     ]  # fmt: skip
+
+
+def test_ranks_that_differ_in_measuring_are_all_told() -> None:
+    def work(comm: cl.Communicator) -> None:
+        with pytest.raises(cl.InvalidArgumentError, match="topology: the arguments of rank 1 are"):
+            comm.topology(measure=comm.rank == 0)
+        assert comm.allreduce(np.ones(1))[0] == 2
+
+    on_ranks(2, work)

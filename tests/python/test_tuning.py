@@ -65,6 +65,7 @@ def _of_choice(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (_of_choice("nbytes", -1), "impossible"),
         (_of_choice("lag", 1.5), "impossible"),
         (_of_choice("tile_bytes", 1 << 63), "impossible"),
+        (_of_choice("tile_bytes", (1 << 30) + 1), "impossible"),
         (_of_choice("mode", "push"), "impossible"),
         (_of_choice("far", 0), "near or far"),
     ],
