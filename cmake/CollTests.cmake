@@ -124,6 +124,9 @@ endforeach()
 if(TARGET cuda_dtypes_test)
   target_link_libraries(cuda_dtypes_test PRIVATE every_kernel)
 endif()
+if(TARGET cuda_capture_test) # the library's own source, over a stand-in for CUDA
+  target_include_directories(cuda_capture_test PRIVATE "${folder}/gpu/runtime")
+endif()
 set(outside collectives)
 if("address" IN_LIST COLL_SANITIZE)
   set(outside collectives_core) # which is shared there, and has all that the other one would show

@@ -6,6 +6,7 @@
 #include "cuda/current_device.h"
 #include "cuda/kernel_table.h"
 #include "cuda/library.h"
+#include "cuda/relaxed_capture.h"
 
 namespace coll::cuda {
 namespace {
@@ -80,6 +81,7 @@ std::int32_t coll_cuda_device(std::int32_t device, DeviceFacts* facts, Sentence*
 }
 
 std::int32_t coll_cuda_load(std::int32_t device, Sentence* why) noexcept {
+  const RelaxedCapture relaxed;  // modules may be loaded
   const CurrentDevice current(device);
   cudaError_t error = current.error();
   for (int dtype = 0; dtype < kDtypes; ++dtype) {
@@ -92,6 +94,7 @@ std::int32_t coll_cuda_load(std::int32_t device, Sentence* why) noexcept {
 
 std::int32_t coll_cuda_blocks(std::int32_t device, std::int32_t dtype, std::int32_t op,
                               std::size_t shared) noexcept {
+  const RelaxedCapture relaxed;
   const CurrentDevice current(device);
   const Kernel kernel = kernel_of(dtype, op);
   int multiprocessors = 0, each = 0;

@@ -2,7 +2,8 @@
 // What the library of kernels shows to who opens it: C only, since the other side was compiled
 // apart. It needs no driver to be opened; then there is no device, and the reason is one call away.
 // Functions that can fail return 0, or -1 with a sentence. None throws, none changes the current
-// device of its caller.
+// device of its caller. What takes memory, gives it back or looks at a moment may be called while
+// another stream, of whatever thread, is being captured (relaxed_capture.h).
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 
 #include "cuda/current_device.h"
 #include "cuda/library.h"
+#include "cuda/relaxed_capture.h"
 
 namespace coll::cuda {
 namespace {
@@ -28,31 +29,42 @@ class Moment {
   bool there_ = false;
 };
 
+// Does `enqueue` on a stream of its own, and waits for it.
+template <class Enqueue>
+cudaError_t at_once(Enqueue enqueue) noexcept {
+  cudaError_t error = cudaSuccess;
+  const OwnStream stream(error);
+  if (error == cudaSuccess) error = enqueue(stream.get());
+  return error == cudaSuccess ? cudaStreamSynchronize(stream.get()) : error;
+}
+
 }  // namespace
 
 extern "C" {
 
 std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** memory,
                                 Sentence* why) noexcept {
+  const RelaxedCapture relaxed;
   const CurrentDevice current(device);
   cudaError_t error = current.error();
   if (error == cudaSuccess) error = cudaMalloc(memory, bytes);
   if (error == cudaSuccess) {
-    error = cudaMemset(*memory, 0, bytes);
-    // Of memory of the device it may still be under way.
-    if (error == cudaSuccess) error = cudaDeviceSynchronize();
+    error =
+        at_once([&](cudaStream_t stream) { return cudaMemsetAsync(*memory, 0, bytes, stream); });
     if (error != cudaSuccess) cudaFree(*memory);
   }
   return outcome(error, "taking memory of a GPU", why);
 }
 
 void coll_cuda_free(std::int32_t device, void* memory) noexcept {
+  const RelaxedCapture relaxed;
   const CurrentDevice current(device);
   if (current.error() == cudaSuccess) cudaFree(memory);
   cudaGetLastError();
 }
 
 std::int32_t coll_cuda_allocate_host(std::size_t bytes, void** memory, Sentence* why) noexcept {
+  const RelaxedCapture relaxed;
   const cudaError_t error =
       cudaHostAlloc(memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
   if (error == cudaSuccess) std::memset(*memory, 0, bytes);
@@ -60,20 +72,27 @@ std::int32_t coll_cuda_allocate_host(std::size_t bytes, void** memory, Sentence*
 }
 
 void coll_cuda_free_host(void* memory) noexcept {
+  const RelaxedCapture relaxed;
   cudaFreeHost(memory);
   cudaGetLastError();
 }
 
 std::int32_t coll_cuda_upload(std::int32_t device, void* to, const void* from, std::size_t bytes,
                               Sentence* why) noexcept {
+  const RelaxedCapture relaxed;
   const CurrentDevice current(device);
   cudaError_t error = current.error();
-  if (error == cudaSuccess) error = cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice);
+  if (error == cudaSuccess) {
+    error = at_once([&](cudaStream_t stream) {
+      return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
+    });
+  }
   return outcome(error, "copying to a GPU", why);
 }
 
 std::int32_t coll_cuda_copy(std::int32_t device, void* to, const void* from, std::size_t bytes,
                             void* stream, Sentence* why) noexcept {
+  const RelaxedCapture relaxed;  // to or from memory that is not pinned
   const CurrentDevice current(device);
   auto* const on = static_cast<cudaStream_t>(stream);
   cudaError_t error = current.error();

@@ -8,6 +8,7 @@
 
 #include "cuda/current_device.h"
 #include "cuda/library.h"
+#include "cuda/relaxed_capture.h"
 
 namespace coll::cuda {
 namespace {
@@ -42,6 +43,7 @@ extern "C" {
 
 std::int32_t coll_cuda_export(std::int32_t device, void* memory, MemoryHandle* handle,
                               Sentence* why) noexcept {
+  const RelaxedCapture relaxed;
   const CurrentDevice current(device);
   cudaIpcMemHandle_t words{};
   cudaError_t error = current.error();
@@ -56,6 +58,7 @@ std::int32_t coll_cuda_export(std::int32_t device, void* memory, MemoryHandle* h
 
 std::int32_t coll_cuda_open(std::int32_t device, const MemoryHandle* handle, void** memory,
                             Sentence* why) noexcept {
+  const RelaxedCapture relaxed;
   const CurrentDevice current(device);
   cudaError_t error = current.error();
   if (error == cudaSuccess && handle->process == this_process()) {
@@ -70,6 +73,7 @@ std::int32_t coll_cuda_open(std::int32_t device, const MemoryHandle* handle, voi
 }
 
 void coll_cuda_close(std::int32_t device, const MemoryHandle* handle, void* memory) noexcept {
+  const RelaxedCapture relaxed;
   if (handle->process == this_process()) return;
   const CurrentDevice current(device);
   if (current.error() == cudaSuccess) cudaIpcCloseMemHandle(memory);

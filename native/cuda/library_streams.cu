@@ -4,6 +4,7 @@
 // in no graph. Without that they would name a moment of the capture, which no replay knows.
 #include "cuda/current_device.h"
 #include "cuda/library.h"
+#include "cuda/relaxed_capture.h"
 
 namespace coll::cuda {
 namespace {
@@ -158,6 +159,7 @@ std::int32_t coll_cuda_end_turn(std::int32_t device, void* stream, void* event, 
 }
 
 std::int32_t coll_cuda_reached(std::int32_t device, void* event, Sentence* why) noexcept {
+  const RelaxedCapture relaxed;
   const CurrentDevice current(device);
   cudaError_t error = current.error();
   if (error == cudaSuccess) error = cudaEventQuery(static_cast<cudaEvent_t>(event));

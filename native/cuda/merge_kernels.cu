@@ -5,6 +5,7 @@
 #include "cuda/block_group.h"
 #include "cuda/current_device.h"
 #include "cuda/merger.h"
+#include "cuda/relaxed_capture.h"
 #include "cuda/sparse_library.h"
 #include "cuda/sparse_values.h"
 
@@ -68,6 +69,7 @@ std::int32_t coll_cuda_clear(std::int32_t device, void* memory, std::size_t byte
 
 std::int32_t coll_cuda_download(std::int32_t device, void* to, const void* from, std::size_t bytes,
                                 void* stream, Sentence* why) noexcept {
+  const RelaxedCapture relaxed;  // to memory that is not pinned
   const CurrentDevice current(device);
   auto* const on = static_cast<cudaStream_t>(stream);
   cudaError_t error = current.error();

@@ -207,6 +207,19 @@ TEST(a_capture_is_refused_what_it_would_break_of) {
   });
 }
 
+// Which another part of the program makes: memory is taken all the same.
+TEST(a_capture_of_another_stream_does_not_stand_in_the_way_of_a_first_call) {
+  begin_capture(stream_of(136));
+  in_threads(2, [](const Comm& comm) {
+    const Array in(70'000, 1), out(70'000);
+    coll_call call = allreduce(in, out, 70'000);
+    call.mode = COLL_MODE_STAGED;  // which takes rings
+    ok(run_on(comm, call, stream_of(137)));
+    CHECK(out.all(2));
+  });
+  end_capture(stream_of(136));
+}
+
 TEST(a_capture_takes_the_streams_of_all_ranks) {
   in_threads(2, [](const Comm& comm) {
     const int rank = coll_rank(comm.get());

@@ -113,7 +113,6 @@ std::int32_t coll_cuda_blocks(std::int32_t, std::int32_t dtype, std::int32_t op,
 std::int32_t coll_cuda_allocate(std::int32_t device, std::size_t bytes, void** memory,
                                 Sentence* why) noexcept {
   const std::lock_guard lock(mutex);
-  if (streams.capturing()) return refuse("taking memory of a GPU: a stream is captured", why);
   *memory = memories.allocate(device, bytes);
   return *memory != nullptr ? 0 : refuse("taking memory of a GPU: there is none left", why);
 }

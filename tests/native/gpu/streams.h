@@ -110,7 +110,6 @@ class Streams {
     const auto found = captured_.find(stream);
     return found == captured_.end() ? 0 : found->second;
   }
-  bool capturing() const { return !captured_.empty(); }
   void begin_capture(void* stream) { captured_[stream] = ++captures_; }
   // The number of the graph.
   std::uint64_t end_capture(void* stream) {

@@ -277,7 +277,8 @@ TEST(what_is_wrong_is_told_to_all) {
     const cudaStream_t stream = stream_of(rank);
     const OnGpu x(Bytes(8 * kCount), stream);
     Bytes host(8 * kCount);
-    // What all take of the GPU's memory they have: none may be had while a stream is captured.
+    // What the call takes of the GPU's memory it has then: none may be taken in a capture of its
+    // own.
     good(ncclAllReduce(x.data(), x.data(), 2, ncclInt32, ncclSum, comm, stream));
     CHECK(values_of<int>(x.fetched())[0] == 0);
     bad(ncclAllReduce(host.data(), x.data(), 2, ncclInt32, ncclSum, comm, stream), ncclInvalidUsage,
