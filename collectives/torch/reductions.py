@@ -63,7 +63,8 @@ class Reductions:
                 dense("all_reduce", [x])
 
             def sparse() -> None:
-                _into_sparse(x, comm.allreduce(x, op=code, **limits, output="sparse"))
+                total = comm.allreduce(x, op=code, **limits, output="sparse")
+                _into_sparse(*_as_given(x, total))
 
             return self._start("all_reduce", sparse, [x], opts)
 
@@ -185,6 +186,17 @@ def _op(opts: Any, op: Any) -> tuple[Any, Any]:
     if opts is not None and not hasattr(opts, "reduceOp"):  # the reduction by position
         return None, opts
     return opts, op if op is not None else ReduceOp.SUM if opts is None else opts.reduceOp
+
+
+def _as_given(x: torch.Tensor, total: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what a program gave, and its sum: torch passes of a complex tensor a real view.
+
+    A sparse view has indices of its own, so what is put there is not seen by the program.
+    """
+    given = x._base
+    if given is None or not given.is_complex():
+        return x, total
+    return given, torch.view_as_complex(total)
 
 
 def _into_sparse(x: torch.Tensor, total: torch.Tensor) -> None:

@@ -60,3 +60,7 @@ def sparse() -> None:
     rows = torch.sparse_coo_tensor([[rank, 5]], torch.ones(2, 3), (8, 3))
     dist.all_reduce(rows)
     assert rows.to_dense()[5].tolist() == [size] * 3
+    # Of a complex one torch hands in a view, whose indices are its own.
+    waves = torch.sparse_coo_tensor([[rank, size]], torch.tensor([1 + 1j, 2j]), (size + 1,))
+    dist.all_reduce(waves)
+    equal(waves.to_dense(), [*[1 + 1j] * size, 2j * size])
