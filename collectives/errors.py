@@ -46,8 +46,9 @@ class UnsupportedError(CollectiveError, NotImplementedError):
 class MismatchError(CollectiveError):
     """The ranks did not make the same call: kind, op, dtype, count, root or algorithm differ.
 
-    Or, in a group or a structure, lengths, keys or overlaps of its arrays. ``rank`` is one of the
-    two that the text names, not the same one on all ranks.
+    Or, in a group or a structure, lengths, keys or overlaps of its arrays. Or a message waits for a
+    rank that waits in a collective for the one with the message. ``rank`` is one of the two that
+    the text names, not the same one on all ranks.
     """
 
 

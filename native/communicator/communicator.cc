@@ -336,6 +336,7 @@ Status Communicator::wait_slowly() {
   if (patience_.look()) {
     if (const auto cause = find_mismatch(segment_, own_call())) fail(*cause);
     if (const auto cause = find_lost(segment_, own_call())) fail(*cause);
+    pairwise_.answer(clock_.calls);
   }
   const Blocked& blocked = executor_.blocked();
   if (patience_.over()) {

@@ -113,8 +113,9 @@ Status Communicator::wait_for_mail(bool moved) {
   patience_.turn();
   check_failed();
   if (patience_.look()) {
-    const auto cause = pairwise_.find_lost();
-    moved = moved || (cause && drain_mail());
+    auto cause = pairwise_.find_lost();
+    if (!cause) cause = pairwise_.find_deadlock();
+    moved = moved || (cause && (drain_mail() || pairwise_.done()));
     if (cause && !moved) fail(in_step_of(pairwise_.step_of(), *cause));
   }
   if (patience_.over()) {

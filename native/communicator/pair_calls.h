@@ -29,6 +29,8 @@ class PairCalls {
   PairTurn advance(int spins) noexcept;
   // Hands out what was received. Throws Error(invalid_argument) where that did not fit.
   void finish();
+  // What it waits for is there, or gone out.
+  bool done() const noexcept;
   bool active() const noexcept { return active_; }
   // The call has ended without an end of its own: time is up, or the group has failed.
   void give_up() noexcept;
@@ -82,7 +84,6 @@ class PairCalls {
   void post_receive(Request& request, const PairCall& call) noexcept;
   Slot& slot_of(coll_request request) const;
   void free_slot(coll_request request) noexcept;
-  bool done() const noexcept;
 
   Box box_;
   // The call that blocks.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/pairwise.h"
 
+#include "communicator/deadlock.h"
 #include "communicator/pair_diagnosis.h"
 #include "transport/liveness.h"
 
@@ -37,6 +38,22 @@ std::optional<Cause> Pairwise::find_lost() const {
     if (auto cause = coll::find_lost(segment_, rank_, note)) return cause;
   }
   return std::nullopt;
+}
+
+std::optional<Cause> Pairwise::find_deadlock() const {
+  if (gentle()) return std::nullopt;  // its program may have more to do
+  for (const WaitNote& note : all_waits()) {
+    if (auto cause = coll::find_deadlock(segment_, rank_, note)) return cause;
+  }
+  return std::nullopt;
+}
+
+void Pairwise::answer(std::uint64_t call) noexcept {
+  for (int peer = 0; peer < static_cast<int>(segment_.shape().ranks); ++peer) {
+    const WaitNote theirs = waits_of(segment_, peer);
+    const bool waits = theirs.what != Waits::nothing;
+    if (waits && (theirs.peer == rank_ || theirs.peer == kAny)) box().answer(peer, call);
+  }
 }
 
 std::optional<Cause> Pairwise::unreachable(const PairCall& call) const {

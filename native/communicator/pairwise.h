@@ -29,6 +29,10 @@ class Pairwise : public PairCalls<Mailbox> {
   std::optional<Cause> fault() const;
   // A rank that the call waits for and that died or left.
   std::optional<Cause> find_lost() const;
+  // Or that waits for this one meanwhile.
+  std::optional<Cause> find_deadlock() const;
+  // Tells those that wait for this rank what of its messages is under way while it is in a call.
+  void answer(std::uint64_t call) noexcept;
   // The receiver of a send has left before it began.
   std::optional<Cause> unreachable(const PairCall& call) const;
   // The call took longer than `limit`.

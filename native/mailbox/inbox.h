@@ -39,6 +39,8 @@ class Inbox {
   // Messages from this rank to itself are set aside, so that to send them never blocks.
   void make_way_for_own(bool own) noexcept;
 
+  // Whether a receive may still get a message of this rank, or the rest of one.
+  bool takes_from(int from) const noexcept { return posted_any_ > 0 || lane(from).wanted > 0; }
   // No receive waits for a message, or for the rest of one.
   bool idle() const noexcept { return waiting_ == 0; }
   const Fault& fault() const noexcept { return fault_; }

@@ -51,6 +51,12 @@ class Mailbox {
   // The first message that fits and that no receive has got.
   std::optional<Found> find(const Pattern& pattern) const noexcept { return inbox_.find(pattern); }
 
+  // Tells a rank what this one, in a call, has on its way to it and would take from it. Who reads
+  // that sees all that was sent and taken before.
+  void answer(int peer, std::uint64_t call) noexcept {
+    const Answer answer{call, outbox_.busy(peer), inbox_.takes_from(peer)};
+    segment_.mail_cursor(rank_, peer).answer.store(pack(answer), std::memory_order_release);
+  }
   // Tells the other ranks what this one waits for.
   void note(const WaitNote& note) noexcept {
     segment_.mail(rank_).waits.store(pack(note), std::memory_order_relaxed);
@@ -63,6 +69,11 @@ class Mailbox {
   Outbox outbox_;
   Sleeper sleeper_;
 };
+
+// What a rank has answered another one.
+inline Answer answer_of(const Segment& segment, int from, int to) noexcept {
+  return unpack_answer(segment.mail_cursor(from, to).answer.load(std::memory_order_acquire));
+}
 
 // What another rank waits for.
 inline WaitNote waits_of(const Segment& segment, int rank) noexcept {

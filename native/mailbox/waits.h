@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank waits for in a message call, as the one word that it leaves in the segment: read by
-// others to say who waits for whom.
+// others to say who waits for whom. And what a rank that waits in a collective answers it.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,21 @@ constexpr std::uint64_t pack(const WaitNote& note) noexcept {
 constexpr WaitNote unpack(std::uint64_t word) noexcept {
   return {static_cast<Waits>(word & 3), static_cast<int>(word >> 8 & 0xFFFFFF) - 1,
           static_cast<int>(static_cast<std::uint32_t>(word >> 32))};
+}
+
+// What a rank has on its way to one that waits for it, and would still take from it, while it waits
+// itself in its collective call of that number. Until that call ends neither can become more.
+struct Answer {
+  std::uint64_t call = 0;  // 0: it has not answered
+  bool sends = false, receives = false;
+};
+
+constexpr std::uint64_t pack(const Answer& answer) noexcept {
+  return answer.call << 2 | (answer.sends ? 2U : 0U) | (answer.receives ? 1U : 0U);
+}
+
+constexpr Answer unpack_answer(std::uint64_t word) noexcept {
+  return {word >> 2, (word & 2) != 0, (word & 1) != 0};
 }
 
 }  // namespace coll

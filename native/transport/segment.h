@@ -105,11 +105,14 @@ struct alignas(kLine) MailLine {
 };
 
 // How far one rank has filled the ring to another, and how far that one has emptied it, in bytes
-// since the beginning. Each is written by one rank and has a line of its own.
+// since the beginning. Each is written by one rank and has a line of its own; on that of the sender
+// it answers the other one, where that waits for it (mailbox/waits.h).
 struct MailCursor {
   alignas(kLine) std::atomic<std::uint64_t> filled;
+  std::atomic<std::uint64_t> answer;
   alignas(kLine) std::atomic<std::uint64_t> emptied;
 };
+static_assert(sizeof(MailCursor) == 2 * kLine);
 
 inline constexpr std::size_t kCauseText = 608;
 
@@ -184,7 +187,7 @@ struct alignas(kLine) SegmentHeader {
 };
 
 inline constexpr std::uint64_t kSegmentMagic = 0x31636F6C6C656374ULL;
-inline constexpr std::uint64_t kSegmentVersion = 11;
+inline constexpr std::uint64_t kSegmentVersion = 12;
 
 // A view of the shared memory. A value: it owns nothing (Memory does).
 class Segment {
