@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -144,6 +145,7 @@ def test_the_time_out_of_the_communicator_is_for_all_steps_too(rests: list[float
 )
 def test_a_time_out_tells_the_call_and_what_was_asked_for(make: Any, call: str) -> None:
     """Not what was left of it."""
+    over = threading.Event()
 
     def body(comm: cl.Communicator) -> None:
         comm.barrier()
@@ -151,7 +153,9 @@ def test_a_time_out_tells_the_call_and_what_was_asked_for(make: Any, call: str) 
         if comm.rank == 0:
             with pytest.raises(cl.CollectiveTimeoutError, match=said):
                 comm.allreduce(np.ones(40), compress=make(), timeout=0.25)
+            over.set()
         else:
+            assert over.wait(30)  # in no call: a message against a collective is told sooner
             with pytest.raises(cl.CollectiveTimeoutError, match=said):
                 comm.recv(np.empty(1), source=0)
 
