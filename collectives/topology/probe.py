@@ -16,7 +16,7 @@ from collectives.launchers.meeting import told_apart
 from collectives.topology.hwloc import PATIENCE
 from collectives.topology.machine import own_cpus, rooms
 from collectives.topology.value import LEVELS, Link, Place, Topology
-from collectives.tuning.shared import check_equal
+from collectives.words import check_equal
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator

@@ -74,7 +74,7 @@ class Choosing(Caller):
         from collectives.tuning.asked import asked_seconds
         from collectives.tuning.by_model import table_by_model
         from collectives.tuning.machine import fingerprint
-        from collectives.tuning.shared import check_equal
+        from collectives.words import check_equal
 
         comm = cast("Communicator", self)
         if self._wishes:

@@ -1,38 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rank 0 has, told to all: a table, or why there is none; and whether all ask for the same."""
+"""What rank 0 has, told to all: a table, or why there is none."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collectives.arrays import operand
 from collectives.errors import InvalidArgumentError
-from collectives.names import AUTOMATIC
 from collectives.tuning.table import TunedTable, content_of, table_in
 
 if TYPE_CHECKING:
     from collectives.communicator import Communicator
-
-
-def check_equal(comm: Communicator, call: str, words: str) -> None:
-    """Raise InvalidArgumentError on all ranks where they do not all give a call the same."""
-    own = np.frombuffer(hashlib.sha256(words.encode()).digest()[:8], np.uint8)
-    all_of_them = np.empty(comm.size * len(own), np.uint8)
-    # In its name, for a rank that makes another call instead.
-    both = operand(own, call), operand(all_of_them, call)
-    comm._run(call, None, "allgather", *both, AUTOMATIC, 0, 0, None, None, f"{call}()")
-    rows = all_of_them.reshape(comm.size, -1)
-    others = [rank for rank in range(comm.size) if (rows[rank] != rows[0]).any()]
-    if others:
-        raise InvalidArgumentError(
-            f"{call}: the arguments of rank {others[0]} are not those of rank 0: all ranks must "
-            f"give the same (here {words:.200})"
-        )
 
 
 def from_rank_0(comm: Communicator, words: bytes) -> bytes:

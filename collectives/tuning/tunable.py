@@ -61,7 +61,7 @@ class Tunable(Choosing):
         from collectives.tuning.asked import asked_kinds, asked_seconds, asked_sizes
         from collectives.tuning.forced import ALGORITHM, wished_kinds
         from collectives.tuning.machine import fingerprint
-        from collectives.tuning.shared import check_equal
+        from collectives.words import check_equal
 
         comm = cast("Communicator", self)
         if self._wishes:

@@ -101,10 +101,9 @@ constexpr Rule of_blocks(Kind kind, Buffers buffers) {
           .tiles = Tiles::one};
 }
 
-// Of three ranks and more that have a core each nothing was measured yet. What the cost model
-// predicts (select/rivals.h) is nowhere 1.5 times as long as the best, of 3 to 16 ranks: what one
-// rank folds for all it folds while others idle, and who reads p vectors of a KiB waits longer than
-// for another round.
+// Of three ranks and more that have a core each nothing was measured yet. These are predicted
+// (select/rivals.h) to take 1.45 of the time of the best plan at most, of 3 to 16 ranks: where one
+// rank folds for all, the others idle, and to read p vectors of a KiB takes longer than a round.
 constexpr std::size_t kByRounds = 8 << 10, kByRoundsOfMany = 3 << 10;
 
 constexpr Rule of_own(Kind kind, int most_ranks, std::size_t most_bytes, const char* algorithm) {

@@ -169,18 +169,22 @@ def test_settings_without_sense_are_told_to_all(hosts: Hosts, secret: str, name:
         assert f"InvalidArgumentError: {whose}{name}='x' is not" in complaint
 
 
+def told_to_all(started: list[subprocess.Popen[str]], culprit: int, kind: str, reason: str) -> None:
+    begun = time.monotonic()
+    for rank, (code, _, complaint) in enumerate(ended(*started)):
+        assert code != 0
+        whose = "" if rank == culprit else f"rank {culprit} cannot take part: "
+        assert f"{kind}: {whose}{reason}" in complaint
+    assert time.monotonic() - begun < 10  # of 20
+
+
 @pytest.mark.parametrize("culprit", [0, 1])
 def test_insecure_beside_a_secret_is_told_to_all(hosts: Hosts, secret: str, culprit: int) -> None:
     env, how = {"COLLECTIVES_SECRET_FILE": secret}, "timeout=20, insecure=True"
     started = [
         start(hosts, r, env=env, how=how if r == culprit else "timeout=20") for r in range(2)
     ]
-    begun = time.monotonic()
-    for rank, (code, _, complaint) in enumerate(ended(*started)):
-        assert code != 0
-        whose = "" if rank == culprit else f"rank {culprit} cannot take part: "
-        assert f"InvalidArgumentError: {whose}insecure=True, but COLL" in complaint
-    assert time.monotonic() - begun < 10  # of 20
+    told_to_all(started, culprit, "InvalidArgumentError", "insecure=True, but COLL")
 
 
 @pytest.mark.parametrize("culprit", [0, 1])
@@ -189,12 +193,7 @@ def test_who_is_not_insecure_as_the_others_are_is_told_to_all(hosts: Hosts, culp
         start(hosts, r, how="timeout=20" if r == culprit else "timeout=20, insecure=True")
         for r in range(2)
     ]
-    begun = time.monotonic()
-    for rank, (code, _, complaint) in enumerate(ended(*started)):
-        assert code != 0
-        whose = "" if rank == culprit else f"rank {culprit} cannot take part: "
-        assert f"Error: {whose}COLLECTIVES_SECRET_FILE is not set" in complaint
-    assert time.monotonic() - begun < 10  # of 20
+    told_to_all(started, culprit, "Error", "COLLECTIVES_SECRET_FILE is not set")
 
 
 def test_garbage_at_the_port_does_not_matter(hosts: Hosts, secret: str) -> None:
